@@ -91,6 +91,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Audit the cloud, and again after repairs."""
         self._is_of_file = bool(parsed_args.snapshot)
+        self._is_shown = parsed_args.dry_run
         self._findings = self._audit(parsed_args)
         if parsed_args.fix and self._fix(parsed_args):
             self._findings = self._audit(parsed_args)
@@ -131,6 +132,11 @@ class AuditCloud(consent.Asking, output.ReportLister):
     def after(self) -> Iterable[str]:
         """Yield the repairs, and where the kinds are explained."""
         yield from self._repairs()
+        if self._is_shown and repairs.SYNC in _safe(self._findings):
+            yield ''
+            yield 'Changes that sync would make:'
+            for change in self._synced:
+                yield f'  {change}'
         if self._findings:
             kinds = sorted({finding.kind for finding in self._findings})
             yield ''
@@ -173,17 +179,25 @@ class AuditCloud(consent.Asking, output.ReportLister):
             audited = AuditedCloud.read(
                 cloud, self.app.conf, args.servers, progress.reading
             )
+        # What sync would do can be more than the findings say.
+        self._synced = audited.plan.told
         return audit(audited)
+
+    def _to_do(self) -> list[str]:
+        """Describe the safe repairs and the changes that sync would make."""
+        told = _told(self._findings)
+        is_synced = repairs.SYNC in _safe(self._findings)
+        return [*told, *self._synced] if is_synced else told
 
     def _fix(self, args: argparse.Namespace) -> bool:
         """Apply the safe repairs; return whether there were any."""
 
         def find() -> list[str]:
             self._findings = self._audit(args)
-            return _told(self._findings)
+            return self._to_do()
 
-        told = _told(self._findings)
-        if not told or not self.agrees(args, told, find):
+        to_do = self._to_do()
+        if not to_do or not self.agrees(args, to_do, find):
             return False
         for repair in _safe(self._findings):
             for command in repair:

@@ -147,7 +147,8 @@ def check_metrics_client() -> None:
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
     """Make the scheduler settings of a snapshot the defaults."""
     for (group, option), value in snapshot.settings.items():
-        conf.set_default(option, document.as_configured(value), group)
+        configured = document.as_configured(value)
+        ia_conf.set_default(conf, group, option, configured)
 
 
 def pair(what: str) -> Callable[[str], tuple[str, str]]:

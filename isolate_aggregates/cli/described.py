@@ -146,7 +146,17 @@ class Described:
 
     def _image(self, server: Server) -> Image:
         """Return the image of a server, with the properties Nova stores."""
-        image = self._cloud.image(server.image_id or '')
+        number = server.image_id or ''
+        try:
+            image = self._cloud.image(number)
+        except exception.NotFound:
+            # Servers outlive their images.
+            image = Image('', number)
+            self.not_known.append(
+                f'the properties of image {number}, which is no longer in '
+                'Glance, apart from those that Nova shows; specify an image '
+                'with the same properties with --image'
+            )
         if server.image_properties is None:
             return image
         # Nova does not return properties that it does not know.

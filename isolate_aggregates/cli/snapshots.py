@@ -41,10 +41,10 @@ class SaveSnapshot(usage.Command):
             {
                 (ia_conf.GROUP, 'nova_release'): cloud.nova_releases[-1],
                 **{
-                    (g, o): conf[g][o]
+                    (g, o): value
                     for g, o in ia_conf.CLOUD_SETTINGS
                     # Options that are not set stay unknown.
-                    if conf[g][o] is not None
+                    if (value := ia_conf.value_of(conf, g, o)) is not None
                 },
             },
             progress.reading,

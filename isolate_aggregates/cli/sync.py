@@ -32,9 +32,6 @@ FAILED = 1
 
 LOG = logging.getLogger(__name__)
 
-# The description of a mark that is to be deleted.
-_IDLE = 'which no longer marks anything'
-
 
 class SyncPlacement(consent.Asking, output.ReportLister):
     """Update Placement from the host aggregates and their tags.
@@ -128,16 +125,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         def find() -> list[str]:
             with base.opened(self.app, parsed_args) as cloud:
                 self._plan = self._plan_for(cloud, parsed_args)
-            return [
-                *(
-                    f'{c.host}, {c.provider}: {c.action} {c.subject}'
-                    for c in self._plan.changes
-                ),
-                *(
-                    f'delete trait {mark}, {_IDLE}'
-                    for mark in self._plan.old_marks
-                ),
-            ]
+            return self._plan.told
 
         if self.agrees(parsed_args, find(), find):
             live = LiveCloud(self.app.conf, self.app.connect)
@@ -174,7 +162,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         providers = len({change.provider for change in changes})
         if not self._result:
             for mark in self._plan.old_marks:
-                yield f'To be deleted: trait {mark}, {_IDLE}.'
+                yield f'To be deleted: trait {mark}, {plans.IDLE}.'
         if not changes:
             if not self._plan.old_marks:
                 is_over = self._result is not None

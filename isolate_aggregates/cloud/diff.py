@@ -66,10 +66,25 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
                 else:
                     yield change
     for section, kind in _NAMES.items():
-        both = set(old.get(section, ())), set(new.get(section, ()))
-        for name in sorted(both[0] ^ both[1]):
-            was, is_now = (name if name in one else None for one in both)
+        was_idle, is_idle = (set(one.get(section, ())) for one in (old, new))
+        # A name that a provider has exists too, but is not in the section.
+        gone = was_idle - is_idle - _held(section, after)
+        added = is_idle - was_idle - _held(section, before)
+        for name in sorted(gone | added):
+            was, is_now = (
+                name if name in some else None for some in (gone, added)
+            )
             yield Change(kind, name, '', was, is_now)
+
+
+def _held(section: str, snapshot: Snapshot) -> frozenset[str]:
+    """Return the traits or resource classes that providers have."""
+    return frozenset().union(
+        *(
+            provider.traits if section == 'traits' else provider.inventories
+            for provider in snapshot.providers
+        )
+    )
 
 
 def _named(

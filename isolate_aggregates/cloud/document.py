@@ -222,8 +222,9 @@ class _Reader:
                     )
                     continue
                 try:
-                    conf.set_default(option, as_configured(value), group)
-                    conf[group][option]
+                    configured = as_configured(value)
+                    ia_conf.set_default(conf, group, option, configured)
+                    ia_conf.value_of(conf, group, option)
                 except (ValueError, TypeError) as exc:
                     found = 'empty' if value is None else repr(value)
                     self._note(place, f'cannot be {found}: {exc}')

@@ -25,6 +25,18 @@ _CORE = frozenset({
     'virtual_size', 'visibility',
 })  # fmt: skip
 
+# The filters of the lists that together have all images that a server can boot
+# from. Without filters, Glance lists no hidden images and no community images
+# of other projects, not even to administrators. Any user can make an image
+# such. Older releases of Glance take os_hidden for a property, which no image
+# has.
+_LISTS: tuple[Mapping[str, str], ...] = (
+    {},
+    {'os_hidden': 'true'},
+    {'visibility': 'community'},
+    {'visibility': 'community', 'os_hidden': 'true'},
+)
+
 _PAGE = 1000
 _PATCH = 'application/openstack-images-v2.1-json-patch'
 
@@ -37,12 +49,17 @@ class GlanceClient(client.ApiClient):
 
     def images(self) -> list[Image]:
         """Return all images that are visible to the user."""
-        return list(self._list({}))
+        found: dict[str, Image] = {}
+        for filters in _LISTS:
+            for image in self._list(filters):
+                found.setdefault(image.id, image)
+        return list(found.values())
 
     def image(self, name: str) -> Image:
         """Return an image.
 
-        :param name: Its id or name; an id takes precedence.
+        :param name: Its id or name; an id takes precedence. Hidden images and
+            community images count only if no other image has the name.
         :raises NotFound: if there is no such image.
         :raises NotUnique: if several images have the name.
         """
@@ -53,8 +70,11 @@ class GlanceClient(client.ApiClient):
                 return self._service.parsed(
                     path, _image, self._service.decode(answer, path)
                 )
-        # Some databases compare names case-insensitively.
-        found = [i for i in self._list({'name': name}) if i.name == name]
+        found: list[Image] = []
+        for filters in _LISTS:
+            listed = self._list({**filters, 'name': name})
+            # Some databases compare names case-insensitively.
+            found = found or [i for i in listed if i.name == name]
         if not found:
             raise exception.NotFound(
                 'image', name, f'Glance at {self._service.endpoint}'
@@ -95,7 +115,15 @@ class GlanceClient(client.ApiClient):
             )
             yield from page
             if more:
-                query['marker'] = page[-1].id
+                marker = page[-1].id
+                if marker == query.get('marker'):
+                    raise exception.ServiceError(
+                        'Glance',
+                        self._service.endpoint,
+                        f'returned a page of images after {marker} that ends '
+                        f'with {marker} again.',
+                    )
+                query['marker'] = marker
 
     def _patch(self, image: Image, operation: dict[str, Any]) -> None:
         """Change an image with a JSON patch.

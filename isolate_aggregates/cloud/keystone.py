@@ -62,8 +62,9 @@ class KeystoneClient:
         :raises ServiceDenied: if the user may not look up names.
         :raises ServiceError: if Keystone gives no usable answer.
         """
-        if uuidutils.is_uuid_like(name) and self._may_be_id('project', name):
-            return name
+        found_id = uuidutils.is_uuid_like(name) and self._id('project', name)
+        if found_id:
+            return found_id
         query = {'name': name}
         if domain:
             query['domain_id'] = self._domain(domain)
@@ -74,18 +75,28 @@ class KeystoneClient:
         return str(found[0]['id'])
 
     def _domain(self, name: str) -> str:
-        is_id = uuidutils.is_uuid_like(name) or name == _DEFAULT_DOMAIN
-        if is_id and self._may_be_id('domain', name):
-            return name
-        return str(self._named('domain', {'name': name})[0]['id'])
+        is_like_id = uuidutils.is_uuid_like(name) or name == _DEFAULT_DOMAIN
+        found_id = is_like_id and self._id('domain', name)
+        return found_id or str(self._named('domain', {'name': name})[0]['id'])
 
-    def _may_be_id(self, kind: str, name: str) -> bool:
-        """Return whether an id exists or cannot be checked."""
+    def _id(self, kind: str, name: str) -> str | None:
+        """Return an id, unchanged if it cannot be checked; None if unknown.
+
+        Some databases compare ids case-insensitively, but Nova does not.
+        """
         if not self._address:
-            return True
+            return name
         path = f'{self._root}/{kind}s/{parse.quote(name, safe="")}'
         answer = self._service.request('GET', path, accept=(200, 403, 404))
-        return answer.status_code != 404
+        if answer.status_code == 404:
+            return None
+        if answer.status_code == 403:
+            return name
+        return self._service.parsed(
+            path,
+            lambda document: str(document[kind]['id']),
+            self._service.decode(answer, path),
+        )
 
     def _named(
         self, kind: str, query: Mapping[str, str]

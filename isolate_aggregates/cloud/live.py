@@ -105,11 +105,7 @@ class LiveCloud:
     @functools.cached_property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers."""
-        return Snapshot(
-            origin='live cloud',
-            aggregates=tuple(self.index),
-            providers=save.take_providers(self.nova, self.placement),
-        )
+        return save.take_places(self.index, self.nova, self.placement)
 
     @functools.cached_property
     def flavors(self) -> tuple[Flavor, ...]:
@@ -170,7 +166,7 @@ class LiveCloud:
         placed = tuple(track(self.nova.servers(), 'servers', None))
         known = {image.id: image for image in images}
         missing = _used_images(placed) - known.keys()
-        # Glance does not list hidden images, but returns them by id.
+        # Images may be newer than the list.
         for image_id in track(iter(sorted(missing)), 'images', len(missing)):
             try:
                 known[image_id] = self.glance.image(image_id)

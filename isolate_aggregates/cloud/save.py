@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent import futures
+import dataclasses
 from typing import Any
 
 import os_resource_classes as orc
@@ -14,6 +15,7 @@ from isolate_aggregates.cloud.glance import GlanceClient
 from isolate_aggregates.cloud.nova import NovaClient
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.cloud.track import Track, untracked
+from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement import providers as placement_providers
 from isolate_aggregates.placement.client import (
     PlacementClient,
@@ -39,13 +41,39 @@ def take(
     :raises IsolateAggregatesError: if anything cannot be read, because a
         snapshot must be complete.
     """
-    return Snapshot(
-        origin='live cloud',
-        aggregates=tuple(aggregates),
-        providers=take_providers(nova, placement, track),
+    snapshot = take_places(aggregates, nova, placement, track)
+    return dataclasses.replace(
+        snapshot,
         flavors=tuple(nova.flavors()),
         images=tuple(glance.images()),
         settings=settings or {},
+    )
+
+
+def take_places(
+    aggregates: Iterable[Aggregate],
+    nova: NovaClient,
+    placement: PlacementClient,
+    track: Track = untracked,
+) -> Snapshot:
+    """Return a snapshot without flavors, images and settings.
+
+    :raises IsolateAggregatesError: if anything cannot be read.
+    """
+    providers = take_providers(nova, placement, track)
+    traits = placement_providers.known_traits(placement)
+    classes = frozenset(inventories.classes(placement))
+    return Snapshot(
+        origin='live cloud',
+        aggregates=tuple(aggregates),
+        providers=providers,
+        traits=traits.difference(
+            os_traits.get_traits(),
+            *(provider.traits for provider in providers),
+        ),
+        resource_classes=frozenset(filter(orc.is_custom, classes)).difference(
+            *(provider.inventories for provider in providers)
+        ),
     )
 
 
@@ -94,8 +122,7 @@ def take_roots(
     """Return the root providers with their traits and aggregates, by name.
 
     This is cheap enough to be called often. A single query returns the traits
-    of most providers, so only the aggregates are read one by one. Aggregates
-    of providers that are not compute nodes may be left out.
+    of most providers, so only the aggregates are read one by one.
 
     :raises IsolateAggregatesError: if anything cannot be read.
     """
@@ -216,12 +243,12 @@ def _root(
 ) -> Provider | None:
     """Read a root provider; None if it was deleted meanwhile."""
     uuid = entry['uuid']
-    traits: frozenset[str] = frozenset()
     try:
-        if summary:
-            traits = summary.traits
-        elif hosts is None or uuid in hosts:
-            traits = placement_providers.traits(placement, uuid)
+        traits = (
+            summary.traits
+            if summary
+            else placement_providers.traits(placement, uuid)
+        )
         aggregates = placement_providers.aggregates(placement, uuid)
     except exception.ServiceNotFound:
         return None

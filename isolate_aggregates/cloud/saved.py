@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 import contextlib
 import functools
 
-import os_traits
-
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import load
@@ -81,10 +79,7 @@ class SnapshotCloud:
 
     def traits(self) -> frozenset[str]:
         """Return all traits in the snapshot."""
-        return self.snapshot.traits.union(
-            os_traits.get_traits(),
-            *(p.traits for p in self.snapshot.providers),
-        )
+        return self.snapshot.all_traits
 
     def holders_below(self, traits: Iterable[str]) -> Below:
         """Return the child providers that have the given traits."""

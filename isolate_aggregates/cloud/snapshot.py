@@ -6,6 +6,8 @@ import dataclasses
 import functools
 from typing import TypeVar
 
+import os_traits
+
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.placement.provider import Provider
@@ -23,7 +25,7 @@ class Snapshot:
     :param settings: Scheduler settings of the cloud, by ``(group, option)``.
     :param placement_aggregates: The names of aggregates that exist only in
         Placement, by uuid.
-    :param traits: Further custom traits, which no provider has.
+    :param traits: Further traits that exist, which no provider has.
     :param resource_classes: Further custom resource classes, of which no
         provider has an inventory.
     """
@@ -45,6 +47,13 @@ class Snapshot:
     @functools.cached_property
     def index(self) -> AggregateIndex:
         return AggregateIndex(self.aggregates)
+
+    @functools.cached_property
+    def all_traits(self) -> frozenset[str]:
+        """All traits that exist, including the standard traits."""
+        return self.traits.union(
+            os_traits.get_traits(), *(p.traits for p in self.providers)
+        )
 
     def flavor(self, name: str) -> Flavor:
         """Return the flavor with an id or, if there is none, a name.

@@ -6,6 +6,7 @@ from typing import Any
 
 from isolate_aggregates.cloud.document import VERSION
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import Provider
 
 
@@ -24,7 +25,12 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         'version': VERSION,
         'settings': settings,
         **_without_empty(
-            traits=sorted(snapshot.traits),
+            # A newer Placement may have standard traits that no file can have.
+            traits=[
+                trait
+                for trait in sorted(snapshot.traits)
+                if not names.wrong_trait(trait)
+            ],
             resource_classes=sorted(snapshot.resource_classes),
         ),
         # All memberships are written explicitly, as the mirror in the live

@@ -6,6 +6,7 @@ The sample file and the documentation are generated from this package.
 
 from collections.abc import Iterable
 import re
+from typing import Any
 
 from oslo_config import cfg
 
@@ -18,6 +19,7 @@ from isolate_aggregates.conf.of_nova import (
 )
 from isolate_aggregates.conf.own import isolate_aggregates_opts
 
+DEFAULT = 'DEFAULT'
 GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'
 HOST_FILTERS = 'filter_scheduler'
@@ -38,6 +40,7 @@ _TAKEN = (
 # The options that affect the hosts for a request; a cloud file can have their
 # values.
 CLOUD_SETTINGS = (
+    (DEFAULT, 'default_schedule_zone'),
     (SCHEDULER, 'enable_isolated_aggregate_filtering'),
     (SCHEDULER, 'placement_req_required_member_prefix'),
     (SCHEDULER, 'placement_req_default_forbidden_member_prefix'),
@@ -70,7 +73,7 @@ CLOUD_SETTINGS = (
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for the sample file and the pages."""
     return [
-        ('DEFAULT', default_opts),
+        (DEFAULT, default_opts),
         (SCHEDULER, scheduler_opts),
         (HOST_FILTERS, filter_scheduler_opts),
         (BLAZAR, blazar_opts),
@@ -110,6 +113,18 @@ def _connection_opts() -> list[cfg.Opt]:
         *loading.get_session_conf_options(),
         *loading.get_auth_plugin_conf_options('v3password'),
     ]
+
+
+def value_of(conf: cfg.ConfigOpts, group: str, option: str) -> Any:
+    """Return the value of an option; :data:`DEFAULT` is a group, too."""
+    return conf[option] if group == DEFAULT else conf[group][option]
+
+
+def set_default(
+    conf: cfg.ConfigOpts, group: str, option: str, value: object
+) -> None:
+    """Replace the default of an option; :data:`DEFAULT` is a group, too."""
+    conf.set_default(option, value, None if group == DEFAULT else group)
 
 
 def _register(

@@ -13,7 +13,7 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.placement.simulator import Simulator
+from isolate_aggregates.placement.simulator import Simulator, refusal
 from isolate_aggregates.placement.simulator.index import ProviderIndex
 
 
@@ -62,6 +62,7 @@ class Packing:
         destination: Destination | None = None,
     ) -> None:
         self._request = dataclasses.replace(request, limit=None)
+        check_traits(snapshot, request)
         documented = simulator(snapshot.providers, self._request)
         self._index = documented.index
         self._providers = snapshot.providers
@@ -196,6 +197,22 @@ def _in_a_tree(
                 used = usages[uuid].get(resource_class, 0)
                 usages[uuid][resource_class] = used + times * amount
         servers += times
+
+
+def check_traits(snapshot: Snapshot, request: ResourceRequest) -> None:
+    """Check that the traits exist of which a host may have none.
+
+    Placement rejects a query for a trait that does not exist, also if hosts
+    must not have it. A trait that hosts must have excludes all of them anyway.
+
+    :raises BadQuery: if one of them does not exist.
+    """
+    named = set(request.root_forbidden)
+    for group in request.groups.values():
+        named |= group.forbidden_traits.union(*group.any_traits)
+    unknown = sorted(named - snapshot.all_traits)
+    if unknown:
+        raise refusal.Refused(f'there is no trait {", ".join(unknown)}')
 
 
 def simulator(

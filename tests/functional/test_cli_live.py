@@ -238,6 +238,7 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     # The release of Nova is derived from its API. Unset options stay unknown.
     assert settings['isolate_aggregates', 'nova_release'] == 31
     assert ('filter_scheduler', 'enabled_filters') not in settings
+    assert ('DEFAULT', 'default_schedule_zone') not in settings
     assert saved.out == (
         'Wrote 2 aggregates, 5 resource providers, 3 flavors and 2 images to '
         f'{path}.\n'
@@ -246,6 +247,17 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     # Its settings are in the file.
     asked = ('candidates', '-f', 'json', '--snapshot', path)
     assert before == [run(*asked, *LINUX), run(*asked, *WINDOWS)]
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_the_default_zone_is_saved(
+    run: Run, live: Live, config: Callable[[str], str], tmp_path: pathlib.Path
+) -> None:
+    path = str(tmp_path / 'saved.yaml')
+    nova = config('[DEFAULT]\ndefault_schedule_zone = az$$1\n')
+    assert run('--config-file', nova, 'snapshot', 'save', path).code == 0
+    settings = cloud_file.load(path).settings
+    assert settings['DEFAULT', 'default_schedule_zone'] == 'az$1'
 
 
 @pytest.mark.usefixtures('in_environment')

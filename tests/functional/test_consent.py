@@ -78,6 +78,39 @@ def test_a_change_is_made_after_confirmation(change, answer):
     assert written
 
 
+def test_a_repair_shows_all_that_it_changes(
+    run, config, live, in_environment, answer
+):
+    """The first rollup has no finding."""
+    [locked] = [a for a in live.nova.aggregates if a.name == 'win-hosts']
+    live.nova.aggregates[:] = [
+        dataclasses.replace(locked, hosts=locked.hosts | {'linux-1'}),
+        # A lock on one aggregate has no rollup.
+        *(
+            dataclasses.replace(a, metadata=locked.metadata)
+            for a in live.nova.aggregates
+            if a is not locked
+        ),
+    ]
+    fix = ('--config-file', config(ISOLATE), 'audit', '--fix')
+    changes = [
+        f'  linux-1, linux-1: {change}\n'
+        for change in (
+            'add aggregate win-hosts',
+            'add rollup trait:CUSTOM_LICENSED_WINDOWS',
+            'add trait CUSTOM_LICENSED_WINDOWS',
+        )
+    ]
+    answer('n\n')
+    asked = run(*fix)
+    shown = run(*fix, '--dry-run')
+    for change in changes:
+        assert change in asked.err
+        assert change not in asked.out
+        assert change in shown.out
+    assert 'Changes that sync would make:' not in run(*fix[:-1]).out
+
+
 def test_a_plan_that_grew_is_confirmed_again(
     run, config, http, live, in_environment, answer
 ):

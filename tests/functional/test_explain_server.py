@@ -312,6 +312,24 @@ def test_image_properties_kept_by_the_server_count(
     assert rows(explain_live('--server', SERVER))['win-1'] == 'candidate'
 
 
+def test_a_server_whose_image_was_deleted_is_explained(
+    live: LiveServer, explain_live: Run
+) -> None:
+    gone = '00000000-0000-4000-8000-0000000000ff'
+    live.boots(
+        image={'id': gone, 'properties': {'os_secure_boot': 'required'}},
+        disk=5000,
+    )
+    finished = explain_live('--server', SERVER)
+    found = rows(finished)
+    assert 'has no trait COMPUTE_SECURITY_UEFI_SECURE_BOOT' in found['linux-1']
+    # It does not boot from a volume.
+    assert 'DISK_GB: requested 5000' in found['linux-1']
+    assert f'the properties of image {gone}, ' in '; '.join(
+        not_known(finished)
+    )
+
+
 PORT = '1b2a6a8e-0f0c-4d6f-8b7c-5f7a3e2d1c0b'
 
 
@@ -479,7 +497,8 @@ def test_an_owner_trait_that_may_be_required_is_reported(
         'whether Nova requires trait OWNER_NOVA, which 4 of 5 compute nodes '
         'lack: it does once all compute services run release 34'
     )
-    http.get(f'{live.placement_url}/traits', status_code=403)
+    owned = f'{live.placement_url}/resource_providers?required=OWNER_NOVA'
+    http.get(owned, status_code=403)
     finished = explain_live('--server', SERVER)
     assert not_known(finished)[-1].startswith(
         'whether Nova requires trait OWNER_NOVA: Placement'

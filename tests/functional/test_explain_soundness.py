@@ -251,7 +251,10 @@ def explained(placement):
 
     def explain_and_load(cloud, request, destination):
         snapshot = Snapshot(
-            'test', aggregates=tuple(AGGREGATES.values()), providers=cloud
+            'test',
+            aggregates=tuple(AGGREGATES.values()),
+            providers=cloud,
+            traits=frozenset(random_clouds.CUSTOM_TRAITS),
         )
         explanation = explain(snapshot, request, destination)
         divided = explanation.divided

@@ -4,6 +4,7 @@
 import pytest
 
 from isolate_aggregates import exception
+from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud import load, save
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
@@ -60,6 +61,23 @@ def test_a_loaded_cloud_reads_back_from_placement(cloud_from):
         cloud.snapshot.aggregates, NoNova(), NoNova(), cloud.placement, {}
     )
     assert again.providers == cloud.snapshot.providers
+
+
+def test_traits_and_classes_that_no_provider_has_are_saved(
+    cloud_from, tmp_path
+):
+    """Placement rejects a query that names one that does not exist."""
+    cloud = cloud_from(
+        'traits: [CUSTOM_KEY]\nresource_classes: [CUSTOM_GOLD]\n'
+        'providers:\n'
+        '- {name: cn1, inventories: {VCPU: 1}, traits: [CUSTOM_HELD]}\n'
+    )
+    taken = save.take((), NoNova(), NoNova(), cloud.placement)
+    path = tmp_path / 'cloud.yaml'
+    cloud_file.save(taken, path)
+    for snapshot in (taken, cloud_file.load(path)):
+        assert snapshot.traits == {'CUSTOM_KEY'}
+        assert snapshot.resource_classes == {'CUSTOM_GOLD'}
 
 
 def test_declared_traits_and_classes_exist_without_providers(cloud_from):

@@ -44,8 +44,9 @@ class FakeProjects:
                 ),
             )
             for each in getattr(self, kind):
-                url = f'{AUTH_URL}/{kind}/{each["id"]}'
-                http.get(url, json={kind[:-1]: each})
+                for number in {each['id'], each['id'].upper()}:
+                    url = f'{AUTH_URL}/{kind}/{number}'
+                    http.get(url, json={kind[:-1]: each})
 
     def _list(self, kind: str, request: Any) -> Any:
         # As MySQL compares.

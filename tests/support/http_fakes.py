@@ -190,10 +190,12 @@ class FakeGlance:
     """A fake of the parts of Glance's API that are read.
 
     :param page: The most images it gives out at once.
+    :param hidden: The ids of the images that are hidden.
     """
 
     page: int = 1000
     images: list[Image] = dataclasses.field(default_factory=list)
+    hidden: set[str] = dataclasses.field(default_factory=set)
 
     def answer(self, http: requests_mock.Mocker, url: str = GLANCE) -> None:
         """Answer requests for a URL."""
@@ -211,11 +213,20 @@ class FakeGlance:
 
     def _images(self, request: Any, context: Any) -> Any:
         [name] = request.qs.get('name', [None])
+        [visibility] = request.qs.get('visibility', [None])
+        [hidden] = request.qs.get('os_hidden', ['false'])
         # As MySQL compares.
         found = [
             _image(image)
             for image in self.images
-            if name is None or image.name.lower() == name.lower()
+            if (name is None or image.name.lower() == name.lower())
+            and (image.id in self.hidden) == (hidden == 'true')
+            # Without a visibility, Glance leaves out community images.
+            and (
+                image.visibility == visibility
+                if visibility
+                else image.visibility != 'community'
+            )
         ]
         page = _page(found, request, self.page)
         answer = {'images': page, 'schema': '/v2/schemas/images'}

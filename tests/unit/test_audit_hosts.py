@@ -280,10 +280,21 @@ def test_sync_removes_traits_that_it_left_behind(tagged, kind):
             'required',
             'tag-without-effect',
             [
-                f'aggregate unset --property traits:{LICENSED} 7',
                 f'aggregate set --property trait:{LICENSED}=required 7',
+                f'aggregate unset --property traits:{LICENSED} 7',
             ],
         ),
+        # The wrong tag locks, so the right one has to be there before.
+        (
+            f'trait: {LICENSED}',
+            'required',
+            'tag-that-nothing-opens',
+            [
+                f'aggregate set --property trait:{LICENSED}=required 7',
+                f"aggregate unset --property 'trait: {LICENSED}' 7",
+            ],
+        ),
+        # MySQL takes these keys for the right one, and cannot have both.
         (
             f'trait:{LICENSED.lower()}',
             'required',

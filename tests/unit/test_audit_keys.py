@@ -150,6 +150,51 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
     )
 
 
+@pytest.mark.parametrize(
+    ('known', 'repairs'),
+    [
+        (None, ['openstack flavor unset --property trait1:CUSTOM_NEW 42']),
+        (
+            {LICENSED},
+            ['openstack flavor unset --property trait1:CUSTOM_NEW 42'],
+        ),
+        ({LICENSED, 'CUSTOM_NEW'}, []),
+    ],
+)
+def test_a_flavor_that_forbids_a_trait_that_does_not_exist(known, repairs):
+    flavor = make_flavor(
+        'f',
+        {
+            'resources1:VCPU': '1',
+            'trait1:CUSTOM_NEW': 'forbidden',
+            f'trait:{LICENSED}': 'forbidden',
+        },
+    )
+    flavor = dataclasses.replace(flavor, id='42')
+    host = make_compute_node('h1', traits=[LICENSED])
+    found = findings([], [host], [flavor], traits=known)
+    assert [f.repair_text for f in found if f.kind == 'trait-nowhere'] == (
+        repairs
+    )
+
+
+def test_the_extra_spec_that_requires_the_trait_is_removed():
+    flavor = make_flavor(
+        'f',
+        {
+            'resources1:VCPU': '1',
+            f'trait1:{LICENSED}': 'forbidden',
+            f'trait:{LICENSED}': 'required',
+        },
+    )
+    flavor = dataclasses.replace(flavor, id='42')
+    host = make_compute_node('h1')
+    found = findings([], [host], [flavor], traits=frozenset({LICENSED}))
+    assert [f.repair_text for f in found if f.kind == 'trait-nowhere'] == [
+        f'openstack flavor unset --property trait:{LICENSED} 42'
+    ]
+
+
 def test_a_setting_that_implies_a_trait_no_host_has_is_found():
     flavor = make_flavor('f', {'os:secure_boot': 'required'})
     [found] = findings([], [H1], [flavor])

@@ -96,6 +96,17 @@ def test_the_default_zone_is_that_of_the_configuration(
     assert other == on_cloud('query', '--flavor', 'plain').out
 
 
+def test_the_default_zone_can_be_in_the_cloud_file(
+    run: Run, on_cloud: Run, tmp_path: pathlib.Path
+) -> None:
+    zone = on_cloud('query', '--flavor', 'plain', '--availability-zone', 'az1')
+    path = tmp_path / 'cloud.yaml'
+    group = 'DEFAULT: {default_schedule_zone: az1}'
+    path.write_text(CLOUD.replace('settings:', f'settings:\n  {group}'))
+    found = run('query', '--flavor', 'plain', '--snapshot', str(path))
+    assert (found.out, found.err) == (zone.out, '')
+
+
 def test_hosts_that_a_host_filter_drops_are_no_candidates(
     on_cloud: Run,
 ) -> None:

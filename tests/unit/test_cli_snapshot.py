@@ -30,6 +30,26 @@ def test_capacity_of_a_refused_request_is_an_error(run):
     assert done.err.startswith('Request refused: ')
 
 
+def test_capacity_for_a_query_that_placement_rejects_is_an_error(
+    run, tmp_path
+):
+    cloud = tmp_path / 'cloud.yaml'
+    cloud.write_text(
+        'version: 1\n'
+        'providers: [{name: cn1, inventories: {VCPU: 8}}]\n'
+        'flavors:\n'
+        '- {name: f, vcpus: 1, extra_specs: {trait:CUSTOM_NEW: forbidden}}\n',
+        encoding='utf-8',
+    )
+    arguments = ['capacity', '--snapshot', str(cloud), '--flavor', 'f']
+    done = run(*arguments)
+    assert (done.code, 'there is no trait CUSTOM_NEW' in done.err) == (1, True)
+    cloud.write_text(
+        f'traits: [CUSTOM_NEW]\n{cloud.read_text()}', encoding='utf-8'
+    )
+    assert run(*arguments, '-f', 'value').out == 'cn1 8\n'
+
+
 def test_diff_shows_what_changed(run, tmp_path):
     other = tmp_path / 'other.yaml'
     text = pathlib.Path(WINDOWS).read_text(encoding='utf-8')

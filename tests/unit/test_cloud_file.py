@@ -433,8 +433,8 @@ def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
     assert problem_of(path).startswith(
         'settings.scheduler.max_results (line 2): is not a setting of a cloud '
         'file (did you mean scheduler.max_placement_results?); the settings '
-        'are scheduler.enable_isolated_aggregate_filtering, '
-        'scheduler.placement_req_required_member_prefix, '
+        'are DEFAULT.default_schedule_zone, '
+        'scheduler.enable_isolated_aggregate_filtering, '
     )
 
 

@@ -5,6 +5,7 @@ Requests are written as the query string that they come to.
 """
 
 from collections.abc import Iterable
+import dataclasses
 from typing import Any
 
 from mirrors import mirrored
@@ -62,7 +63,10 @@ def explained(
     destination = Destination()
     for constraint in constraints:
         destination.add(constraint, 'a_filter')
-    snapshot = make_snapshot([LEASE, OTHER_LEASE], providers)
+    snapshot = dataclasses.replace(
+        make_snapshot([LEASE, OTHER_LEASE], providers),
+        traits=frozenset({'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_GPU'}),
+    )
     return explain(snapshot, request, destination)
 
 
@@ -916,6 +920,26 @@ def test_a_query_that_placement_refuses_is_not_explained() -> None:
     request = ResourceRequest({'': group}, root_required={'CUSTOM_A'})
     with pytest.raises(exception.BadQuery, match='both requires and forbids'):
         explained([node()], request, ForbidRootTrait('CUSTOM_A', 'no'))
+
+
+@pytest.mark.parametrize(
+    'asked',
+    [
+        'required=!CUSTOM_NEW',
+        'root_required=!CUSTOM_NEW',
+        'required=in:CUSTOM_GPU,CUSTOM_NEW',
+    ],
+)
+def test_a_query_with_a_trait_that_does_not_exist_is_not_explained(
+    asked: str,
+) -> None:
+    cloud = [node(traits=['CUSTOM_GPU'])]
+    with pytest.raises(exception.BadQuery) as caught:
+        explained(cloud, f'{VCPU_8}&{asked}')
+    assert str(caught.value) == (
+        'Placement would reject the request as invalid (400): there is no '
+        'trait CUSTOM_NEW'
+    )
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,49 @@ def test_an_unknown_image_is_not_found(
     )
 
 
+def test_images_that_glance_lists_only_on_request_are_read_too(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    glance.images = [
+        WINDOWS,
+        Image('hidden', f'{ID}3', visibility='private'),
+        Image('community', f'{ID}4', visibility='community'),
+        Image('both', f'{ID}5', visibility='community'),
+    ]
+    glance.hidden = {f'{ID}3', f'{ID}5'}
+    glance.answer(http)
+    assert reader().images() == glance.images
+    for image in glance.images:
+        assert reader().image(image.name) == image
+
+
+def test_an_image_in_several_lists_is_read_once(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    # Glance lists the community images of the user's project by default.
+    glance.images = [DEBIAN, WINDOWS]
+    glance.answer(http)
+    found = {'images': [{'id': DEBIAN.id, 'name': 'debian'}]}
+    http.get(f'{GLANCE}/v2/images?visibility=community', json=found)
+    assert reader().images() == [DEBIAN, WINDOWS]
+    assert reader().image('debian') == DEBIAN
+
+
+def test_an_image_that_is_listed_by_default_goes_before_its_namesakes(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    glance.images = [
+        Image('debian', f'{ID}3', visibility='community'),
+        Image('debian', f'{ID}4', visibility='public'),
+        DEBIAN,
+    ]
+    glance.hidden = {f'{ID}4'}
+    glance.answer(http)
+    assert reader().image('debian') == DEBIAN
+    glance.images.remove(DEBIAN)
+    assert reader().image('debian').id == f'{ID}4'
+
+
 def test_images_are_read_page_by_page(
     http: requests_mock.Mocker, glance: FakeGlance
 ) -> None:
@@ -104,8 +147,21 @@ def test_images_are_read_page_by_page(
     glance.page = 2
     glance.answer(http)
     assert reader().images() == glance.images
-    asked = [r for r in http.request_history if 'glance' in r.url]
-    assert len(asked) == 3
+    asked = [
+        request
+        for request in http.request_history
+        if 'glance' in request.url and 'visibility' not in request.qs
+    ]
+    assert len([r for r in asked if 'os_hidden' not in r.qs]) == 3
+
+
+def test_a_page_that_is_repeated_is_an_error(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    found = {'images': [{'id': f'{ID}1'}], 'next': '/v2/images?marker=x'}
+    http.get(f'{GLANCE}/v2/images', json=found)
+    with pytest.raises(exception.ServiceError, match=f'{ID}1 again'):
+        reader().images()
 
 
 @pytest.mark.parametrize(

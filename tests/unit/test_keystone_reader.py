@@ -31,6 +31,8 @@ def reader() -> KeystoneClient:
     ('name', 'domain', 'found'),
     [
         pytest.param(ACME, None, ACME, id='an id'),
+        pytest.param(ACME.upper(), None, ACME, id='as MySQL compares ids'),
+        pytest.param('acme', SALES.upper(), OTHER, id='and those of domains'),
         pytest.param('acme', 'default', ACME, id='a name and a domain id'),
         pytest.param('acme', 'Default', ACME, id='a name and a domain name'),
         pytest.param('acme', SALES, OTHER, id='a name and a domain uuid'),

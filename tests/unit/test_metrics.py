@@ -368,8 +368,14 @@ def test_metrics_in_a_file_are_kept(windows, tmp_path):
     assert list(tmp_path.iterdir()) == [pathlib.Path(path)]
 
 
+# The parser of prometheus-client fails on it with an IndexError.
+GARBLED = b'a{b="c", ="d"} 5{0\n'
+
+
 @pytest.mark.parametrize(
-    'text', [b'{{{', b'\xff', b'a{b="c} 1\n'], ids=['none', 'bytes', 'cut off']
+    'text',
+    [b'{{{', b'\xff', b'a{b="c} 1\n', GARBLED],
+    ids=['none', 'bytes', 'cut off', 'garbled'],
 )
 def test_an_invalid_file_is_reported_and_ignored(text, tmp_path, caplog):
     path = tmp_path / 'isolation.prom'
@@ -405,7 +411,7 @@ def test_the_last_success_of_sync_is_read_from_its_file(tmp_path):
     assert samples(one) == known
 
 
-@pytest.mark.parametrize('text', [b'', b'{{{', b'\xff', b'other 1\n'])
+@pytest.mark.parametrize('text', [b'', b'{{{', b'\xff', b'other 1\n', GARBLED])
 def test_a_file_not_written_by_sync_is_reported(text, tmp_path, caplog):
     path = tmp_path / 'sync.prom'
     path.write_bytes(text)

@@ -85,6 +85,29 @@ def test_added_and_removed_names_are_changes():
     ]
 
 
+def test_a_name_that_a_provider_gets_or_loses_exists_as_before():
+    idle = dataclasses.replace(
+        BEFORE,
+        traits=frozenset({'CUSTOM_B'}),
+        resource_classes=frozenset({'CUSTOM_C'}),
+    )
+    root, *others = BEFORE.providers
+    used = dataclasses.replace(
+        BEFORE,
+        providers=(
+            dataclasses.replace(
+                root,
+                traits=root.traits | {'CUSTOM_B'},
+                inventories={**root.inventories, 'CUSTOM_C': Inventory(1)},
+            ),
+            *others,
+        ),
+    )
+    for before, after in ((idle, used), (used, idle)):
+        kinds = {change.kind for change in diff.changes(before, after)}
+        assert kinds == {'resource provider'}
+
+
 def test_changed_settings_are_changes():
     assert changed(settings={('scheduler', 'max_placement_results'): 7}) == [
         Change(

@@ -135,6 +135,7 @@ def test_only_necessary_requests_are_sent(
         '/resource_providers',
         f'/resource_providers/{NODE}/aggregates',
         f'/resource_providers/{SHARE}/aggregates',
+        f'/resource_providers/{SHARE}/traits',
         f'/resource_providers/{IRONIC}/aggregates',
         f'/resource_providers/{IRONIC}/traits',
         '/traits',
@@ -153,10 +154,19 @@ def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
     assert found.problems == ()
 
 
+@pytest.mark.parametrize('is_full', [False, True])
 def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
-    nova: FakeNova, cloud: LiveCloud
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    cloud: LiveCloud,
+    is_full: bool,
 ) -> None:
     nova.nodes = nova.nodes[1:]
+    if is_full:
+        http.get(
+            f'{PLACEMENT}/allocation_candidates',
+            json={'allocation_requests': [], 'provider_summaries': {}},
+        )
     found = read(cloud)
     assert [n.name for n in found.nodes] == ['ironic-1']
     assert found.problems == (

@@ -3,6 +3,8 @@
 
 from collections.abc import Iterable, Iterator
 
+import os_traits
+
 from isolate_aggregates import exception
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
@@ -40,10 +42,19 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors and images that require a trait no provider has."""
+    """Find flavors and images with traits for which there is no host.
+
+    They require a trait that no provider has, or forbid one that does not
+    exist: then Placement rejects the query.
+    """
     if not cloud.nodes:
         return
+    known = cloud.snapshot.all_traits if cloud.traits is None else cloud.traits
     for flavor in cloud.snapshot.flavors:
+        for spec in xs.parse(flavor.extra_specs):
+            forbids = spec.kind == 'trait' and spec.value == xs.FORBIDDEN
+            if forbids and spec.name not in known:
+                yield _not_known(flavor, spec)
         for trait in _unknown(cloud, traits_if_valid(flavor)):
             subject = f'flavor {flavor.name}'
             yield _nowhere(cloud, subject, trait, _unset(trait, flavor))
@@ -80,10 +91,27 @@ def _nowhere(
     )
 
 
+def _not_known(flavor: Flavor, spec: xs.ExtraSpec) -> Finding:
+    return Finding(
+        'trait-nowhere',
+        Severity.WARNING,
+        f'flavor {flavor.name}',
+        f'forbids trait {spec.name}, which does not exist in Placement, so '
+        'that Placement rejects the query',
+        NOWHERE,
+        repairs.unset_spec(flavor, f'{spec.kind}{spec.suffix}:{spec.name}'),
+        instead='openstack --os-placement-api-version 1.6 trait create '
+        f'{spec.name}, if hosts are to get it'
+        if os_traits.is_custom(spec.name)
+        else '',
+    )
+
+
 def _unset(trait: str, flavor: Flavor) -> repairs.Commands:
     for key, value in flavor.extra_specs.items():
         for spec in xs.parse({key: value}):
-            if (spec.kind, spec.name) == ('trait', trait):
+            required = ('trait', trait, xs.REQUIRED)
+            if (spec.kind, spec.name, spec.value) == required:
                 return repairs.unset_spec(flavor, key)
     # The trait is implied by another setting.
     return ()

@@ -8,7 +8,7 @@ They refer to objects by id if possible: names are not unique, and the
 from collections.abc import Iterable, Sequence
 import shlex
 
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 
@@ -86,7 +86,14 @@ def replace_tag(
         return ()
     words = ('aggregate', 'set', *_property(f'{to}={value}'))
     put = _openstack(words, _id_of(aggregate))
-    return (put,) if key == to else (*unset_tags(aggregate, [key]), put)
+    if key == to:
+        return (put,)
+    unset = unset_tags(aggregate, [key])
+    if collation.may_equal(key, to.lower()):
+        # MySQL cannot have both at once.
+        return (*unset, put)
+    # In this order, the aggregate is never without a lock.
+    return (put, *unset)
 
 
 def unset_spec(flavor: Flavor, key: str) -> Commands:

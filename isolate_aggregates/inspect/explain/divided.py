@@ -29,7 +29,8 @@ class DividedRequest:
     :param request: The request before any request filter has changed it. Its
         limit is ignored, because every host is explained.
     :param conclusions: The conclusions of the request filters.
-    :raises BadQuery: if Placement would answer the query with 400.
+    :raises BadQuery: if Placement would answer the query with 400, whichever
+        traits exist.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class DividedRequest:
             *_parts(request),
         )
         self._policy = request.group_policy
-        self._check(request, conclusions)
+        self.whole = self._checked(request, conclusions)
 
     @property
     def amounts(self) -> Iterator[Amount]:
@@ -88,14 +89,16 @@ class DividedRequest:
         return request
 
     @staticmethod
-    def _check(
+    def _checked(
         request: ResourceRequest, conclusions: Collection[Conclusion]
-    ) -> None:
-        """Raise :class:`Refused` if Placement would answer with 400."""
+    ) -> ResourceRequest:
+        """Return the whole request, even if a filter refuses it.
+
+        :raises BadQuery: if Placement would answer the query with 400.
+        """
         destination = Destination()
         for conclusion in conclusions:
             conclusion.constraint.narrow(destination)
-        # Report an invalid query even if a filter refuses the request.
         destination.refusals.clear()
         asked = copy.deepcopy(request)
         asked.limit = None
@@ -107,6 +110,7 @@ class DividedRequest:
                 'added.'
             )
         query.candidates(asked.to_queryparams())
+        return asked
 
 
 def _parts(request: ResourceRequest) -> Iterator[Requirement]:

@@ -18,6 +18,7 @@ import operator
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.destination import Conclusion, Destination
+from isolate_aggregates.inspect.capacity import check_traits
 from isolate_aggregates.inspect.explain import together
 from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.inspect.explain.host import Context, HostProviders
@@ -157,8 +158,8 @@ def explain(
 ) -> Explanation:
     """Explain every host of a snapshot.
 
-    Requested traits and resource classes are assumed to exist, even if no
-    provider has them.
+    Required traits and requested resource classes are assumed to exist, even
+    if no provider has them.
 
     :param snapshot: The state of the cloud.
     :param request: The request before any request filter has changed it.
@@ -168,6 +169,7 @@ def explain(
     :raises BadQuery: if Placement would answer the query with 400.
     """
     divided = DividedRequest(request, destination.conclusions)
+    check_traits(snapshot, divided.whole)
     return _Explainer(snapshot, divided).explain()
 
 

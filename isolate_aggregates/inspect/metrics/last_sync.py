@@ -53,7 +53,7 @@ class LastSync(Collector):
             ]
             if not found:
                 raise ValueError(f'it has no {SUCCEEDED_AT}')
-        except (OSError, ValueError) as exc:
+        except (OSError, ValueError, LookupError) as exc:
             LOG.error(
                 'The metrics that sync wrote to %(path)s cannot be read: '
                 '%(cause)s.',

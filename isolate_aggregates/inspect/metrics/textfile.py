@@ -53,7 +53,7 @@ def known(path: str) -> reading.Known:
         families = list(parser.text_string_to_metric_families(text))
     except FileNotFoundError:
         return reading.Known()
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, LookupError) as exc:
         LOG.warning('The metrics in %s cannot be kept: %s.', path, exc)
         return reading.Known()
     values = {}

@@ -23,6 +23,9 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.text import named, plural
 
+# The description of a mark that is to be deleted.
+IDLE = 'which no longer marks anything'
+
 # Traits that nova-compute manages, or that have a special meaning in Placement
 # or Nova.
 _NOT_BY_HAND = (
@@ -66,6 +69,17 @@ class SyncPlan:
     old_marks: tuple[str, ...]
     problems: tuple[str, ...]
     forgets: bool = False
+
+    @property
+    def told(self) -> list[str]:
+        """The changes and the marks to delete, one sentence each."""
+        return [
+            *(
+                f'{c.host}, {c.provider}: {c.action} {c.subject}'
+                for c in self.changes
+            ),
+            *(f'delete trait {mark}, {IDLE}' for mark in self.old_marks),
+        ]
 
 
 def make(
