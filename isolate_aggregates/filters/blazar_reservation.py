@@ -231,9 +231,6 @@ class BlazarReservation:
 
 
 def _is_instance_reservation(flavor: Flavor) -> bool:
-    if _INSTANCE_RESERVATION in flavor.extra_specs:
-        return True
-    return any(
-        spec.kind == 'resources' and spec.name.startswith(xs.RESERVATION_CLASS)
-        for spec in xs.parse(flavor.extra_specs)
+    return _INSTANCE_RESERVATION in flavor.extra_specs or bool(
+        xs.reservation_classes(flavor.extra_specs)
     )

@@ -14,7 +14,7 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.nova import images
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.request.properties import Declared
-from isolate_aggregates.request.spec import traits_of
+from isolate_aggregates.request.spec import operator_traits_of
 
 # Only its length matters.
 _A_UUID = '00000000-0000-0000-0000-000000000000'
@@ -125,7 +125,7 @@ class NovaRequest:
     @functools.cached_property
     def operator_traits(self) -> frozenset[str]:
         """The required traits that no image, and so no tenant, can add."""
-        return traits_of(self.flavor, {}, _outside_traits(self._spec))
+        return operator_traits_of(self.flavor, _outside_traits(self._spec))
 
 
 def query_length(spec: objects.RequestSpec) -> int:
@@ -186,6 +186,29 @@ def forced(
     hosts = spec.force_hosts if 'force_hosts' in spec else None
     nodes = spec.force_nodes if 'force_nodes' in spec else None
     return (hosts or (), nodes or ()) if hosts or nodes else None
+
+
+def check_rebuild(spec: objects.RequestSpec) -> None:
+    """Raise if a request is marked as a rebuild, but is none.
+
+    Nova marks rebuilds with a scheduler hint, and skips request filters and
+    Placement for these. Before `OSSA-2026-022
+    <https://security.openstack.org/ossa/OSSA-2026-022.html>`_ was fixed,
+    tenants could give the hint for new servers, whose later requests keep it.
+    A rebuild is forced to the host of a server that has a cell.
+
+    :param spec: Nova's request spec.
+    :raises RequestRefused: if it is none.
+    """
+    if scheduler_utils.request_is_rebuild(spec) and not (
+        forced(spec) and images.is_for_existing(spec)
+    ):
+        raise exception.RequestRefused(
+            [
+                'it has the scheduler hint _nova_check_type of a rebuild, but '
+                'is none, and Placement was not asked'
+            ]
+        )
 
 
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:

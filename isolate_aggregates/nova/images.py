@@ -19,6 +19,7 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova import utils as nova_utils
+from nova.compute import instance_actions
 from nova.objects import fields
 from oslo_db import exception as db_exception
 import sqlalchemy as sa
@@ -40,20 +41,26 @@ class Record:
 
     :param image_id: The id of its image; empty if it boots from a volume.
     :param properties: The properties by name, as of when it was accepted.
+    :param is_doubtful: Whether its last rebuild failed, and nothing else tells
+        whether the properties are those of the refused image.
     """
 
     image_id: str
     properties: Mapping[str, str]
+    is_doubtful: bool = False
 
     def is_of(self, image: objects.ImageMeta) -> bool:
         """Return whether a request has the image of the record.
 
         Nova records the new image of a rebuild before it calls the scheduler.
         If the scheduler refuses, Nova restores the image of the server, but
-        neither the recorded properties nor the image in later requests.
+        neither the recorded properties nor the image in later requests. It
+        restores nothing if the server is on a volume without an image.
 
         :param image: The image of the request.
         """
+        if self.is_doubtful:
+            return False
         known = self.image_id and 'id' in image and image.id
         return not known or image.id == self.image_id
 
@@ -71,7 +78,7 @@ def read(spec: objects.RequestSpec) -> Record | None:
     if 'instance_uuid' not in spec:
         return None
     try:
-        instance = _instance(spec)
+        instance, is_doubtful = _instance(spec)
     except (
         nova_exception.InstanceNotFound,
         nova_exception.InstanceMappingNotFound,
@@ -98,19 +105,24 @@ def read(spec: objects.RequestSpec) -> Record | None:
             if key.startswith(_PREFIX)
             and key.removeprefix(_PREFIX) not in _OTHERS
         },
+        is_doubtful,
     )
 
 
-def _instance(spec: objects.RequestSpec) -> objects.Instance | None:
-    """Return a server from its cell, or its build request."""
+def _instance(
+    spec: objects.RequestSpec,
+) -> tuple[objects.Instance | None, bool]:
+    """Return a server from its cell, or its build request.
+
+    :returns: The server, and whether its recorded image is doubtful.
+    """
     context = nova_context.get_admin_context()
     uuid = spec.instance_uuid
     cell = _cell(spec)
     if cell is None:
         try:
-            return objects.BuildRequest.get_by_instance_uuid(
-                context, uuid
-            ).instance
+            building = objects.BuildRequest.get_by_instance_uuid(context, uuid)
+            return building.instance, False
         except nova_exception.BuildRequestNotFound:
             # It has a cell already: the boot is retried, or the server moves,
             # possibly to another cell.
@@ -119,11 +131,31 @@ def _instance(spec: objects.RequestSpec) -> objects.Instance | None:
             )
             cell = mapping.cell_mapping
     if cell is None:
-        return None
+        return None, False
     with nova_context.target_cell(context, cell) as in_cell:
-        return objects.Instance.get_by_uuid(
+        instance = objects.Instance.get_by_uuid(
             in_cell, uuid, expected_attrs=['system_metadata']
         )
+        return instance, _is_doubtful(in_cell, instance)
+
+
+def _is_doubtful(
+    context: nova_context.RequestContext, instance: objects.Instance
+) -> bool:
+    """Return whether the properties of a server may be of a refused image.
+
+    Otherwise the image of the server tells. On a volume it has none.
+    """
+    if instance.image_ref:
+        return False
+    actions = objects.InstanceActionList.get_by_instance_uuid(
+        context, instance.uuid
+    )
+    rebuilds = [
+        one for one in actions if one.action == instance_actions.REBUILD
+    ]
+    # The newest comes first. One that failed has an error message.
+    return bool(rebuilds and rebuilds[0].message)
 
 
 def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:

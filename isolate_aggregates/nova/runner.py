@@ -221,6 +221,8 @@ class Runner:
 
         :param spec: Nova's request spec, which is not modified.
         :param hosts: The names of the compute services.
+        :raises RequestRefused: if the request is not the rebuild that it is
+            marked as.
         :raises IsolateAggregatesError: if the hosts cannot be checked.
         """
         if spec in self._seen:
@@ -231,6 +233,7 @@ class Runner:
                 return {}
             decision = seen.decision
         else:
+            adapter.check_rebuild(spec)
             decision = decide(
                 adapter.NovaRequest(spec), self._cache.get(), self._pipeline()
             )

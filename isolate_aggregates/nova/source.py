@@ -123,6 +123,7 @@ class NovaDatabaseSource:
         Returns the identical sequence if nothing has changed. Everything is
         read and compared, without relying on time stamps.
 
+        :raises ConfigError: if the connection is not configured.
         :raises ServiceError: if the database cannot be read.
         """
         texts = self._texts()
@@ -234,12 +235,21 @@ def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:
 
 @contextlib.contextmanager
 def _connected() -> Iterator[sa.Connection]:
-    """Connect to the database, outside any transaction."""
+    """Connect to the database, outside any transaction.
+
+    :raises ConfigError: if the connection is not configured.
+    :raises ServiceError: if the database cannot be read.
+    """
     try:
         # The reader engine may connect to a replica, which lags behind.
         engine = api_db.context_manager.writer.get_engine()
         with engine.connect() as connection:
             yield connection
+    except (db_exception.CantStartEngineError, ImportError) as exc:
+        # It is not set, or its driver is not installed.
+        raise exception.ConfigError(
+            '[api_database] connection', f'cannot be used: {short(exc)}.'
+        ) from exc
     except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
         # The error may contain the statement and the database's address.
         raise exception.ServiceError(

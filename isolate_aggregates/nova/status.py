@@ -36,6 +36,9 @@ _PLUGIN = 'isolate_aggregates.nova.all_filters'
 _HOST_FILTER = 'IsolatedAggregatesFilter'
 _IN_TREE = 'isolate_aggregates'
 
+# The exit code of oslo.upgradecheck if no check was made.
+_NOT_CHECKED = 255
+
 Result = upgradecheck.Result
 Code = upgradecheck.Code
 
@@ -43,7 +46,7 @@ Code = upgradecheck.Code
 def _needs_nova(
     check: Callable[['Checks'], Result],
 ) -> Callable[['Checks'], Result]:
-    """Make a check fail if Nova is not installed."""
+    """Make a check fail on expected errors, and if Nova is not installed."""
 
     @functools.wraps(check)
     def guarded(self: 'Checks') -> Result:
@@ -51,7 +54,10 @@ def _needs_nova(
             return Result(
                 Code.FAILURE, 'Not checked, because Nova cannot be used.'
             )
-        return check(self)
+        try:
+            return check(self)
+        except (exception.IsolateAggregatesError, cfg.Error) as exc:
+            return Result(Code.FAILURE, str(exc))
 
     return guarded
 
@@ -101,12 +107,7 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         from isolate_aggregates.nova import registration
 
-        try:
-            registration.check_hook(
-                self._conf, lambda: loading.load(self._conf)
-            )
-        except exception.IsolateAggregatesError as exc:
-            return Result(Code.FAILURE, str(exc))
+        registration.check_hook(self._conf, lambda: loading.load(self._conf))
         if _HOST_FILTER not in section.enabled_filters:
             return Result(
                 Code.WARNING,
@@ -120,10 +121,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_nova
     def _check_filters(self) -> Result:
-        try:
-            loaded = loading.load(self._conf)
-        except exception.IsolateAggregatesError as exc:
-            return Result(Code.FAILURE, str(exc))
+        loaded = loading.load(self._conf)
         enabled = [one for one in loaded if one.is_enabled(self._conf)]
         names = [one.name for one in enabled]
         replaced = frozenset().union(*(one.replaces for one in enabled))
@@ -158,24 +156,18 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_nova
     def _check_source(self) -> Result:
-        try:
-            found = len(self._source.aggregates())
-        except exception.IsolateAggregatesError as exc:
-            return Result(Code.FAILURE, str(exc))
+        found = len(self._source.aggregates())
         return Result(Code.SUCCESS, f'{found} host aggregates.')
 
     @_needs_nova
     def _check_switches(self) -> Result:
-        try:
-            filters = loading.load(self._conf)
-            unused = loading.unused_tags(
-                filters,
-                loading.enabled(filters, self._conf),
-                AggregateIndex(self._source.aggregates()),
-            )
-            found = '. '.join(map(str, unused))
-        except exception.IsolateAggregatesError as exc:
-            return Result(Code.FAILURE, str(exc))
+        filters = loading.load(self._conf)
+        unused = loading.unused_tags(
+            filters,
+            loading.enabled(filters, self._conf),
+            AggregateIndex(self._source.aggregates()),
+        )
+        found = '. '.join(map(str, unused))
         if found:
             return Result(Code.WARNING, f'{found}.')
         return Result(Code.SUCCESS)
@@ -199,12 +191,9 @@ class Checks(upgradecheck.UpgradeCommands):
     def _check_placement(self) -> Result:
         from isolate_aggregates.nova import placement
 
-        try:
-            # An aggregate that does not exist; only the length matters.
-            path = f'/resource_providers?member_of=!{uuid.UUID(int=0)}'
-            placement.client().get(path, mv.FORBIDDEN_AGGREGATES)
-        except exception.IsolateAggregatesError as exc:
-            return Result(Code.FAILURE, str(exc))
+        # An aggregate that does not exist; only the length matters.
+        path = f'/resource_providers?member_of=!{uuid.UUID(int=0)}'
+        placement.client().get(path, mv.FORBIDDEN_AGGREGATES)
         return Result(Code.SUCCESS)
 
     @_needs_nova
@@ -212,10 +201,7 @@ class Checks(upgradecheck.UpgradeCommands):
         from isolate_aggregates.nova import placement
 
         configured = self._conf[ia_conf.GROUP].max_query_length
-        try:
-            limit = placement.query_limit()
-        except exception.IsolateAggregatesError as exc:
-            return Result(Code.FAILURE, str(exc))
+        limit = placement.query_limit()
         too_high = limit.verdict(configured) is Verdict.TOO_HIGH
         return Result(
             Code.FAILURE if too_high else Code.SUCCESS,
@@ -227,21 +213,18 @@ class Checks(upgradecheck.UpgradeCommands):
         """Check a request without keys, which forbids the most aggregates."""
         from isolate_aggregates.nova import placement
 
-        try:
-            index = AggregateIndex(self._source.aggregates())
-            filters = loading.load(self._conf)
-            request = Request(Flavor('without keys'))
-            decision = decide(
-                request, index, loading.deciding(self._conf, filters)
-            ).fit_own(
-                request,
-                placement.shortener(self._conf, filters, wait=True),
-                self._conf.scheduler.max_placement_results,
-            )
-            if decision.too_long:
-                raise decision.too_long
-        except exception.IsolateAggregatesError as exc:
-            return Result(Code.FAILURE, str(exc))
+        index = AggregateIndex(self._source.aggregates())
+        filters = loading.load(self._conf)
+        request = Request(Flavor('without keys'))
+        decision = decide(
+            request, index, loading.deciding(self._conf, filters)
+        ).fit_own(
+            request,
+            placement.shortener(self._conf, filters, wait=True),
+            self._conf.scheduler.max_placement_results,
+        )
+        if decision.too_long:
+            raise decision.too_long
         forbidden = len(decision.destination.forbidden_aggregates)
         shortened = decision.shortened
         if shortened is None:
@@ -282,9 +265,14 @@ def main(argv: list[str] | None = None) -> int:
     # Hide the warnings about retries; only the result matters.
     logging.getLogger('keystoneauth').setLevel(logging.ERROR)
     arguments = sys.argv[1:] if argv is None else argv
-    return int(
-        upgradecheck.main(conf, 'nova', Checks(conf), argv=list(arguments))
-    )
+    try:
+        return int(
+            upgradecheck.main(conf, 'nova', Checks(conf), argv=list(arguments))
+        )
+    except cfg.Error as exc:
+        # The configuration files cannot be read.
+        print(exc, file=sys.stderr)
+        return _NOT_CHECKED
 
 
 if __name__ == '__main__':

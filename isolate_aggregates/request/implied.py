@@ -106,6 +106,35 @@ def translate(
     """
     settings = Settings(extra_specs, properties)
     resources = {**_cpus(settings, vcpus), **_persistent_memory(settings)}
+    if _memory_encryption(settings):
+        resources[orc.MEM_ENCRYPTION_CONTEXT] = 1
+    forbidden = set()
+    if _thread_policy(settings) == 'isolate':
+        forbidden.add(os_traits.HW_CPU_HYPERTHREADING)
+    return Translation(
+        resources,
+        required_traits(extra_specs, properties, nova),
+        frozenset(forbidden),
+    )
+
+
+def required_traits(
+    extra_specs: Mapping[str, str],
+    properties: Mapping[str, object],
+    nova: int = NEWEST_NOVA,
+) -> frozenset[str]:
+    """Return the traits that settings imply.
+
+    Settings that imply only resources are not checked: without the properties
+    of its image, a valid request may have invalid ones.
+
+    :param extra_specs: The flavor's extra specs.
+    :param properties: The image's properties.
+    :param nova: The release of Nova.
+    :raises InvalidRequest: if Nova's API would reject a setting, or flavor and
+        image contradict each other.
+    """
+    settings = Settings(extra_specs, properties)
     required = {
         *_secure_boot(settings),
         *tpm(settings),
@@ -113,18 +142,12 @@ def translate(
         *_physical_address_bits(settings),
         *_stateless_firmware(settings),
     }
-    forbidden = set()
     encryption = _memory_encryption(settings)
-    if encryption:
-        resources[orc.MEM_ENCRYPTION_CONTEXT] = 1
-        if nova >= _ENCRYPTION_TRAITS:
-            required.add(encryption)
-    threads = _thread_policy(settings)
-    if threads == 'require':
+    if encryption and nova >= _ENCRYPTION_TRAITS:
+        required.add(encryption)
+    if _thread_policy(settings) == 'require':
         required.add(os_traits.HW_CPU_HYPERTHREADING)
-    elif threads == 'isolate':
-        forbidden.add(os_traits.HW_CPU_HYPERTHREADING)
-    return Translation(resources, frozenset(required), frozenset(forbidden))
+    return frozenset(required)
 
 
 def _cpus(settings: Settings, vcpus: int) -> dict[str, int]:

@@ -242,21 +242,28 @@ class Request:
         """Every trait this request requires, in any request group."""
         if self.known_traits is not None:
             return self.known_traits
-        return self._traits(self.image_properties)
+        flavor, properties = self.flavor, self.image_properties
+        implications = implied.translate(
+            flavor.extra_specs, properties, flavor.vcpus, self.nova_release
+        )
+        return (
+            xs.required_traits(flavor.extra_specs)
+            | xs.image_required_traits(properties)
+            | implications.required_traits
+            | self._derived_traits
+        )
 
     @functools.cached_property
     def operator_traits(self) -> frozenset[str]:
         """Every required trait that no image, and so no tenant, can add."""
-        return self._traits({})
+        return operator_traits_of(
+            self.flavor, self._derived_traits, self.nova_release
+        )
 
-    def _traits(self, properties: Mapping[str, str]) -> frozenset[str]:
-        return traits_of(
-            self.flavor,
-            properties,
-            self.derived_traits.union(
-                *(group.required_traits for group in self.resource_groups)
-            ),
-            self.nova_release,
+    @property
+    def _derived_traits(self) -> frozenset[str]:
+        return self.derived_traits.union(
+            *(group.required_traits for group in self.resource_groups)
         )
 
     def declaring(self, declared: properties.Declared) -> 'Request':
@@ -275,25 +282,19 @@ class Request:
         )
 
 
-def traits_of(
+def operator_traits_of(
     flavor: Flavor,
-    image_properties: Mapping[str, str],
     derived_traits: Collection[str] = (),
     nova: int = implied.NEWEST_NOVA,
 ) -> frozenset[str]:
-    """Return all traits that a flavor and an image require.
+    """Return all required traits that no image can add.
 
     :param flavor: The flavor.
-    :param image_properties: All properties of the image.
     :param derived_traits: Further required traits.
     :param nova: The release of Nova.
     """
-    implications = implied.translate(
-        flavor.extra_specs, image_properties, flavor.vcpus, nova
-    )
     return (
         xs.required_traits(flavor.extra_specs)
-        | xs.image_required_traits(image_properties)
-        | implications.required_traits
+        | implied.required_traits(flavor.extra_specs, {}, nova)
         | frozenset(derived_traits)
     )

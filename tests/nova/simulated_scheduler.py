@@ -14,10 +14,9 @@ from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager, manager
 from nova.scheduler.client import report
 import server_requests
+from server_requests import CELL
 
 from isolate_aggregates.nova import host_filter
-
-CELL = 'cccccccc-0000-4000-8000-000000000000'
 
 
 @dataclasses.dataclass(frozen=True)

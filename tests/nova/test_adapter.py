@@ -199,6 +199,23 @@ def test_without_ports_operator_traits_come_from_the_flavor():
     assert seen.operator_traits == frozenset()
 
 
+def test_a_flavor_that_needs_its_image_for_cpus_has_its_own_traits():
+    extra_specs = {
+        'trait:CUSTOM_B': 'required',
+        'hw:cpu_policy': 'mixed',
+        'hw:cpu_realtime': 'true',
+    }
+    sizes = {'vcpus': 4, 'extra_specs': extra_specs}
+    image = objects.ImageMeta.from_dict(
+        {'properties': {'hw_cpu_realtime_mask': '^0-1'}}
+    )
+    seen = request(
+        flavor=objects.Flavor(**FLAVOR | sizes), image=image, is_bfv=False
+    )
+    assert seen.required_traits == {'CUSTOM_B'}
+    assert seen.operator_traits == {'CUSTOM_B'}
+
+
 def length(**fields):
     """Return the counted length of a query, and that of Nova's own."""
     fields.setdefault('flavor', objects.Flavor(**FLAVOR))

@@ -147,6 +147,35 @@ def test_a_server_that_boots_from_a_volume_has_a_record_too(
 
 
 @pytest.mark.parametrize(
+    ('image_ref', 'actions', 'doubtful'),
+    [
+        ('', [], False),
+        ('', [('migrate', 'Error'), ('rebuild', None)], False),
+        ('', [('rebuild', None), ('rebuild', 'Error')], False),
+        ('', [('migrate', None), ('rebuild', 'Error')], True),
+        (f'{UUID}1', [('rebuild', 'Error')], False),
+    ],
+)
+def test_on_a_volume_the_last_rebuild_tells_whether_it_was_refused(
+    monkeypatch, image_ref, actions, doubtful
+):
+    monkeypatch.setattr(
+        objects.InstanceActionList,
+        'get_by_instance_uuid',
+        lambda context, uuid: [
+            objects.InstanceAction(action=action, message=message)
+            for action, message in actions
+        ],
+    )
+    instance = objects.Instance(uuid=f'{UUID}9', image_ref=image_ref)
+    assert images._is_doubtful(None, instance) is doubtful
+
+
+def test_the_image_of_a_doubtful_record_opens_nothing():
+    assert not images.Record('', {}, is_doubtful=True).is_of(move().image)
+
+
+@pytest.mark.parametrize(
     ('nova', 'spec'),
     [
         (Nova(image_id=f'{UUID}2'), move),

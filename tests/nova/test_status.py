@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
 from isolate_aggregates.nova import registration, status
 from isolate_aggregates.nova.source import NovaDatabaseSource
 
@@ -335,20 +336,36 @@ def nova_conf(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('source', 'said'),
+    ('options', 'said'),
     [
-        ('nova', '0 host aggregates'),
-        ('novaclient', '[isolate_aggregates] auth_type'),
+        (
+            '[isolate_aggregates]\naggregate_source = nova',
+            ['0 host aggregates'],
+        ),
+        (
+            '[isolate_aggregates]\naggregate_source = novaclient',
+            ['[isolate_aggregates] auth_type'],
+        ),
+        (
+            '[isolate_aggregates]\nmax_query_length = long\n'
+            '[api_database]\nconnection = postgresql+pg8000://db/nova_api',
+            [
+                '[isolate_aggregates] max_query_length cannot be used',
+                '[api_database] connection cannot be used',
+                'Value for option max_query_length',
+            ],
+        ),
     ],
+    ids=['database', 'no credentials', 'values that cannot be used'],
 )
 def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
-    nova_conf, source, said
+    nova_conf, options, said
 ):
     # osprofiler is installed with Glance and Keystone; Nova's database then
     # needs its options.
     metadata.version('osprofiler')
     with nova_conf.open('a') as file:
-        file.write(f'[isolate_aggregates]\naggregate_source = {source}\n')
+        file.write(f'{options}\n')
     command = [sys.executable, '-m', 'isolate_aggregates.nova.status']
     done = subprocess.run(
         [*command, '--config-file', nova_conf, 'upgrade', 'check'],
@@ -360,8 +377,31 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     # Placement does not answer.
     assert done.returncode == 2
     told = ' '.join(done.stdout.replace('|', ' ').split())
-    assert said in told
+    for part in said:
+        assert part in told
     assert 'Check: Query length' in told
+
+
+def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):
+    missing = tmp_path / 'nova.conf'
+    done = subprocess.run(
+        [
+            *(sys.executable, '-m', 'isolate_aggregates.nova.status'),
+            *('--config-file', missing, 'upgrade', 'check'),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 'Traceback' not in done.stderr
+    assert str(missing) in done.stderr
+    assert done.returncode == 255
+
+
+def test_a_database_that_is_not_configured_is_a_failure(conf):
+    with pytest.raises(exception.ConfigError) as caught:
+        NovaDatabaseSource(conf.conf, None).aggregates()
+    assert caught.value.option == '[api_database] connection'
 
 
 def test_the_sample_for_nova_scheduler_passes_the_checks():

@@ -4,6 +4,7 @@
 from base import IMAGE, ISOLATE, RESERVATIONS, CloudTest, host_of
 from nova import exception as nova_exception
 from nova.compute import instance_actions
+from nova.tests import fixtures as nova_fixtures
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters.constraints import Forbid
@@ -158,6 +159,34 @@ class RefusedTraitTest(ImageCloudTest):
         )
         assert licensed_too
         assert host_of(self._migrate_server(server)) == 'host3'
+
+    def test_nor_does_it_for_a_server_on_a_volume_without_image(self):
+        cinder = self.useFixture(nova_fixtures.CinderFixture(self))
+        lock = {f'trait:{LICENSED}': 'required'}
+        self.tag(self.lease, {**lock, LEASE: None})
+        self.give_trait('host1', LICENSED)
+        asked = self._build_server(
+            image_uuid='', flavor_id=self.flavor(), networks='none'
+        )
+        asked['block_device_mapping_v2'] = [
+            {
+                'uuid': cinder.SWAP_OLD_VOL,
+                'source_type': 'volume',
+                'destination_type': 'volume',
+                'boot_index': 0,
+            }
+        ]
+        user = self.user(nova_fixtures.PROJECT_ID)
+        server = user.post_server({'server': asked})
+        server = self._wait_for_state_change(server, 'ACTIVE')
+        assert host_of(server) == 'host2'
+
+        server = self.rebuild_refused(server, self.image(lock))
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self._assert_resize_migrate_action_fail(
+            server, instance_actions.MIGRATE, 'NoValidHost'
+        )
+        assert host_of(self._show_server(server)) == 'host2'
 
 
 class Licence:

@@ -85,7 +85,8 @@ class HistoriesTest(ShorteningCloudTest):
     def compare(self, demand):
         """Compare the hosts that could serve a request."""
         runner = registration.installed()
-        spec = demand.spec()
+        cell = self.cell_mappings['cell1']
+        spec = demand.spec(cell)
         found = hosts_for(self.scheduler_service.manager, spec)
         seen = runner._seen.get(spec)
         shortened = bool(seen and seen.decision.shortened)
@@ -93,7 +94,9 @@ class HistoriesTest(ShorteningCloudTest):
         self.counted['served'] += shortened and bool(found)
         limit, runner._shortener.limit = runner._shortener.limit, 0
         try:
-            plain = hosts_for(self.scheduler_service.manager, demand.spec())
+            plain = hosts_for(
+                self.scheduler_service.manager, demand.spec(cell)
+            )
         finally:
             runner._shortener.limit = limit
         assert found <= plain, '\n'.join([*self.history, str(demand)])

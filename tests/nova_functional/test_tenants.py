@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tenant cannot take: foreign hosts, and hosts behind a trait."""
 
-from base import ISOLATE, CloudTest
+from base import ISOLATE, OTHER_IMAGE, RESERVATIONS, CloudTest, host_of
+from nova.scheduler import utils as scheduler_utils
 
 from isolate_aggregates import conf as ia_conf
 
@@ -62,3 +63,38 @@ class StolenTraitTest(CloudTest):
         # The trait of the image is still wanted, and only host1 has it.
         message = self.refusal_of(plain, image=stolen)
         assert message.startswith('No valid host was found')
+
+
+class PretendedRebuildTest(CloudTest):
+    """A hint for which Nova skips request filters and Placement.
+
+    Until OSSA-2026-022 was fixed, tenants could give it for a new server.
+    Nova keeps it with the server, for all that is done to it later.
+    """
+
+    REQUEST_FILTERS = ('reservation_prefix',)
+    OPTIONS = RESERVATIONS
+
+    def setUp(self):
+        super().setUp()
+        self.hints = {'_nova_check_type': 'rebuild'}
+        build = scheduler_utils.build_filter_properties
+        self.stub_out(
+            'nova.scheduler.utils.build_filter_properties',
+            lambda hints, *args: build({**hints, **self.hints}, *args),
+        )
+
+    def test_a_server_that_pretends_to_be_rebuilt_gets_no_host(self):
+        self.aggregate('theirs', ['host1'], {'reservation:1': 'true'})
+        # Only Placement knows that no host has a slot of this reservation.
+        slot = {'resources:CUSTOM_RESERVATION_OF_MINE': '1'}
+
+        message = self.refusal_of(self.flavor(slot))
+
+        assert message.startswith('No valid host was found')
+        assert 'scheduler hint _nova_check_type' in self.log()
+
+        self.hints = {}
+        server = self.boot(self.flavor())
+        server = self._rebuild_server(server, OTHER_IMAGE)
+        assert host_of(server) == 'host2'

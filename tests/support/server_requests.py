@@ -14,6 +14,7 @@ from isolate_aggregates.request import Flavor, Request
 TRAITS = ('CUSTOM_A', 'CUSTOM_B')
 PROJECTS = ('project-a', 'project-b')
 RESERVATION = 'reservation:1'
+CELL = 'cccccccc-0000-4000-8000-000000000000'
 
 # Metadata that locks an aggregate.
 TAGS = (
@@ -44,6 +45,7 @@ OPERATIONS = {
     'rebuild': {
         'force_hosts': True,
         'force_nodes': True,
+        'cell': True,
         'hints': {'_nova_check_type': ['rebuild']},
     },
 }
@@ -80,9 +82,19 @@ class Demand:
             scheduler_hints=self.hints,
         )
 
-    def spec(self):
-        """Return Nova's request spec, a new one each time."""
+    def spec(self, cell=None):
+        """Return Nova's request spec, a new one each time.
+
+        :param cell: The cell of all servers, if it is read from.
+        """
         wanted = OPERATIONS[self.operation]
+        destination = None
+        if 'destination' in wanted:
+            destination = objects.Destination(host=self.host)
+        elif 'cell' in wanted:
+            destination = objects.Destination(
+                cell=cell or objects.CellMapping(id=1, uuid=CELL, name='one')
+            )
 
         def only(name):
             return [self.host] if name in wanted else None
@@ -101,9 +113,7 @@ class Demand:
             pci_requests=None,
             filter_properties={
                 'scheduler_hints': self.hints | wanted.get('hints', {}),
-                'requested_destination': objects.Destination(host=self.host)
-                if 'destination' in wanted
-                else None,
+                'requested_destination': destination,
                 'ignore_hosts': only('ignore_hosts'),
                 'force_hosts': only('force_hosts'),
                 'force_nodes': only('force_nodes'),

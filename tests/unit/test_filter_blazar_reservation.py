@@ -95,15 +95,17 @@ def test_rule_2_the_flavor_of_an_instance_reservation_is_left_alone(
 
 
 @pytest.mark.parametrize(
-    'key',
+    ('key', 'value'),
     [
-        'resources:CUSTOM_OTHER',
-        'trait:CUSTOM_RESERVATION_4D17',
-        'reservation',
+        ('resources:CUSTOM_OTHER', '1'),
+        ('resources:CUSTOM_RESERVATION_4D17', '0'),
+        ('resources:CUSTOM_RESERVATION_4D17', 'one'),
+        ('trait:CUSTOM_RESERVATION_4D17', '1'),
+        ('reservation', '1'),
     ],
 )
-def test_rule_2_is_for_classes_of_instance_reservations_only(key):
-    [found] = conclusions({key: '1'})
+def test_rule_2_is_for_classes_of_instance_reservations_only(key, value):
+    [found] = conclusions({key: value})
     assert found.cause == NotReserved()
 
 
