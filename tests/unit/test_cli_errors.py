@@ -355,7 +355,7 @@ def test_a_missing_configuration_directory_is_named(
             'scheduler: {host_manager: x}',
             'settings.scheduler.host_manager (line 2): is not a setting of a '
             'cloud file; the settings are '
-            'scheduler.enable_isolated_aggregate_filtering, ',
+            'DEFAULT.default_schedule_zone, ',
             id='an unknown setting',
         ),
     ],
@@ -395,6 +395,8 @@ def test_an_output_file_that_cannot_be_written_is_named(
         f'{PLACEMENT}/allocation_candidates',
         json={'allocation_requests': [], 'provider_summaries': {}},
     )
+    http.get(f'{PLACEMENT}/traits', json={'traits': []})
+    http.get(f'{PLACEMENT}/resource_classes', json={'resource_classes': []})
     finished = run('snapshot', 'save', '/nowhere/saved.yaml')
     assert sentence(finished) == (
         'Cloud file /nowhere/saved.yaml: cannot be written: No such file or '
