@@ -12,7 +12,7 @@ RUN_TESTS = $(BIN)/python tools/run_tests.py
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
 # All extras for users.
-EXTRAS = blazar,coordination,embedded,metrics,osc,progress,testing
+EXTRAS = blazar,embedded,metrics,osc,progress,testing
 
 # The control plane of released packages: its environment and its files.
 CLOUD_VENV ?= .venv-cloud
@@ -150,7 +150,7 @@ sbom: dist
 	rm -rf build/sbom
 	$(RELEASE_BIN)/uv venv --quiet build/sbom
 	$(RELEASE_BIN)/uv pip install --quiet --python build/sbom/bin/python \
-	    "isolate-aggregates[$(EXTRAS)] @ $$(ls $(CURDIR)/dist/*.whl)"
+	    "./$$(ls dist/*.whl)[$(EXTRAS)]"
 	$(RELEASE_BIN)/cyclonedx-py environment --output-reproducible \
 	    --output-file dist/isolate-aggregates.cdx.json \
 	    build/sbom/bin/python

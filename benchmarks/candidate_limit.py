@@ -36,14 +36,14 @@ from loaded import LoadedCloud, identity  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate  # noqa: E402
-from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
-from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
-from isolate_aggregates.inspect import candidates  # noqa: E402
 from isolate_aggregates.placement.client import PlacementClient  # noqa: E402
-from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
 from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.request import Flavor, Request  # noqa: E402
+from isolate_aggregates.tools import candidates  # noqa: E402
+from isolate_aggregates.tools.cloud.snapshot import Snapshot  # noqa: E402
+from isolate_aggregates.tools.embedded import embedded_client  # noqa: E402
+from isolate_aggregates.tools.mirrored import chain  # noqa: E402
 
 HOSTS = 1_000
 # How many hosts are wanted, and how many candidates Placement returns.
@@ -103,7 +103,7 @@ def pipeline(**options: list[str]) -> Pipeline:
     }
     for name, group in groups.items():
         conf.set_override(name, options.get(name, []), group)
-    return loading.as_in_nova(conf)
+    return chain.as_in_nova(conf)
 
 
 IN_TREE = pipeline(enabled_filters=['AggregateInstanceExtraSpecsFilter'])
@@ -140,7 +140,7 @@ def main() -> None:
         placement_opts.placement_opts, randomize_allocation_candidates=True
     )
     random.seed(SEED)
-    with EmbeddedPlacement() as placement:
+    with embedded_client() as placement:
         rows = list(measure(options.requests, placement))
     table.report(rows, options.csv)
 

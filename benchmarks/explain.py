@@ -22,17 +22,17 @@ import time
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect import explain, ranges
-from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.placement.simulator.index import ProviderIndex
 from isolate_aggregates.request import Request
 from isolate_aggregates.testing import builders
+from isolate_aggregates.tools import explain, ranges
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.explain import groups
+from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 HOSTS = (100, 1_000, 10_000)
 AGGREGATES = 20
@@ -46,7 +46,7 @@ HOST_FILTERS = [
 ]
 
 
-def chain() -> Pipeline:
+def every_filter() -> Pipeline:
     """Return our filters and the mirrors of Nova's own."""
     conf = cfg.ConfigOpts()
     ia_conf.register_own_opts(conf)
@@ -55,7 +55,7 @@ def chain() -> Pipeline:
         if isinstance(conf[group][option], bool):
             conf.set_override(option, True, group)
     conf.set_override('enabled_filters', HOST_FILTERS, ia_conf.HOST_FILTERS)
-    mirrored = loading.mirrored(conf)
+    mirrored = chain.mirrored(conf)
     return Pipeline(
         {
             'isolate_aggregates': IsolateAggregates(),
@@ -64,7 +64,7 @@ def chain() -> Pipeline:
     )
 
 
-FILTERS = chain()
+FILTERS = every_filter()
 REQUEST = Request(
     builders.make_flavor(
         'm1.large',

@@ -27,6 +27,7 @@ from filters import configured, database, fill
 import table
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, rollups
+from isolate_aggregates.aggregates.locked import closed
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.source import NovaDatabaseSource
@@ -86,8 +87,8 @@ class Work:
         index = AggregateIndex(aggregates)
         locks = Pipeline(self._filters).locks(index)
         found = rollups.rollups(locks)
-        closed = index.closed('trait:', 'required', ())
-        self.kept += [index, found, closed]
+        shut = closed(index, 'trait:', 'required', ())
+        self.kept += [index, found, shut]
         return index
 
 

@@ -29,15 +29,15 @@ from loaded import LoadedCloud, identity  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
-from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
-from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
-from isolate_aggregates.inspect import candidates  # noqa: E402
-from isolate_aggregates.inspect.candidates import Outcome  # noqa: E402
 from isolate_aggregates.placement.client import PlacementClient  # noqa: E402
-from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
 from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.request import Flavor, Request  # noqa: E402
+from isolate_aggregates.tools import candidates  # noqa: E402
+from isolate_aggregates.tools.candidates import CandidateHosts  # noqa: E402
+from isolate_aggregates.tools.cloud.snapshot import Snapshot  # noqa: E402
+from isolate_aggregates.tools.embedded import embedded_client  # noqa: E402
+from isolate_aggregates.tools.mirrored import chain  # noqa: E402
 
 AGGREGATES = (100, 500, 1_000, 5_000)
 HOSTS = 1_000
@@ -142,7 +142,7 @@ def milliseconds(run: Callable[[], object], runs: int = RUNS) -> float:
 
 def ask(
     cloud: LoadedCloud, pipeline: Pipeline, flavor: Flavor, length: int
-) -> tuple[int, float, Outcome]:
+) -> tuple[int, float, CandidateHosts]:
     """Return the length of a query, the time of the answer, and the answer."""
     outcome = candidates.find(
         cloud, pipeline, Request(flavor), RESULTS, length
@@ -190,14 +190,14 @@ def configured() -> Pipeline:
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
     )
-    return loading.as_in_nova(conf)
+    return chain.as_in_nova(conf)
 
 
 def main() -> None:
     """Measure and print a table."""
     options = table.parser('aggregates', AGGREGATES).parse_args()
     pipeline = configured()
-    with EmbeddedPlacement() as placement:
+    with embedded_client() as placement:
         rows = [
             row
             for number in options.aggregates

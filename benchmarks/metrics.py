@@ -21,10 +21,11 @@ import table
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import RequireRootTrait
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.inspect.metrics.scheduler import WorkerMetrics
+from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.worker_metrics import WorkerMetrics
 from isolate_aggregates.request import Flavor, Request
 
 FILTERS = 4
@@ -34,9 +35,13 @@ MEMORY = pathlib.Path('/dev/shm')
 SAID = RequireRootTrait('CUSTOM_MEASURED', 'this is measured')
 
 
-def narrowing(request: Any, aggregates: Any) -> tuple[RequireRootTrait]:
-    """Yield the same constraint for every request, as a filter."""
-    return (SAID,)
+class Measured(RequestFilter):
+    """A filter that yields the same constraint for every request."""
+
+    def __call__(
+        self, request: Any, aggregates: Any
+    ) -> tuple[RequireRootTrait]:
+        return (SAID,)
 
 
 def microseconds(run: Callable[[], object]) -> float:
@@ -76,7 +81,7 @@ def main() -> None:
     where = MEMORY if MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(dir=where) as directory:
         off, on = Observer(), WorkerMetrics(names, directory)
-        filters = dict.fromkeys(names, narrowing)
+        filters = dict.fromkeys(names, Measured())
         bare = microseconds(passing(Pipeline(filters), None))
         rows = [
             Row(what, microseconds(passing(pipeline, observer)) - bare)

@@ -36,11 +36,11 @@ from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 import table  # noqa: E402
 
 from isolate_aggregates import exception, reservations  # noqa: E402
-from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
 from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.reservations import host_capacity, names, planner  # noqa: E402
 from isolate_aggregates.reservations.record import describe  # noqa: E402
 from isolate_aggregates.reservations.reservation import Reservation  # noqa: E402
+from isolate_aggregates.tools.embedded import EmbeddedPlacement  # noqa: E402
 
 SIZES = (
     '100:100',

@@ -20,15 +20,15 @@ import tracemalloc
 
 import os_traits
 
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import (
     AllocationCandidates,
     PlacementClient,
 )
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.placement.simulator import Simulator
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.simulator import Simulator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
@@ -236,7 +236,7 @@ def main() -> None:
     )
     for hosts in sizes:
         for kind in CLOUDS:
-            with EmbeddedPlacement() as placement:
+            with embedded_client() as placement:
                 for line in compare(placement, hosts, kind):
                     print(line, flush=True)
     print()

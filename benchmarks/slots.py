@@ -18,11 +18,11 @@ import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.audit import AuditedCloud
-from isolate_aggregates.inspect.metrics.slots import MOST, Slots
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.metrics.slots import MOST, SlotCounter
 
 _TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
 sys.path.insert(0, str(_TESTS))
@@ -123,7 +123,7 @@ def main() -> None:
         for nodes in (0, 2):
             audited = AuditedCloud.of(cloud(hosts, nodes), conf)
             started_at = time.process_time()
-            Slots(conf, list).families(audited)
+            SlotCounter(conf, list).families(audited)
             seconds.append(time.process_time() - started_at)
         rows.append(Row(hosts, hosts // LOCKED, *seconds))
     table.report(rows, options.csv)

@@ -187,6 +187,31 @@ RESERVATIONS: Columns = {
 }
 
 
+OF_A_SERVICE: Columns = {
+    'Service': text('service'),
+    'Done': number('done'),
+    'Percent': number('percent'),
+}
+ENDURANCE: Columns = {
+    **OF_A_SERVICE,
+    'Request specs': number('requests'),
+    'Indexes': number('indexes'),
+    'Ours': number('ours'),
+    'Objects': number('objects'),
+    'Most grown': lambda row: row['most_grown'] or '-',
+    'MiB': amount('rss'),
+    'Threads': number('threads'),
+    'Files': number('files'),
+    'Databases': number('databases'),
+    'TCP': number('connections'),
+}
+ENDURANCE_TIMES: Columns = {
+    **OF_A_SERVICE,
+    'Half of them at most': amount('p50'),
+    '99 % at most': amount('p99'),
+}
+
+
 def tables() -> Iterator[tuple[pathlib.Path, str]]:
     """Yield the file of each table with its contents."""
     for name, columns, rows in _tables():
@@ -214,6 +239,9 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'slots', SLOTS, results('slots')
     yield 'metrics', METRICS, results('metrics')
     yield 'reservations', RESERVATIONS, results('reservations')
+    endurance = results('endurance')
+    yield 'endurance', ENDURANCE, endurance
+    yield 'endurance-times', ENDURANCE_TIMES, endurance
 
 
 def _written(columns: Columns, rows: Sequence[Row]) -> str:

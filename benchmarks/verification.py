@@ -136,6 +136,10 @@ class NoThread:
     def start(self) -> None:
         """Do nothing."""
 
+    def is_alive(self) -> bool:
+        """Return that it runs."""
+        return True
+
     def join(self, timeout: float) -> None:
         """Do nothing."""
 

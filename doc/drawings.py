@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes all images and tables that come from code, text or figures.
+"""Makes all images and tables that come from code or figures.
 
     python doc/drawings.py
     python doc/drawings.py --check
@@ -15,8 +15,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / 'doc'), str(ROOT / 'benchmarks')]
 
-import draw_architecture  # noqa: E402
-import draw_request  # noqa: E402
 import plot  # noqa: E402
 import tables  # noqa: E402
 import where  # noqa: E402
@@ -24,11 +22,7 @@ import where  # noqa: E402
 
 def drawn() -> Iterator[tuple[pathlib.Path, str]]:
     """Yield each file with its expected text."""
-    used = draw_architecture.uses()
-    yield draw_architecture.IMAGE, draw_architecture.draw(used)
-    yield draw_architecture.LIST, draw_architecture.listed(used)
     yield where.LIST, where.written()
-    yield draw_request.IMAGE, draw_request.draw()
     for one in plot.plots():
         yield plot.IMAGES / f'{one.name}.svg', plot.draw(one)
     yield from tables.tables()

@@ -20,11 +20,11 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import base
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.inspect.audit import AuditedCloud
-from isolate_aggregates.inspect.report import page as report_page
-from isolate_aggregates.inspect.report.content import Content
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.report import page as report_page
+from isolate_aggregates.tools.report.content import Content
 
 ROOT = pathlib.Path(__file__).parents[1]
 IMAGES = ROOT / 'doc' / 'source' / 'images'

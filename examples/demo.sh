@@ -6,6 +6,16 @@ cd "$(dirname "$0")/.."
 command=${BIN:+$BIN/}isolate-aggregates
 cloud=examples/windows-licensing.yaml
 
+# Paths may have characters that a shell gives a meaning.
+quoted() {
+    case $1 in
+    *[!A-Za-z0-9_./-]*)
+        printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"
+        ;;
+    *) printf %s "$1" ;;
+    esac
+}
+
 ask() {
     echo "\$ isolate-aggregates candidates \\"
     echo "      --snapshot $cloud \\"
@@ -23,7 +33,7 @@ ask --flavor m1.small --image debian-12
 cat <<END
 What to type next, in this folder:
 
-${BIN:+  . $BIN/activate
+${BIN:+  . $(quoted "$BIN/activate")
 }  isolate-aggregates explain --snapshot $cloud \\
       --flavor m1.small --image debian-12 --host win-1
   isolate-aggregates matrix --snapshot $cloud

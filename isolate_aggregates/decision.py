@@ -11,13 +11,16 @@ import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import Refuse
-from isolate_aggregates.filters.destination import Conclusion, Destination
+from isolate_aggregates.filters.constraints import Cause, Refuse
+from isolate_aggregates.filters.destination import (
+    Conclusion,
+    ExplainedDestination,
+)
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import (
-    Required,
+    RequiredSubset,
     Shortened,
     Shortener,
 )
@@ -31,19 +34,17 @@ QUERY_LIMIT = 'max_query_length'
 class Decision:
     """The constraints on a request, and the query for them.
 
-    :param destination: The conclusions of the filters, possibly a refusal.
-    :param aggregates: The aggregates that the filters used.
     :param shortened: The aggregates that the query forbids instead of those of
         the destination; None if it was not shortened.
-    :param fewer: The aggregates that the query requires instead of those of
-        the destination; None if it requires all of them.
+    :param required_subset: The aggregates that the query requires instead of
+        those of the destination; None if it requires all of them.
     :param too_long: Why the query cannot be shortened enough; None if it can.
     """
 
-    destination: Destination
+    destination: ExplainedDestination
     aggregates: AggregateIndex
     shortened: Shortened | None = None
-    fewer: Required | None = None
+    required_subset: RequiredSubset | None = None
     too_long: exception.QueryNotShortened | None = None
 
     @property
@@ -51,13 +52,13 @@ class Decision:
         """The uuids of the Placement aggregates that the query forbids."""
         if self.shortened is not None:
             return self.shortened.forbidden
-        found = self.destination
-        if len(found.forbidden) < 2:
-            return found.forbidden_aggregates
+        destination = self.destination
+        if len(destination.forbidden) < 2:
+            return destination.forbidden_aggregates
         # Cached, as filters return the same sets for many requests.
         return self.aggregates.remember(
-            ('forbidden together', found.forbidden),
-            lambda: found.forbidden_aggregates,
+            ('forbidden together', destination.forbidden),
+            lambda: destination.forbidden_aggregates,
         )
 
     @property
@@ -66,34 +67,30 @@ class Decision:
 
         A host must be in at least one aggregate of each set.
         """
-        if self.fewer is not None:
-            return self.fewer.choices
+        if self.required_subset is not None:
+            return self.required_subset.choices
         return self.destination.required_aggregates
 
     @property
-    def left(self) -> Sequence[Conclusion]:
+    def left_to_host_filters(self) -> Sequence[Conclusion]:
         """The conclusions that are left to Nova's host filters."""
-        if self.fewer is None or not self.fewer.left:
+        if self.required_subset is None or not self.required_subset.left_out:
             return ()
         return [
             conclusion
             for conclusion in self.destination.conclusions
             if not set(conclusion.alone.required_aggregates).isdisjoint(
-                self.fewer.left
+                self.required_subset.left_out
             )
         ]
 
     @property
-    def is_looked_at_again(self) -> bool:
+    def needs_host_check(self) -> bool:
         """Whether hosts must be checked again after Placement."""
-        return bool(self.shortened or self.left)
+        return bool(self.shortened or self.left_to_host_filters)
 
     def check(self) -> None:
-        """Raise if the request was refused.
-
-        :raises QueryNotShortened: if the query cannot be shortened enough.
-        :raises RequestRefused: with all reasons of the filters.
-        """
+        """Raise if the request was refused."""
         if self.too_long is not None:
             raise self.too_long
         self.destination.check()
@@ -106,41 +103,34 @@ class Decision:
     ) -> 'Decision':
         """Return the decision with a query that is within the limit.
 
-        :param shortener: Shortens queries.
         :param length: Returns the length in bytes of the query without the
             aggregates that this decision forbids. It is not called if the
             length does not matter.
-        :param host_forced: Whether Nova skips its host filters.
         :returns: The decision; a refusal if the query cannot be shortened
             enough.
-        :raises IsolateAggregatesError: if rollups cannot be verified.
         """
-        found = self.destination
-        narrows = found.forbidden or found.required_aggregates
-        if found.refusals or not narrows or not shortener.limit:
+        destination = self.destination
+        narrows = destination.forbidden or destination.required_aggregates
+        if destination.refusals or not narrows or not shortener.limit:
             return self
         try:
             fitting = shortener.fit(
-                found, self.aggregates, length(), host_forced
+                destination, self.aggregates, length(), host_forced
             )
         except exception.QueryNotShortened as exc:
             for reason in exc.reasons:
-                found.add(Refuse(reason), QUERY_LIMIT)
+                destination.add(
+                    Refuse(Cause('query-too-long', reason)), QUERY_LIMIT
+                )
             return dataclasses.replace(self, too_long=exc)
         return dataclasses.replace(
-            self, shortened=fitting.shortened, fewer=fitting.required
+            self, shortened=fitting.shortened, required_subset=fitting.required
         )
 
-    def fit_own(
+    def fit_query(
         self, request: Request, shortener: Shortener, limit: int | None
     ) -> 'Decision':
-        """Return the decision so that :meth:`query` is within the limit.
-
-        :param request: The request that was decided on.
-        :param shortener: Shortens queries.
-        :param limit: The maximum number of candidates; None for all.
-        :raises IsolateAggregatesError: if rollups cannot be verified.
-        """
+        """Return the decision so that :meth:`query` is within the limit."""
 
         def length() -> int:
             query = resources.resource_request(request, limit)
@@ -152,13 +142,7 @@ class Decision:
     def query(
         self, request: Request, limit: int | None = None
     ) -> ResourceRequest:
-        """Return the query to Placement.
-
-        :param request: The request that was decided on.
-        :param limit: The maximum number of candidates; None for all.
-        :raises RequestRefused: if the request was refused.
-        :raises InvalidRequest: if flavor and image contradict each other.
-        """
+        """Return the query to Placement."""
         self.check()
         query = resources.resource_request(request, limit)
         self.destination.apply_to(query, self.forbidden, self.required)
@@ -170,13 +154,7 @@ def decide(
 ) -> Decision:
     """Run the request filters for a request.
 
-    :param request: The request that is being scheduled.
-    :param aggregates: An index of all aggregates.
-    :param pipeline: The request filters.
     :returns: The decision, which may be a refusal; see
         :meth:`Decision.check`.
-    :raises RequestRefused: if an image property that a filter needs cannot be
-        read.
-    :raises FilterError: if a filter fails or breaks its contract.
     """
     return Decision(pipeline.evaluate(request, aggregates), aggregates)

@@ -19,18 +19,14 @@ def load(
 ) -> dict[str, Any]:
     """Return plugins by name, in the order of the names.
 
-    :param namespace: The namespace of the entry points.
-    :param names: The names of the entry points.
     :param error: Builds the exception to raise from a name and a problem.
-    :raises Exception: the result of ``error``, if a plugin is missing or
-        cannot be loaded.
     """
 
     def missing(absent: Iterable[str]) -> NoReturn:
-        known = sorted(metadata.entry_points(group=namespace).names)
+        installed = sorted(metadata.entry_points(group=namespace).names)
         raise error(
             ', '.join(sorted(absent)),
-            f'is not installed; choose from {", ".join(known)}.',
+            f'is not installed; choose from {", ".join(installed)}.',
         )
 
     def broken(

@@ -7,6 +7,7 @@ do not depend on these libraries.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 from isolate_aggregates.text import escaped, meant
 
@@ -17,6 +18,17 @@ class IsolateAggregatesError(Exception):
     def __str__(self) -> str:
         """Return the message with control characters escaped."""
         return escaped(super().__str__())
+
+    def detached(self) -> Self:
+        """Return a copy without traceback and cause.
+
+        An error that is kept must have none, and must be copied each time that
+        it is raised: the frames of a traceback keep all variables of the
+        callers, and each raising adds to it.
+        """
+        copy = type(self).__new__(type(self), *self.args)
+        vars(copy).update(vars(self))
+        return copy
 
 
 class ConfigError(IsolateAggregatesError):
@@ -312,3 +324,19 @@ class ReservationHostError(IsolateAggregatesError):
         self.host = host
         self.problem = problem
         super().__init__(f'Host {host} {problem}.')
+
+
+def without_frames(error: BaseException) -> None:
+    """Remove the tracebacks of an error and of its causes.
+
+    Use it for an error that is kept with its causes; see
+    :meth:`IsolateAggregatesError.detached`.
+    """
+    pending: list[BaseException | None] = [error]
+    done: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if one is not None and id(one) not in done:
+            done.add(id(one))
+            one.__traceback__ = None
+            pending += one.__cause__, one.__context__

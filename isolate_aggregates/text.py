@@ -36,9 +36,18 @@ def short(said: object) -> str:
     return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
 
 
-def public(url: str) -> str:
-    """Remove user names and passwords from the URLs in a text."""
-    return re.sub(r'//[^/@\s]*@', '//', url)
+def public(text: str) -> str:
+    """Remove user names and passwords from the URLs in a text.
+
+    Passwords with unquoted characters are not valid there, but are used: all
+    up to the last ``@`` is removed.
+    """
+    return re.sub(r'//\S*@', '//', text)
+
+
+def public_url(url: str) -> str:
+    """Remove user name and password from a URL, which may have spaces."""
+    return re.sub(r'//.*@', '//', url, flags=re.DOTALL)
 
 
 def all_escaped(value: Any) -> Any:
@@ -73,27 +82,24 @@ def unabridged() -> Iterator[None]:
 def listed(names: Iterable[str], most: int | None = 5) -> str:
     """Return sorted names: ``a, b and 7 more``.
 
-    :param names: The names, at least one.
     :param most: The most names; the others are only counted. None for all, as
         within :func:`unabridged`.
     """
     ordered = sorted(names)
     if _is_unabridged.get():
         most = None
-    shown = ', '.join(ordered[:most])
+    text = ', '.join(ordered[:most])
     more = 0 if most is None else len(ordered) - most
-    return f'{shown} and {more} more' if more > 0 else shown
+    return f'{text} and {more} more' if more > 0 else text
 
 
 def named(noun: str, names: Iterable[str], most: int | None = 5) -> str:
     """Return sorted names after a noun: ``hosts a, b and 7 more``.
 
-    :param noun: The noun, in the singular.
-    :param names: The names, at least one.
     :param most: The most names; the others are only counted. None for all.
     """
-    found = tuple(names)
-    return f'{plural(len(found), noun)} {listed(found, most)}'
+    items = tuple(names)
+    return f'{plural(len(items), noun)} {listed(items, most)}'
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
@@ -110,15 +116,15 @@ def counted(number: int, noun: str) -> str:
     return f'{number} {plural(number, noun)}'
 
 
-def meant(name: str, known: Iterable[str], prefix: str = '') -> str:
-    """Suggest the known name that is most similar, as a question.
+def meant(name: str, names: Iterable[str], prefix: str = '') -> str:
+    """Suggest the most similar name, as a question.
 
     :param prefix: A prefix that all names have and that does not count.
     :returns: The question with a leading space; empty if no name is similar.
     """
     near = difflib.get_close_matches(
         name.removeprefix(prefix),
-        [one.removeprefix(prefix) for one in known if one.startswith(prefix)],
+        [one.removeprefix(prefix) for one in names if one.startswith(prefix)],
         n=1,
     )
     return f' (did you mean {prefix}{near[0]}?)' if near else ''

@@ -7,31 +7,34 @@ import logging
 import os
 import pathlib
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 import warnings
 
 import any_machine  # noqa: F401
-from http_fakes import CREDENTIALS, FakeGlance, FakeKeystone, FakeNova
+from fake_nova import FakeNova
+from http_fakes import CREDENTIALS, FakeGlance, FakeKeystone
 import jsonschema
-from live_example import Live
 from openstack.config import loader
 from oslo_config import cfg
 import pytest
 import requests_mock
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import app, base
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.saved import SnapshotCloud
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters import loading
-from isolate_aggregates.inspect import candidates
-from isolate_aggregates.inspect.candidates import Outcome
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools.candidates import CandidateHosts
+from isolate_aggregates.tools.cli import app, base
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.mirrored import chain
+
+if TYPE_CHECKING:
+    import live_example
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / 'examples'
 
@@ -144,7 +147,7 @@ def last_cloud() -> Iterator[LastCloud]:
 def placement(last_cloud: LastCloud) -> Iterator[PlacementClient]:
     """A real Placement without anything in it, to be changed at will."""
     last_cloud.close()
-    with EmbeddedPlacement() as client:
+    with embedded_client() as client:
         yield client
 
 
@@ -188,7 +191,7 @@ def conf() -> cfg.ConfigOpts:
 
 
 @pytest.fixture
-def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
+def find(conf: cfg.ConfigOpts) -> Callable[..., CandidateHosts]:
     """Do the main job with the filters that the settings of a cloud enable."""
 
     def find_hosts(
@@ -196,10 +199,10 @@ def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
         flavor: Flavor,
         image: Image | None = None,
         project: str | None = None,
-    ) -> Outcome:
+    ) -> CandidateHosts:
         base.apply_settings(conf, cloud.snapshot)
         request = Request(flavor, image, project)
-        return candidates.find(cloud, loading.as_in_nova(conf), request, None)
+        return candidates.find(cloud, chain.as_in_nova(conf), request, None)
 
     return find_hosts
 
@@ -318,9 +321,12 @@ def glance(http: requests_mock.Mocker, keystone: FakeKeystone) -> FakeGlance:
 
 
 @pytest.fixture
-def live(http: requests_mock.Mocker) -> Iterator[Live]:
+def live(http: requests_mock.Mocker) -> Iterator['live_example.Live']:
     """The example as a live cloud."""
-    cloud = Live(http)
+    # Imports Placement's database, which unit tests do not need.
+    import live_example
+
+    cloud = live_example.Live(http)
     yield cloud
     cloud.stop()
 

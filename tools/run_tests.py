@@ -7,12 +7,22 @@ Nova, Blazar, Chromium and Nova's database each need a separate process::
 
 ``nova:smoke`` is what is marked as smoke in that part, ``nova:rest`` is
 everything else; ``library:slow`` is what is marked as slow, ``library:quick``
-is everything else. What follows ``--`` goes to pytest in each part. Where it
-selects nothing the part counts as empty, but it is an error if all parts are
-empty. A path below ``tests`` runs in the part that it belongs to.
+is everything else. What follows ``--`` goes to pytest in each part. A path
+below ``tests`` runs in the part that it belongs to.
+
+A part in which no test runs has failed, also if all of its tests are skipped,
+for example because there is no Chromium. Leave such a part out by its name::
+
+    make test WITHOUT=browser
+
+Only if the arguments select tests may a part have none, but not all parts.
+
+With ``TESTS_RECORD`` a line for each test is added to that file: ``ran``, or
+``skipped`` and why.
 """
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 import dataclasses
 import os
@@ -35,6 +45,9 @@ SELECTIONS = {
     'slow': ('-m', 'slow'),
     'quick': ('-m', 'not slow'),
 }
+
+# The arguments of pytest that select tests. Paths do, too.
+SELECTING = ('-k', '-m', '--lf', '--last-failed', '--deselect', '--ignore')
 
 # The number of parallel tests, and of parallel tests that mostly wait.
 JOBS = ('-n', os.environ.get('JOBS', 'auto'), '--dist', 'worksteal')
@@ -112,13 +125,32 @@ class Totals:
         self._counts = dict.fromkeys(
             ('tests', 'failures', 'errors', 'skipped'), 0
         )
+        # By reason.
+        self.skipped: Counter[str] = Counter()
 
-    def add(self, report: pathlib.Path) -> None:
-        """Add what ``pytest --junitxml`` has written."""
+    def add(self, report: pathlib.Path) -> int:
+        """Add what ``pytest --junitxml`` has written.
+
+        :returns: The number of tests that ran.
+        """
+        lines = []
         # Trusted input: written by tests that ran here.
-        for suite in ElementTree.parse(report).iter('testsuite'):  # noqa: S314
+        root = ElementTree.parse(report)  # noqa: S314
+        for suite in root.iter('testsuite'):
             for name in self._counts:
                 self._counts[name] += int(suite.attrib[name])
+        for test in root.iter('testcase'):
+            skipped = test.find('skipped')
+            if skipped is None:
+                lines.append('ran')
+            else:
+                reason = ' '.join(skipped.attrib.get('message', '').split())
+                self.skipped[reason] += 1
+                lines.append(f'skipped {reason}')
+        if record := os.environ.get('TESTS_RECORD'):
+            with open(record, 'a', encoding='utf-8') as stream:
+                stream.writelines(f'{line}\n' for line in lines)
+        return lines.count('ran')
 
     def __str__(self) -> str:
         tests, failed, errors, skipped = self._counts.values()
@@ -136,6 +168,11 @@ class Totals:
         return f'{said} in {time.monotonic() - self._began:.2f}s'
 
 
+def selects(arguments: Sequence[str]) -> bool:
+    """Return whether arguments of pytest select some of the tests."""
+    return any(one.startswith((*SELECTING, 'tests/')) for one in arguments)
+
+
 def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
     """Run parts and return the exit status.
 
@@ -144,11 +181,12 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
     """
     totals = Totals()
     statuses = {}
+    left_out = os.environ.get('WITHOUT', '').split()
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder, 'report.xml')
         for name in parts:
             words = command(name, arguments)
-            if words is None:
+            if words is None or name.partition(':')[0] in left_out:
                 continue
             print(f'\nTests of {name}', flush=True)
             words.append(f'--junitxml={report}')
@@ -158,13 +196,26 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
                 return statuses[name]
             # Missing if a test hung and its process was killed.
             if report.exists():
-                totals.add(report)
+                if not totals.add(report) and statuses[name] == PASSED:
+                    statuses[name] = EMPTY
                 report.unlink()
     if set(statuses.values()) <= {EMPTY}:
-        print(f'\nNo part has a test for: {shlex.join(arguments)}')
+        print(f'\nNo part runs a test: {shlex.join(arguments)}'.rstrip(': '))
         return EMPTY
     if len(statuses) > 1:
         print(f'\n{f" {totals} ":=^79}')
+        for reason, number in totals.skipped.most_common():
+            print(f'{number} skipped: {reason}')
+    if left_out:
+        print(f'Left out: {", ".join(left_out)}')
+    if not selects(arguments):
+        empty = [name for name, status in statuses.items() if status == EMPTY]
+        for name in empty:
+            print(
+                f'No test of {name} ran. Install what is missing, or set '
+                f'WITHOUT={name.partition(":")[0]}.'
+            )
+            statuses[name] = FAILED
     failed = [name for name, status in statuses.items() if status == FAILED]
     if failed:
         print(f'Failed: {", ".join(failed)}')

@@ -46,7 +46,7 @@ nitpick_ignore_regex = [
     # Type variables, which mean nothing outside of a signature.
     (r'py:class', r'.*\._T'),
     # Types in signatures of the public API that are not public themselves.
-    (r'py:class', r'isolate_aggregates\.(cloud|placement)\..*'),
+    (r'py:class', r'isolate_aggregates\.(placement|tools\.cloud)\..*'),
     (r'py:class', r'isolate_aggregates\.filters\.pipeline\..*'),
 ]
 

@@ -8,11 +8,11 @@ the extra spec ``tier:name=gold``. Aggregates without ``tier`` are for all.
 import dataclasses
 
 from isolate_aggregates.aggregates import Lock
-from isolate_aggregates.filters import Forbid
+from isolate_aggregates.filters import Forbid, RequestFilter
 
 
 @dataclasses.dataclass(frozen=True)
-class Tiers:
+class Tiers(RequestFilter):
     """Forbid the aggregates of the other tiers.
 
     :param key: The metadata key that names the tier of an aggregate.

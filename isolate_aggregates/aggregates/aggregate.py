@@ -37,9 +37,7 @@ def grants(
     of further projects are metadata keys themselves (see BlazarFilter of
     blazar-nova).
 
-    :param aggregate: The aggregate of a reservation.
     :param project_id: The id of the project; the result for None is False.
-    :param owner_key: The metadata key with the id of the owner.
     """
     if not project_id:
         return False
@@ -58,8 +56,5 @@ def zone_of(aggregate: Aggregate) -> str | None:
 
 
 def naming(aggregates: Iterable[Aggregate]) -> str:
-    """Return the names as text: ``aggregates a, b and 7 more``.
-
-    :param aggregates: The aggregates, at least one.
-    """
+    """Return the names as text: ``aggregates a, b and 7 more``."""
     return text.named('aggregate', (a.name for a in aggregates))

@@ -19,12 +19,15 @@ LOG = logging.getLogger(__name__)
 # The interval in seconds at which the same failure is logged.
 _LOG_PERIOD = 60.0
 
+# The most readings at the same time, all but one of them late.
+_MOST_READINGS = 4
+
 # Seconds after a failure in which another one is expected.
 _TROUBLE_PERIOD = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
-class _Snapshot:
+class _CachedIndex:
     aggregates: Sequence[Aggregate]
     index: AggregateIndex
     read_at: float
@@ -36,7 +39,7 @@ class _Reading:
 
     started_at: float
     ended: threading.Event = dataclasses.field(default_factory=threading.Event)
-    snapshot: _Snapshot | None = None
+    snapshot: _CachedIndex | None = None
     error: Exception | None = None
     has_failed: bool = False
 
@@ -64,10 +67,8 @@ class IndexCache:
         the aggregates cannot be read; None to use it only for ``ttl``.
     :param deadline: Seconds that a call waits at most; None for a source that
         is fast and has its own timeout.
-    :param on_new: Called with each new index.
     :param on_failure: Called once for each reading that fails or exceeds the
         deadline.
-    :param clock: Returns the time in seconds.
     :param wait: Waits for an event, with a timeout in seconds.
     """
 
@@ -95,18 +96,15 @@ class IndexCache:
         self._wait = wait
         # Guards the following attributes; never held while reading.
         self._lock = threading.Lock()
-        self._snapshot: _Snapshot | None = None
+        self._snapshot: _CachedIndex | None = None
         self._reading: _Reading | None = None
+        self._readings = 0
         self._trouble: _Trouble | None = None
         # Level and time of the last logged failure.
         self._logged: tuple[int, float] | None = None
 
     def get(self) -> AggregateIndex:
-        """Return the index of the aggregates.
-
-        :raises AggregatesUnreadable: if they cannot be read, and there is no
-            index that is recent enough.
-        """
+        """Return the index of the aggregates."""
         asked_at = self._clock()
         snapshot = self._snapshot
         if snapshot and asked_at - snapshot.read_at < self._ttl:
@@ -119,7 +117,7 @@ class IndexCache:
         snapshot = self._at_once(asked_at)
         return (snapshot or self._waited(reading, asked_at)).index
 
-    def _at_once(self, now: float) -> _Snapshot | None:
+    def _at_once(self, now: float) -> _CachedIndex | None:
         """Return the snapshot if it can be used while it is refreshed."""
         snapshot, trouble = self._snapshot, self._trouble
         if snapshot is None:
@@ -131,7 +129,7 @@ class IndexCache:
         is_usable = self._max_stale is not None and age < self._max_stale
         return self._instead(trouble.error) if is_usable else None
 
-    def _waited(self, reading: _Reading, asked_at: float) -> _Snapshot:
+    def _waited(self, reading: _Reading, asked_at: float) -> _CachedIndex:
         """Wait for a reading that is recent enough for a call."""
         while True:
             self._wait(reading.ended, self._left(reading, asked_at))
@@ -143,8 +141,10 @@ class IndexCache:
             reading = self._join()
 
     def _left(self, reading: _Reading, asked_at: float) -> float:
-        # If this reading is too old for the call, wait for the next one.
-        until = min(reading.started_at, asked_at) + self._deadline
+        # If this reading is too old for the call, wait for the next one. There
+        # is none if too many are late.
+        since = min(reading.started_at, asked_at)
+        until = (asked_at if self._is_over(since) else since) + self._deadline
         return max(until - self._clock(), 0)
 
     def _is_over(self, since: float) -> bool:
@@ -159,11 +159,15 @@ class IndexCache:
                     return reading
             else:
                 late = None
-            # A late reading may still succeed, and is used then.
-            begun = self._begin()
+            if late and self._readings >= _MOST_READINGS:
+                # The source hangs; more threads would hang as well.
+                joined = late
+            else:
+                # A late reading may still succeed, and is used then.
+                joined = self._begin()
         if late:
             self._late(late)
-        return begun
+        return joined
 
     def _begin(self) -> _Reading:
         reading = _Reading(self._clock())
@@ -174,12 +178,15 @@ class IndexCache:
             daemon=True,
         ).start()
         self._reading = reading
+        self._readings += 1
         return reading
 
     def _run(self, reading: _Reading) -> None:
         try:
             self._carry_out(reading)
         finally:
+            with self._lock:
+                self._readings -= 1
             reading.ended.set()
 
     def _carry_out(self, reading: _Reading) -> None:
@@ -187,24 +194,26 @@ class IndexCache:
             # The data may be as old as the start of the reading.
             reading.snapshot = self._taken(self._read(), reading.started_at)
         except exception.IsolateAggregatesError as exc:
+            exception.without_frames(exc)
             reading.error = exc
             self._failed(reading, exc)
         except Exception as exc:
             # Unexpected; log it, as there may be no waiting call to raise it.
             LOG.exception('The host aggregates cannot be read.')
+            exception.without_frames(exc)
             reading.error = exc
         else:
             self._works_again()
 
     def _taken(
         self, aggregates: Sequence[Aggregate], read_at: float
-    ) -> _Snapshot:
+    ) -> _CachedIndex:
         last = self._snapshot
         if last and last.aggregates is aggregates:
             snapshot = dataclasses.replace(last, read_at=read_at)
         else:
             index = AggregateIndex(aggregates)
-            snapshot = _Snapshot(aggregates, index, read_at)
+            snapshot = _CachedIndex(aggregates, index, read_at)
             self._on_new(index)
         with self._lock:
             last = self._snapshot
@@ -236,23 +245,21 @@ class IndexCache:
         if logged:
             LOG.info('The host aggregates can be read again.')
 
-    def _result(self, reading: _Reading) -> _Snapshot:
+    def _result(self, reading: _Reading) -> _CachedIndex:
         if isinstance(reading.error, exception.IsolateAggregatesError):
             return self._instead(reading.error)
         if reading.error:
-            raise reading.error
+            # Raised in each waiting call, so remove what the last one added.
+            raise reading.error.with_traceback(None)
         assert reading.snapshot is not None
         return reading.snapshot
 
-    def _instead(self, exc: exception.IsolateAggregatesError) -> _Snapshot:
-        """Return the last snapshot after a failure, if it is recent enough.
-
-        :raises AggregatesUnreadable: if it is not.
-        """
+    def _instead(self, exc: exception.IsolateAggregatesError) -> _CachedIndex:
+        """Return the last snapshot after a failure, if it is recent enough."""
         snapshot, now = self._snapshot, self._clock()
         age = now - snapshot.read_at if snapshot else None
-        left = (self._max_stale or 0) - (age or 0)
-        if snapshot is None or left <= 0:
+        seconds_left = (self._max_stale or 0) - (age or 0)
+        if snapshot is None or seconds_left <= 0:
             error = exception.AggregatesUnreadable(exc, age)
             if self._is_news(logging.ERROR, now):
                 LOG.error(
@@ -266,7 +273,11 @@ class IndexCache:
             LOG.warning(
                 'The host aggregates cannot be read (%(cause)s); using those '
                 'read %(age).0f s ago, for %(left).0f s more.',
-                {'cause': str(exc).rstrip('.'), 'age': age, 'left': left},
+                {
+                    'cause': str(exc).rstrip('.'),
+                    'age': age,
+                    'left': seconds_left,
+                },
             )
         return snapshot
 

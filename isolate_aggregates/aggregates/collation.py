@@ -21,14 +21,13 @@ _MOST = 2**14
 
 
 @functools.lru_cache(_MOST)
-def may_equal(text: str, wanted: str) -> bool:
+def may_equal(text: str, other: str) -> bool:
     """Return whether two texts are equal in any supported database.
 
-    :param text: The text, as it was read.
-    :param wanted: The other text, which must be ASCII in lower case.
+    :param other: The other text, which must be ASCII in lower case.
     """
     if _is_plain(text):
-        return text.rstrip(' ').lower() == wanted
+        return text.rstrip(' ').lower() == other
     return True
 
 
@@ -36,7 +35,6 @@ def may_equal(text: str, wanted: str) -> bool:
 def may_start_with(text: str, prefix: str) -> bool:
     """Return whether a text has a prefix in any supported database.
 
-    :param text: The text, as it was read.
     :param prefix: The prefix, which must be ASCII in lower case.
     """
     start = text[: len(prefix)]

@@ -7,43 +7,17 @@ same result.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-import dataclasses
-import functools
 from typing import TypeVar, cast
 
 from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
+from isolate_aggregates.lazy import lazy_property
 
 # The most cached results. They depend on the keys of requests, some of which
 # tenants choose, and each result may contain all aggregates.
 _MOST = 128
 
 _T = TypeVar('_T')
-
-
-@dataclasses.dataclass(frozen=True)
-class LockGroup:
-    """Aggregates that are locked by exactly the same metadata keys.
-
-    :param keys: The metadata keys, for example ``trait:CUSTOM_A``; a request
-        needs all of them.
-    :param aggregates: The aggregates, in the order of the snapshot.
-    """
-
-    keys: frozenset[str]
-    aggregates: tuple[Aggregate, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Closed:
-    """The aggregates that are closed to a request.
-
-    :param groups: The groups with a key that the request does not have.
-    :param uuids: The uuids of all aggregates in these groups.
-    """
-
-    groups: tuple[LockGroup, ...]
-    uuids: frozenset[str]
 
 
 class AggregateIndex:
@@ -62,29 +36,31 @@ class AggregateIndex:
     def __len__(self) -> int:
         return len(self._aggregates)
 
-    @functools.cached_property
+    @lazy_property
     def _by_key(self) -> Mapping[str, tuple[Aggregate, ...]]:
-        found: dict[str, list[Aggregate]] = {}
+        members: dict[str, list[Aggregate]] = {}
         for aggregate in self._aggregates:
             for key in aggregate.metadata:
-                found.setdefault(key, []).append(aggregate)
-        return {key: tuple(held) for key, held in found.items()}
+                members.setdefault(key, []).append(aggregate)
+        return {key: tuple(aggregates) for key, aggregates in members.items()}
 
-    @functools.cached_property
+    @lazy_property
     def by_host(self) -> Mapping[str, tuple[Aggregate, ...]]:
         """The aggregates of each host, by name of the host."""
-        found: dict[str, list[Aggregate]] = {}
+        members: dict[str, list[Aggregate]] = {}
         for aggregate in self._aggregates:
             for host in aggregate.hosts:
-                found.setdefault(host, []).append(aggregate)
-        return {host: tuple(held) for host, held in found.items()}
+                members.setdefault(host, []).append(aggregate)
+        return {
+            host: tuple(aggregates) for host, aggregates in members.items()
+        }
 
-    @functools.cached_property
+    @lazy_property
     def aggregates_of(self) -> Mapping[str, frozenset[str]]:
         """The uuids of the aggregates of each host, by name of the host."""
         return {
-            host: frozenset(aggregate.uuid for aggregate in held)
-            for host, held in self.by_host.items()
+            host: frozenset(aggregate.uuid for aggregate in aggregates)
+            for host, aggregates in self.by_host.items()
         }
 
     def with_key(self, key: str) -> tuple[Aggregate, ...]:
@@ -143,48 +119,18 @@ class AggregateIndex:
         try:
             return cast('_T', self._remembered[question])
         except KeyError:
-            found = answer()
+            value = answer()
         if len(self._remembered) >= _MOST:
             # Rarely reached: there are few different sets of keys.
             self._remembered.clear()
-        self._remembered[question] = found
-        return found
+        self._remembered[question] = value
+        return value
 
-    def locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
-        """Return the locked aggregates, grouped by their locks.
+    def keys_like(self, prefix: str) -> frozenset[str]:
+        """Return the metadata keys that have a prefix in any database.
 
-        Prefix and value are compared like the most lenient database does; see
-        ``collation.py``. The rest of a key is compared exactly. So
-        ``trait:X=Required`` locks. A key like ``Trait:X`` locks too, but no
-        request can open it, which is safe.
-
-        :param prefix: The prefix of the metadata keys that lock.
-        :param value: The value that locks.
+        :param prefix: The prefix, which must be ASCII in lower case.
         """
-        return self.remember(
-            ('locks', prefix, value),
-            lambda: self._find_locks(prefix.lower(), value.lower()),
-        )
-
-    def closed(self, prefix: str, value: str, held: Iterable[str]) -> Closed:
-        """Return the aggregates that are closed to a request.
-
-        :param prefix: The prefix of the metadata keys that lock.
-        :param value: The value that locks.
-        :param held: The keys of the request.
-        """
-        groups = self.locks(prefix, value)
-        known = self.remember(
-            ('keys', prefix, value),
-            lambda: frozenset(key for group in groups for key in group.keys),
-        )
-        # Ignore keys that open nothing, so that fewer results are cached.
-        held = known.intersection(held)
-        return self.remember(
-            ('closed', prefix, value, held), lambda: _closed(groups, held)
-        )
-
-    def _keys_like(self, prefix: str) -> frozenset[str]:
         # Collect the distinct keys first, as many aggregates share them.
         keys = frozenset[str]().union(*(a.metadata for a in self._aggregates))
         return frozenset(
@@ -192,30 +138,7 @@ class AggregateIndex:
         )
 
     def _with_any(self, prefix: str) -> tuple[Aggregate, ...]:
-        keys = self._keys_like(prefix)
+        keys = self.keys_like(prefix)
         return tuple(
             a for a in self._aggregates if not keys.isdisjoint(a.metadata)
         )
-
-    def _find_locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
-        found: dict[frozenset[str], list[Aggregate]] = {}
-        known = self._keys_like(prefix)
-        for aggregate in self._aggregates:
-            held = aggregate.metadata
-            keys = frozenset(
-                key
-                for key in known.intersection(held)
-                if collation.may_equal(held[key], value)
-            )
-            if keys:
-                found.setdefault(keys, []).append(aggregate)
-        return tuple(
-            LockGroup(keys, tuple(members)) for keys, members in found.items()
-        )
-
-
-def _closed(groups: tuple[LockGroup, ...], held: frozenset[str]) -> Closed:
-    shut = tuple(group for group in groups if not group.keys <= held)
-    return Closed(
-        shut, frozenset(a.uuid for group in shut for a in group.aggregates)
-    )

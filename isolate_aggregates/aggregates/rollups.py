@@ -16,7 +16,6 @@ all locks except one are a few branches at each level.
 from collections.abc import Iterable, Iterator
 import dataclasses
 import hashlib
-import itertools
 import uuid
 
 from isolate_aggregates.aggregates.lock import Lock
@@ -25,8 +24,8 @@ from isolate_aggregates.aggregates.lock import Lock
 _LOCKS = uuid.UUID('153806e1-479f-4e0f-b498-639fa4a6e00a')
 _BRANCHES = uuid.UUID('4101a050-d85a-4bac-8cb4-4aa9243328b3')
 
-_DIGITS = '0123456789abcdef'
-_FANOUT = len(_DIGITS)
+# Hexadecimal digits.
+_FANOUT = 16
 # Enough for 16 ** 4 locks per family; with more, the lowest branches only get
 # longer.
 _DEPTH = 3
@@ -38,7 +37,6 @@ class Rollup:
 
     :param name: The name of the lock, or of the branch as
         ``<family>*<digits>``, for messages.
-    :param uuid: The uuid of the Placement aggregate.
     :param aggregates: The uuids of the aggregates that it stands for, at least
         two.
     """
@@ -49,42 +47,25 @@ class Rollup:
 
 
 def uuid_of(name: str) -> str:
-    """Return the uuid of the rollup of a lock.
-
-    :param name: The canonical name of the lock.
-    """
+    """Return the uuid of the rollup of a lock."""
     return _uuid(_LOCKS, name)
-
-
-def branch_uuids(family: str) -> frozenset[str]:
-    """Return the uuids of all branches that a family could have.
-
-    :param family: The family.
-    """
-    return frozenset(
-        _branch_uuid(family, ''.join(digits))
-        for depth in range(_DEPTH + 1)
-        for digits in itertools.product(_DIGITS, repeat=depth)
-    )
 
 
 def rollups(locks: Iterable[Lock]) -> tuple[Rollup, ...]:
     """Return the rollups of some locks, those of most aggregates first.
 
     A single aggregate needs none.
-
-    :param locks: All locks of a cloud.
     """
     families: dict[str, list[Lock]] = {}
     for lock in locks:
         families.setdefault(lock.family, []).append(lock)
-    found = [
+    usable = [
         rollup
         for family, members in families.items()
         for rollup in _of_family(family, members)
         if len(rollup.aggregates) > 1
     ]
-    return tuple(sorted(found, key=lambda r: (-len(r.aggregates), r.name)))
+    return tuple(sorted(usable, key=lambda r: (-len(r.aggregates), r.name)))
 
 
 def _of_family(family: str, locks: list[Lock]) -> Iterator[Rollup]:
@@ -98,10 +79,9 @@ def _of_family(family: str, locks: list[Lock]) -> Iterator[Rollup]:
 def _branches(
     family: str, digits: str, numbered: list[tuple[str, Lock]]
 ) -> Iterator[Rollup]:
+    name = f'{family}*{digits}'
     yield Rollup(
-        f'{family}*{digits}',
-        _branch_uuid(family, digits),
-        _uuids(lock for _, lock in numbered),
+        name, _uuid(_BRANCHES, name), _uuids(lock for _, lock in numbered)
     )
     if len(numbered) <= _FANOUT or len(digits) == _DEPTH:
         return
@@ -112,10 +92,6 @@ def _branches(
         # A single lock has its own rollup.
         if len(part) > 1:
             yield from _branches(family, digits + digit, part)
-
-
-def _branch_uuid(family: str, digits: str) -> str:
-    return _uuid(_BRANCHES, f'{family}*{digits}')
 
 
 def _uuid(namespace: uuid.UUID, name: str) -> str:

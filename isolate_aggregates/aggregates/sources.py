@@ -20,10 +20,7 @@ _API = 'novaclient'
 
 
 class IndexMembership:
-    """The membership for sources that return aggregates with their hosts.
-
-    :param index: Returns the index of the aggregates.
-    """
+    """The membership for sources that return aggregates with their hosts."""
 
     def __init__(self, index: Callable[[], AggregateIndex]) -> None:
         self._index = index
@@ -32,18 +29,14 @@ class IndexMembership:
         self, hosts: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
         """Return the uuids of the aggregates of hosts, by host."""
-        known = self._index().aggregates_of
-        return {host: known.get(host, frozenset()) for host in hosts}
+        uuids = self._index().aggregates_of
+        return {host: uuids.get(host, frozenset()) for host in hosts}
 
 
 def membership(
     source: AggregateSource, index: Callable[[], AggregateIndex]
 ) -> Membership:
-    """Return the membership for a source: the source itself, or its index.
-
-    :param source: The source.
-    :param index: Returns the index of its aggregates.
-    """
+    """Return the membership for a source: the source itself, or its index."""
     if isinstance(source, Membership):
         return source
     return IndexMembership(index)
@@ -56,10 +49,7 @@ def load(
 ) -> AggregateSource:
     """Load an aggregate source.
 
-    :param conf: A configuration with our options registered.
-    :param connect: Returns the connection to the cloud.
     :param name: The name of the source; None for the configured one.
-    :raises ConfigError: if there is no such source, or it cannot be loaded.
     """
 
     def error(name: str, problem: str) -> exception.ConfigError:

@@ -19,22 +19,16 @@ _NAME = re.compile(r'[A-Z0-9_]+')
 
 
 def problems(index: AggregateIndex) -> Iterator[str]:
-    """Yield one sentence for each metadata item that does not work.
-
-    :param index: The aggregates.
-    """
+    """Yield one sentence for each metadata item that does not work."""
     for aggregate in index.with_prefix_like(TRAIT_PREFIX):
         for key, value in sorted(aggregate.metadata.items()):
-            found = problem(key, value)
-            if found:
-                yield f'aggregate {aggregate.name}: {key}={value} {found}'
+            text = problem(key, value)
+            if text:
+                yield f'aggregate {aggregate.name}: {key}={value} {text}'
 
 
 def required_traits(aggregate: Aggregate) -> frozenset[str]:
-    """Return the traits that open an aggregate, as far as they are valid.
-
-    :param aggregate: The aggregate.
-    """
+    """Return the traits that open an aggregate, as far as they are valid."""
     return frozenset(
         key.removeprefix(TRAIT_PREFIX)
         for key, value in aggregate.metadata.items()
@@ -50,19 +44,12 @@ def all_required(index: AggregateIndex) -> frozenset[str]:
 
 
 def is_trait_name(name: str) -> bool:
-    """Return whether a trait can have a name.
-
-    :param name: The name.
-    """
+    """Return whether a trait can have a name."""
     return bool(_NAME.fullmatch(name))
 
 
 def is_lock(key: str, value: str) -> bool:
-    """Return whether metadata locks an aggregate, as in AggregateIndex.
-
-    :param key: The metadata key.
-    :param value: Its value.
-    """
+    """Return whether metadata locks an aggregate, as in ``locked.py``."""
     return collation.may_start_with(key, TRAIT_PREFIX) and collation.may_equal(
         value, REQUIRED
     )
@@ -70,11 +57,7 @@ def is_lock(key: str, value: str) -> bool:
 
 @functools.lru_cache(_MOST)
 def problem(key: str, value: str) -> str | None:
-    """Return why metadata does not work, as a predicate; None if it works.
-
-    :param key: The metadata key.
-    :param value: Its value.
-    """
+    """Return why metadata does not work, as a predicate; None if it works."""
     prefix, trait = key[: len(TRAIT_PREFIX)], key[len(TRAIT_PREFIX) :]
     if not is_lock(key, value):
         if prefix == TRAIT_PREFIX and value.strip().lower() == REQUIRED:

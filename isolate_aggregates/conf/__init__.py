@@ -25,6 +25,9 @@ SCHEDULER = 'scheduler'
 HOST_FILTERS = 'filter_scheduler'
 BLAZAR = 'blazar:physical:host'
 
+# The prefix of the names of the metrics of nova-scheduler's workers.
+SCHEDULER_METRICS = 'isolate_aggregates_scheduler'
+
 # Keys with a meaning in Nova. A reservation prefix that matches them would
 # turn ordinary extra specs into reservations.
 _TAKEN = (
@@ -143,7 +146,6 @@ def check(conf: cfg.ConfigOpts) -> None:
 
     :param conf: A configuration with our options registered. Options for the
         connection are checked only if they are registered.
-    :raises ConfigError: with the option and the problem.
     """
     connection = _connection_opts() if 'auth_type' in conf[GROUP] else []
     for group, options in (

@@ -229,21 +229,6 @@ the exporter does not list the servers for this.
 """,
     ),
     cfg.StrOpt(
-        'coordination_url',
-        secret=True,
-        help="""
-URL of the service in which redundant processes elect one of them to work.
-
-The URL selects a driver of tooz, such as ``memcached://192.0.2.11:11211``,
-``etcd3+http://192.0.2.11:2379`` or ``file:///var/lock/isolate-aggregates``. It
-is for ``sync --watch`` and ``reservation reconcile --watch`` on several
-machines: the process that holds a lock works, and the others wait until it
-ends or disappears. By default all of them work, which does no harm. They also
-all work if the service of the lock cannot be used. The option requires the
-extra ``coordination`` and the requirements of the driver.
-""",
-    ),
-    cfg.StrOpt(
         'region_name',
         help='Region whose Nova, Placement and Glance are used.',
     ),

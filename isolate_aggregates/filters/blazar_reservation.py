@@ -28,8 +28,13 @@ from oslo_utils import strutils
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
-from isolate_aggregates.filters.contract import PROJECT_ID
+from isolate_aggregates.filters.constraints import (
+    Cause,
+    Forbid,
+    Refuse,
+    Require,
+)
+from isolate_aggregates.filters.contract import PROJECT_ID, RequestFilter
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import Flavor, RequestSpec
 from isolate_aggregates.request import extra_specs as xs
@@ -39,79 +44,14 @@ _INSTANCE_RESERVATION = 'aggregate_instance_extra_specs:reservation'
 _PREEMPTIBLE = 'blazar:preemptible'
 _OLD_ZONE_PREFIX = 'blazar:'
 _BLAZAR = 'blazar:physical:host'
+_NOT_RESERVED = Cause(
+    'no-reservation-named',
+    'managed by Blazar, and the request names no reservation',
+)
 
 
 @dataclasses.dataclass(frozen=True)
-class HintNames:
-    """The cause: the scheduler hint of a request names reservations.
-
-    :param names: The names in the hint.
-    """
-
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f'the hint {_HINT}={",".join(self.names)}'
-
-
-@dataclasses.dataclass(frozen=True)
-class HintNamesNothing(HintNames):
-    """The cause: the hint names no existing reservation."""
-
-    def __str__(self) -> str:
-        return f'{super().__str__()} names no existing reservation'
-
-
-@dataclasses.dataclass(frozen=True)
-class HintNamesForeign(HintNames):
-    """The cause: the hint names reservations of other projects.
-
-    :param project_id: The project of the request; None if it has none.
-    """
-
-    project_id: str | None
-
-    def __str__(self) -> str:
-        return (
-            f'{super().__str__()} names a reservation that project '
-            f'{self.project_id} does not own'
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Preemptible:
-    """The cause: preemptible servers must use their own aggregate.
-
-    :param aggregate: The name of that aggregate.
-    """
-
-    aggregate: str
-
-    def __str__(self) -> str:
-        return f'preemptible servers use aggregate {self.aggregate}'
-
-
-@dataclasses.dataclass(frozen=True)
-class NotReserved:
-    """The cause: an aggregate is Blazar's, and no reservation is named."""
-
-    def __str__(self) -> str:
-        return 'managed by Blazar, and the request names no reservation'
-
-
-@dataclasses.dataclass(frozen=True)
-class ReservationRequired:
-    """The cause: every server needs a reservation."""
-
-    def __str__(self) -> str:
-        return (
-            'every server needs a reservation in this cloud; give the '
-            f'scheduler hint {_HINT}=<id>'
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class BlazarReservation:
+class BlazarReservation(RequestFilter):
     """Require or forbid the aggregates that Blazar manages.
 
     :param free_pool: The name of the aggregate of hosts that can be reserved.
@@ -133,7 +73,7 @@ class BlazarReservation:
     }
 
     REPLACES: ClassVar = ('BlazarFilter',)
-    KEY_SOURCES: ClassVar = ('flavor', 'hint')
+    KEY_SOURCES = ('flavor', 'hint')
 
     free_pool: str = 'freepool'
     preemptible_aggregate: str = 'freepool'
@@ -150,18 +90,20 @@ class BlazarReservation:
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Constraint]:
-        """Yield the constraints of the rule that applies.
-
-        :param request: The request that is being scheduled.
-        :param aggregates: An index of all aggregates.
-        """
-        named = request.scheduler_hints.get(_HINT, ())
-        if named:
-            yield self._named(named, request, aggregates)
+        """Yield the constraints of the rule that applies."""
+        names = request.scheduler_hints.get(_HINT, ())
+        if names:
+            yield self._require(names, request.project_id, aggregates)
         elif _is_instance_reservation(request.flavor):
             return
         elif self.reservation_required:
-            yield Refuse(ReservationRequired())
+            yield Refuse(
+                Cause(
+                    'reservation-required',
+                    'every server needs a reservation in this cloud; give '
+                    f'the scheduler hint {_HINT}=<id>',
+                )
+            )
         else:
             yield from self._unreserved(request, aggregates)
 
@@ -169,8 +111,6 @@ class BlazarReservation:
         """Yield one lock for all reservations.
 
         The free pool is not part of the lock; it is forbidden separately.
-
-        :param aggregates: An index of all aggregates.
         """
         reserved = tuple(
             a for a in self._pools(aggregates) if self._has_zone(a)
@@ -179,30 +119,40 @@ class BlazarReservation:
             name = f'availability_zone={self.zone_prefix}'
             yield Lock(name, name, reserved)
 
-    def _named(
+    def _require(
         self,
-        named: tuple[str, ...],
-        request: RequestSpec,
+        names: tuple[str, ...],
+        project_id: str | None,
         aggregates: AggregateIndex,
     ) -> Constraint:
-        found = [a for a in self._pools(aggregates) if a.name in named]
-        if not found:
-            return Refuse(HintNamesNothing(named))
-        owned = tuple(
-            a for a in found if grants(a, request.project_id, self.owner_key)
-        )
-        if not owned:
-            return Refuse(HintNamesForeign(named, request.project_id))
-        return Require(owned, HintNames(named))
+        hint = f'the hint {_HINT}={",".join(names)}'
+        pools = [a for a in self._pools(aggregates) if a.name in names]
+        if not pools:
+            return Refuse(
+                Cause(
+                    'unknown-reservation',
+                    f'{hint} names no existing reservation',
+                )
+            )
+        own = tuple(a for a in pools if grants(a, project_id, self.owner_key))
+        if not own:
+            return Refuse(
+                Cause(
+                    'foreign-reservation',
+                    f'{hint} names a reservation that project {project_id} '
+                    'does not own',
+                )
+            )
+        return Require(own, Cause('named-reservation', hint))
 
     def _unreserved(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Constraint]:
         pools = self._pools(aggregates)
-        wants = strutils.bool_from_string(
+        is_preemptible = strutils.bool_from_string(
             request.flavor.extra_specs.get(_PREEMPTIBLE)
         )
-        if self.allow_preemptibles and wants:
+        if self.allow_preemptibles and is_preemptible:
             # An aggregate of a reservation is not for preemptible servers.
             usable = tuple(
                 a
@@ -210,10 +160,17 @@ class BlazarReservation:
                 if a.name == self.preemptible_aggregate
                 and not self._has_zone(a)
             )
-            yield Require(usable, Preemptible(self.preemptible_aggregate))
+            yield Require(
+                usable,
+                Cause(
+                    'preemptible-server',
+                    'preemptible servers use aggregate '
+                    f'{self.preemptible_aggregate}',
+                ),
+            )
             pools = tuple(a for a in pools if a not in usable)
         if pools:
-            yield Forbid(pools, NotReserved())
+            yield Forbid(pools, _NOT_RESERVED)
 
     def _pools(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
         names = (self.free_pool, self.preemptible_aggregate)

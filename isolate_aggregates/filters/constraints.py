@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """The constraints that a request filter can yield.
 
-Each has a cause, which explains it to an operator: a sentence without a full
-stop, or an object that converts to one. Objects can be compared, counted and
-tested.
+Each has a cause, which explains it to an operator: a :class:`Cause`, or only
+its text.
 """
 
 from collections.abc import Callable, Iterable
 import dataclasses
-import functools
 
 from isolate_aggregates.aggregates.aggregate import Aggregate, naming
 from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.lazy import lazy_property
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """Why a constraint exists.
+
+    :param kind: A stable name for causes that differ only in names and
+        amounts. JSON shows it, and tables merge causes of one kind.
+    :param text: The explanation for an operator, without a full stop.
+    """
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +38,7 @@ class Forbid:
     """
 
     aggregates: tuple[Aggregate, ...]
-    cause: object
+    cause: Cause | str
 
     @property
     def reason(self) -> str:
@@ -49,7 +64,7 @@ class LazyForbid:
     uuids: frozenset[str]
     make: Callable[[], Iterable[Forbid]]
 
-    @functools.cached_property
+    @lazy_property
     def parts(self) -> tuple[Forbid, ...]:
         """The constraints, one for each cause."""
         return tuple(self.make())
@@ -79,7 +94,7 @@ class Require:
     """
 
     aggregates: tuple[Aggregate, ...]
-    cause: object
+    cause: Cause | str
     host_filter: str = ''
 
     @property
@@ -105,7 +120,7 @@ class Require:
 class _Caused:
     """A constraint whose reason is only its cause."""
 
-    cause: object
+    cause: Cause | str
 
     @property
     def reason(self) -> str:
@@ -115,75 +130,48 @@ class _Caused:
 
 @dataclasses.dataclass(frozen=True)
 class InTree(_Caused):
-    """The resources must come from the tree of this provider.
-
-    :param provider: The uuid of any resource provider of the tree.
-    :param cause: The reason.
-    """
+    """The resources must come from the tree of this provider."""
 
     provider: str
-    cause: object
+    cause: Cause | str
 
     def narrow(self, destination: Destination) -> None:
-        """Restrict the destination to the tree.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Restrict the destination to the tree."""
         destination.restrict_to_tree(self.provider)
 
 
 @dataclasses.dataclass(frozen=True)
 class ForbidRootTrait(_Caused):
-    """The root provider must not have this trait.
-
-    :param trait: The name of the trait.
-    :param cause: The reason.
-    """
+    """The root provider must not have this trait."""
 
     trait: str
-    cause: object
+    cause: Cause | str
 
     def narrow(self, destination: Destination) -> None:
-        """Forbid the trait on the root provider.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Forbid the trait on the root provider."""
         destination.root_forbidden.add(self.trait)
 
 
 @dataclasses.dataclass(frozen=True)
 class RequireRootTrait(_Caused):
-    """The root provider must have this trait.
-
-    :param trait: The name of the trait.
-    :param cause: The reason.
-    """
+    """The root provider must have this trait."""
 
     trait: str
-    cause: object
+    cause: Cause | str
 
     def narrow(self, destination: Destination) -> None:
-        """Require the trait of the root provider.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Require the trait of the root provider."""
         destination.root_required.add(self.trait)
 
 
 @dataclasses.dataclass(frozen=True)
 class Remark(_Caused):
-    """A remark, which excludes no host.
+    """A remark, which excludes no host."""
 
-    :param cause: The remark.
-    """
-
-    cause: object
+    cause: Cause | str
 
     def narrow(self, destination: Destination) -> None:
-        """Do nothing.
-
-        :param destination: Where the request may go.
-        """
+        """Do nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,22 +180,18 @@ class DropHosts(_Caused):
 
     :param objection: Returns why the host of a compute service is dropped;
         empty if it is not.
-    :param cause: A description of the dropped hosts.
     """
 
     objection: Callable[[str], str] = dataclasses.field(compare=False)
-    cause: object
+    cause: Cause | str
 
     def narrow(self, destination: Destination) -> None:
-        """Add the objection to those that are checked for each host.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Add the objection to those that are checked for each host."""
         destination.host_objections.append(self.objection)
 
 
 @dataclasses.dataclass(frozen=True)
-class Refuse(_Caused):
+class Refuse:
     """No host may serve this request.
 
     :param cause: The reason.
@@ -215,8 +199,13 @@ class Refuse(_Caused):
         empty if there is none.
     """
 
-    cause: object
+    cause: Cause | str
     host_filter: str = ''
+
+    @property
+    def reason(self) -> str:
+        """The cause as text."""
+        return str(self.cause)
 
     def narrow(self, destination: Destination) -> None:
         """Refuse the request.

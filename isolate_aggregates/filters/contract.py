@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of a request filter, and what it can declare.
+"""The base class of request filters, with everything that they can declare."""
 
-A filter is a class whose instances implement :class:`RequestFilter`. The other
-protocols are optional, with one member each. The members are checked when the
-filter is loaded; an error names the filter.
-"""
-
+import abc
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+import types
+from typing import TYPE_CHECKING, ClassVar
 
 from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters.destination import Constraint
@@ -19,86 +16,6 @@ if TYPE_CHECKING:
 
 # A placeholder in METADATA for the id of the request's project.
 PROJECT_ID = '<project_id>'
-
-
-class RequestFilter(Protocol):
-    """Compares a request with the aggregates and yields constraints.
-
-    It must be thread-safe, do no I/O and have no side effects.
-    """
-
-    def __call__(
-        self, request: RequestSpec, aggregates: AggregateIndex
-    ) -> Iterable[Constraint]:
-        """Yield the constraints on the hosts for a request.
-
-        :param request: The request that is being scheduled.
-        :param aggregates: An index of all aggregates.
-        """
-
-
-@runtime_checkable
-class HasLocks(Protocol):
-    """A filter that can forbid many aggregates together.
-
-    If a query is too long, a rollup aggregate can then replace the aggregates
-    of a lock.
-    """
-
-    def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
-        """Yield the sets of aggregates that the filter forbids together.
-
-        :param aggregates: An index of all aggregates.
-        """
-
-
-@runtime_checkable
-class ReadsImageProperties(Protocol):
-    """A filter that reads image properties other than required traits.
-
-    ``IMAGE_PROPERTIES`` has their names as in Glance, or prefixes followed by
-    ``*``. Inside nova-scheduler they have the values from when nova-api
-    accepted the server. If a declared property is not available, the request
-    is refused.
-    """
-
-    IMAGE_PROPERTIES: Sequence[str]
-
-
-@runtime_checkable
-class HasImageKeys(Protocol):
-    """A filter with image properties that can only open locks.
-
-    ``IMAGE_KEYS`` are like ``IMAGE_PROPERTIES``. But if one is not available,
-    for example after a refused rebuild, the request is evaluated without it,
-    so that the lock stays closed.
-    """
-
-    IMAGE_KEYS: Sequence[str]
-
-
-@runtime_checkable
-class ReadsMetadata(Protocol):
-    """A filter that declares the aggregate metadata that it reads.
-
-    ``METADATA`` has metadata keys, prefixes followed by ``*``, or
-    :data:`PROJECT_ID`. A filter without it may read all metadata.
-    """
-
-    METADATA: Sequence[str]
-
-
-@runtime_checkable
-class HasKeySources(Protocol):
-    """A filter that declares which sources can have the keys to its locks.
-
-    ``KEY_SOURCES`` has some of ``flavor``, ``image`` and ``hint``, or none if
-    the key comes from elsewhere, for example from the project. For a filter
-    without it, the audit assumes all of them, and does not check servers whose
-    image or hints are unknown.
-    """
-
-    KEY_SOURCES: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,66 +36,105 @@ class ReservationKeys:
     owner_key: str = ''
 
 
-@runtime_checkable
-class NamesReservations(Protocol):
-    """A filter that identifies reservations by keys.
+class RequestFilter(abc.ABC):
+    """Compares a request with the aggregates and yields constraints.
 
-    With this, the audit finds keys in flavors and images that belong to no
-    reservation, and aggregates that no request can name.
+    It must be thread-safe, do no I/O and have no side effects. A subclass
+    overrides a declaration with a class attribute, or with a property if it
+    depends on settings. Declarations are checked when the filter is loaded.
     """
 
-    RESERVATION_KEYS: ReservationKeys
+    #: The ``(group, option)`` of a boolean option. While it is false, the
+    #: filter does not run. None if the filter always runs.
+    ENABLED_BY: ClassVar[tuple[str, str] | None] = None
 
+    #: The ``(group, option)`` of each argument of the constructor.
+    SETTINGS: ClassVar[Mapping[str, tuple[str, str]]] = types.MappingProxyType(
+        {}
+    )
 
-@runtime_checkable
-class NamesProjects(Protocol):
-    """A filter for aggregates whose metadata name their projects.
+    #: The names of Nova's request filters that are removed when this filter
+    #: is installed, and of host filters that become redundant.
+    REPLACES: ClassVar[Sequence[str]] = ()
 
-    ``PROJECT_KEYS`` has prefixes of the metadata keys. With these, the audit
-    finds misspelled keys.
-    """
+    @property
+    def IMAGE_PROPERTIES(self) -> Sequence[str]:  # noqa: N802
+        """The image properties that it reads, other than required traits.
 
-    PROJECT_KEYS: Sequence[str]
+        These are names as in Glance, or prefixes followed by ``*``. Inside
+        nova-scheduler they have the values from when nova-api accepted the
+        server. If one is not available, the request is refused.
+        """
+        return ()
 
+    @property
+    def IMAGE_KEYS(self) -> Sequence[str]:  # noqa: N802
+        """The image properties that can only open locks.
 
-@runtime_checkable
-class HasSwitch(Protocol):
-    """A filter that is enabled by a configuration option.
+        If one is not available, for example after a refused rebuild, the
+        request is evaluated without it, so that the lock stays closed.
+        """
+        return ()
 
-    ``ENABLED_BY`` is the ``(group, option)`` of a boolean option.
-    """
+    @property
+    def METADATA(self) -> Sequence[str] | None:  # noqa: N802
+        """The metadata of aggregates that it reads; None for possibly all.
 
-    ENABLED_BY: ClassVar[tuple[str, str]]
+        These are keys, prefixes followed by ``*``, or ``<project_id>`` for the
+        id of the request's project.
+        """
+        return None
 
+    @property
+    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
+        """Where a request may have the keys to the locks of the filter.
 
-@runtime_checkable
-class HasSettings(Protocol):
-    """A filter whose constructor takes values of configuration options.
+        Some of ``flavor``, ``image`` and ``hint``, or none if the key comes
+        from elsewhere, for example from the project. The audit does not check
+        servers whose image or hints are unknown if these can matter.
+        """
+        return ('flavor', 'image', 'hint')
 
-    ``SETTINGS`` maps arguments of the constructor to ``(group, option)``.
-    """
+    @property
+    def RESERVATION_KEYS(self) -> ReservationKeys:  # noqa: N802
+        """The keys that identify reservations.
 
-    SETTINGS: ClassVar[Mapping[str, tuple[str, str]]]
+        With these, the audit finds keys in flavors and images that belong to
+        no reservation, and aggregates that no request can name.
+        """
+        return ReservationKeys()
 
+    @property
+    def PROJECT_KEYS(self) -> Sequence[str]:  # noqa: N802
+        """The prefixes of the metadata keys that name projects.
 
-@runtime_checkable
-class HasOptions(Protocol):
-    """A filter with its own options."""
+        With these, the audit finds misspelled keys.
+        """
+        return ()
 
-    @staticmethod
+    @staticmethod  # noqa: B027
     def register_opts(conf: 'cfg.ConfigOpts') -> None:
-        """Register the options.
+        """Register options of the filter; by default, it has none.
 
         :param conf: The configuration to register them in.
         """
 
+    @abc.abstractmethod
+    def __call__(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Iterable[Constraint]:
+        """Yield the constraints on the hosts for a request.
 
-@runtime_checkable
-class Replaces(Protocol):
-    """A filter that replaces filters of Nova or of other packages.
+        :param request: The request that is being scheduled.
+        :param aggregates: An index of all aggregates.
+        """
 
-    ``REPLACES`` has the names of Nova's request filters, which are removed
-    when this one is installed, and of host filters that become redundant.
-    """
+    def locks(self, aggregates: AggregateIndex) -> Iterable[Lock] | None:
+        """Return the sets of aggregates that it forbids together.
 
-    REPLACES: ClassVar[Sequence[str]]
+        If a query is too long, a rollup aggregate can then replace the
+        aggregates of a lock. None if the filter does not declare its locks.
+
+        :param aggregates: An index of all aggregates.
+        """
+        return None

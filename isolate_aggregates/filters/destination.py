@@ -7,10 +7,10 @@ adds them to the query. Constraints can only exclude hosts, never add any.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
-import functools
 from typing import Protocol, runtime_checkable
 
 from isolate_aggregates import exception
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.group import ResourceRequest
 
 
@@ -34,30 +34,6 @@ class Compound(Protocol):
         """The combined constraints."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Conclusion:
-    """A constraint and the filter that yielded it.
-
-    :param filter_name: The name of the request filter.
-    :param constraint: The constraint.
-    """
-
-    filter_name: str
-    constraint: Constraint
-
-    @property
-    def host_filter(self) -> str:
-        """Nova's host filter that enforces the same; empty if none does."""
-        return str(getattr(self.constraint, 'host_filter', ''))
-
-    @functools.cached_property
-    def alone(self) -> 'Destination':
-        """A destination with only this conclusion."""
-        destination = Destination()
-        self.constraint.narrow(destination)
-        return destination
-
-
 class Destination:
     """The restrictions on the hosts for a request.
 
@@ -67,9 +43,8 @@ class Destination:
     and the forbidden aggregates are the union of all calls.
 
     ``host_filters`` maps sets of required aggregates to Nova's host filter
-    that enforces the same. ``refused_by`` is the name of the first filter that
-    excluded all hosts. ``host_objections`` are functions that return why one
-    of Nova's host filters drops the host of a compute service; they do not
+    that enforces the same. ``host_objections`` are functions that return why
+    one of Nova's host filters drops the host of a compute service; they do not
     change the query.
     """
 
@@ -81,9 +56,7 @@ class Destination:
         self.root_forbidden: set[str] = set()
         self.in_tree: str | None = None
         self.refusals: list[str] = []
-        self.refused_by: str | None = None
         self.host_objections: list[Callable[[str], str]] = []
-        self._concluded: list[Conclusion] = []
 
     @property
     def forbidden_aggregates(self) -> frozenset[str]:
@@ -91,31 +64,6 @@ class Destination:
         if len(self.forbidden) == 1:
             return self.forbidden[0]
         return frozenset().union(*self.forbidden)
-
-    @property
-    def constraints(self) -> Sequence[Conclusion]:
-        """The conclusions, with compound constraints as they were yielded."""
-        return self._concluded
-
-    @property
-    def conclusions(self) -> list[Conclusion]:
-        """The conclusions, with compound constraints split up."""
-        return [
-            Conclusion(concluded.filter_name, part)
-            for concluded in self._concluded
-            for part in _parts(concluded.constraint)
-        ]
-
-    def add(self, constraint: Constraint, filter_name: str) -> None:
-        """Add a constraint and record the filter that yielded it.
-
-        :param constraint: The constraint.
-        :param filter_name: The name of the request filter.
-        """
-        constraint.narrow(self)
-        if self.refusals and self.refused_by is None:
-            self.refused_by = filter_name
-        self._concluded.append(Conclusion(filter_name, constraint))
 
     def require_aggregates(
         self, uuids: Iterable[str], host_filter: str = ''
@@ -146,9 +94,9 @@ class Destination:
         """
         # Do not copy sets: they may be large, and other code caches results by
         # their identity.
-        found = frozenset(uuids)
-        if found:
-            self.forbidden += (found,)
+        aggregates = frozenset(uuids)
+        if aggregates:
+            self.forbidden += (aggregates,)
 
     def restrict_to_tree(self, provider: str) -> None:
         """Require the resources to come from one provider tree.
@@ -175,8 +123,8 @@ class Destination:
 
         :param host: The name of its compute service.
         """
-        told = (objection(host) for objection in self.host_objections)
-        return [why for why in told if why]
+        objections = (objection(host) for objection in self.host_objections)
+        return [text for text in objections if text]
 
     def check(self) -> None:
         """Raise if the request was refused.
@@ -185,6 +133,65 @@ class Destination:
         """
         if self.refusals:
             raise exception.RequestRefused(self.refusals)
+
+
+@dataclasses.dataclass(frozen=True)
+class Conclusion:
+    """A constraint and the filter that yielded it."""
+
+    filter_name: str
+    constraint: Constraint
+
+    @property
+    def host_filter(self) -> str:
+        """Nova's host filter that enforces the same; empty if none does."""
+        return str(getattr(self.constraint, 'host_filter', ''))
+
+    @property
+    def kind(self) -> str:
+        """The kind of the cause; empty if the cause is only a text."""
+        cause = getattr(self.constraint, 'cause', None)
+        return str(getattr(cause, 'kind', ''))
+
+    @lazy_property
+    def alone(self) -> 'Destination':
+        """A destination with only this conclusion."""
+        destination = Destination()
+        self.constraint.narrow(destination)
+        return destination
+
+
+class ExplainedDestination(Destination):
+    """A destination that records which filter yielded which constraint.
+
+    ``refused_by`` is the name of the first filter that excluded all hosts.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused_by: str | None = None
+        self._concluded: list[Conclusion] = []
+
+    @property
+    def constraints(self) -> Sequence[Conclusion]:
+        """The conclusions, with compound constraints as they were yielded."""
+        return self._concluded
+
+    @property
+    def conclusions(self) -> list[Conclusion]:
+        """The conclusions, with compound constraints split up."""
+        return [
+            Conclusion(concluded.filter_name, part)
+            for concluded in self._concluded
+            for part in _parts(concluded.constraint)
+        ]
+
+    def add(self, constraint: Constraint, filter_name: str) -> None:
+        """Add a constraint and record the filter that yielded it."""
+        constraint.narrow(self)
+        if self.refusals and self.refused_by is None:
+            self.refused_by = filter_name
+        self._concluded.append(Conclusion(filter_name, constraint))
 
     def apply_to(
         self,
@@ -202,7 +209,6 @@ class Destination:
             forbid those of the destination.
         :param required: Sets of aggregate uuids to require instead; None to
             require those of the destination.
-        :raises RequestRefused: if the request was refused.
         """
         self.check()
         request.root_required |= self.root_required

@@ -16,8 +16,13 @@ import dataclasses
 from typing import ClassVar
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.aggregates.index import Closed
-from isolate_aggregates.filters.constraints import Forbid, LazyForbid
+from isolate_aggregates.aggregates.locked import Closed, closed, lock_groups
+from isolate_aggregates.filters.constraints import (
+    Cause,
+    Forbid,
+    LazyForbid,
+)
+from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
@@ -25,29 +30,7 @@ from isolate_aggregates.text import named
 
 
 @dataclasses.dataclass(frozen=True)
-class MissingTraits:
-    """The cause: the request does not require traits that lock an aggregate.
-
-    :param traits: The traits.
-    :param flavor: The name of the flavor.
-    :param image: The name of the image; None if there is none or image traits
-        do not count.
-    """
-
-    traits: frozenset[str]
-    flavor: str
-    image: str | None = None
-
-    def __str__(self) -> str:
-        traits = named('trait', self.traits, most=None)
-        return (
-            f'locked by {traits}, which '
-            f'{lacking(self.flavor, self.image, "require")}'
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class IsolateAggregates:
+class IsolateAggregates(RequestFilter):
     """Forbid each aggregate that requires a trait the request does not.
 
     :param trait_sources: The sources of traits that open an aggregate:
@@ -79,46 +62,44 @@ class IsolateAggregates:
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[LazyForbid]:
-        """Yield at most one constraint.
-
-        :param request: The request that is being scheduled.
-        :param aggregates: An index of all aggregates.
-        """
-        images_count = 'image' in self.trait_sources
+        """Yield at most one constraint."""
+        image = request.image if 'image' in self.trait_sources else None
         traits = (
             request.required_traits
-            if images_count
+            if 'image' in self.trait_sources
             else request.operator_traits
         )
-        held = {self.key_prefix + trait for trait in traits}
-        closed = aggregates.closed(self.key_prefix, REQUIRED, held)
-        if closed.groups:
+        keys = {self.key_prefix + trait for trait in traits}
+        locked = closed(aggregates, self.key_prefix, REQUIRED, keys)
+        if locked.groups:
+            without = lacking(
+                request.flavor.name, image.name if image else None, 'require'
+            )
             # There may be hundreds of reasons, and most are never shown.
             yield LazyForbid(
-                closed.uuids, lambda: self._spell_out(closed, held, request)
+                locked.uuids, lambda: self._forbid(locked, keys, without)
             )
 
-    def _spell_out(
-        self, closed: Closed, held: set[str], request: RequestSpec
+    def _forbid(
+        self, locked: Closed, keys: set[str], without: str
     ) -> Iterator[Forbid]:
-        length = len(self.key_prefix)
-        image = request.image if 'image' in self.trait_sources else None
-        for group in closed.groups:
-            missing = MissingTraits(
-                frozenset(key[length:] for key in group.keys - held),
-                request.flavor.name,
-                image.name if image else None,
+        for group in locked.groups:
+            missing = [
+                key.removeprefix(self.key_prefix) for key in group.keys - keys
+            ]
+            traits = named('trait', missing, most=None)
+            yield Forbid(
+                group.aggregates,
+                Cause(
+                    'missing-traits', f'locked by {traits}, which {without}'
+                ),
             )
-            yield Forbid(group.aggregates, missing)
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
-        """Yield a lock for each trait that aggregates require.
-
-        :param aggregates: An index of all aggregates.
-        """
+        """Yield a lock for each trait that aggregates require."""
         members: dict[str, list[Aggregate]] = {}
-        for group in aggregates.locks(self.key_prefix, REQUIRED):
+        for group in lock_groups(aggregates, self.key_prefix, REQUIRED):
             for key in group.keys:
                 members.setdefault(key, []).extend(group.aggregates)
-        for key, found in sorted(members.items()):
-            yield Lock(self.key_prefix, key, tuple(found))
+        for key, same in sorted(members.items()):
+            yield Lock(self.key_prefix, key, tuple(same))

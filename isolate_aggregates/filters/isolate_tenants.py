@@ -12,42 +12,19 @@ passes the host if any of them does.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
-from typing import ClassVar
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.filters.constraints import Forbid
+from isolate_aggregates.filters.constraints import Cause, Forbid
+from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.request import RequestSpec
 
 
 @dataclasses.dataclass(frozen=True)
-class OtherProjects:
-    """The cause: an aggregate names projects, but not that of the request.
-
-    :param project_id: The project of the request; None if unknown.
-    :param key_prefix: The prefix of the metadata keys that name projects.
-    """
-
-    project_id: str | None
-    key_prefix: str
-
-    def __str__(self) -> str:
-        why = (
-            f'project {self.project_id} is not one of them'
-            if self.project_id
-            else 'the request has no project'
-        )
-        return f'reserved for the projects in {self.key_prefix}; {why}'
-
-
-@dataclasses.dataclass(frozen=True)
-class IsolateTenants:
-    """Forbid the aggregates that name other projects only.
-
-    :param key_prefix: The prefix of the metadata keys that name projects.
-    """
+class IsolateTenants(RequestFilter):
+    """Forbid the aggregates that name other projects only."""
 
     # Only the project of the request matters.
-    KEY_SOURCES: ClassVar[Sequence[str]] = ()
+    KEY_SOURCES = ()
 
     key_prefix: str = 'filter_tenant_id'
 
@@ -64,33 +41,36 @@ class IsolateTenants:
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Forbid]:
-        """Yield at most one constraint.
-
-        :param request: The request that is being scheduled.
-        :param aggregates: An index of all aggregates.
-        """
+        """Yield at most one constraint."""
         foreign = tuple(
             aggregate
             for aggregate in aggregates.with_prefix(self.key_prefix)
             if request.project_id not in self._projects(aggregate)
         )
         if foreign:
+            problem = (
+                f'project {request.project_id} is not one of them'
+                if request.project_id
+                else 'the request has no project'
+            )
             yield Forbid(
-                foreign, OtherProjects(request.project_id, self.key_prefix)
+                foreign,
+                Cause(
+                    'other-projects',
+                    f'reserved for the projects in {self.key_prefix}; '
+                    f'{problem}',
+                ),
             )
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
-        """Yield a lock for each set of projects that aggregates name.
-
-        :param aggregates: An index of all aggregates.
-        """
+        """Yield a lock for each set of projects that aggregates name."""
         members: dict[str, list[Aggregate]] = {}
         for aggregate in aggregates.with_prefix(self.key_prefix):
             projects = ','.join(sorted(self._projects(aggregate)))
             members.setdefault(projects, []).append(aggregate)
-        for projects, found in sorted(members.items()):
+        for projects, same in sorted(members.items()):
             name = f'{self.key_prefix}={projects}'
-            yield Lock(self.key_prefix, name, tuple(found))
+            yield Lock(self.key_prefix, name, tuple(same))
 
     def _projects(self, aggregate: Aggregate) -> set[str]:
         return {

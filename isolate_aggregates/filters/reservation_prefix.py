@@ -20,12 +20,17 @@ from typing import ClassVar
 from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import (
+    Cause,
     Forbid,
     LazyForbid,
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.contract import PROJECT_ID, ReservationKeys
+from isolate_aggregates.filters.contract import (
+    PROJECT_ID,
+    RequestFilter,
+    ReservationKeys,
+)
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
@@ -33,79 +38,7 @@ from isolate_aggregates.request import extra_specs as xs
 
 
 @dataclasses.dataclass(frozen=True)
-class NamesReservation:
-    """The cause: the request names a reservation.
-
-    :param keys: The keys in the request.
-    """
-
-    keys: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f'the request names {" or ".join(self.keys)}'
-
-
-@dataclasses.dataclass(frozen=True)
-class NamesNoReservation:
-    """The cause: the request has no key with a prefix.
-
-    :param prefix: The prefix.
-    :param flavor: The name of the flavor.
-    :param image: The name of the image; None if there is none.
-    """
-
-    prefix: str
-    flavor: str
-    image: str | None = None
-
-    def __str__(self) -> str:
-        return (
-            f'kept for requests that name their {self.prefix} key, and '
-            f'{lacking(self.flavor, self.image, "name")} one'
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class UnknownReservation:
-    """The cause: no aggregate has a key that the request names.
-
-    :param keys: The keys that no aggregate has.
-    """
-
-    keys: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f'no aggregate has the metadata key {", ".join(self.keys)}, '
-            'which the request names'
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class ForeignReservation:
-    """The cause: a tenant names a reservation of another project.
-
-    :param keys: The keys in the image or in a hint.
-    :param project_id: The project of the request; None if it has none.
-    """
-
-    keys: tuple[str, ...]
-    project_id: str | None
-
-    def __str__(self) -> str:
-        who = (
-            f'project {self.project_id}'
-            if self.project_id
-            else 'a request without a project'
-        )
-        return (
-            f'{", ".join(self.keys)} is named by the image or a hint, but '
-            f'{who} does not own it'
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class ReservationPrefix:
+class ReservationPrefix(RequestFilter):
     """Require the reservations that a request names, and forbid all others.
 
     :param required_prefixes: Prefixes of keys. A request with such a key
@@ -182,34 +115,33 @@ class ReservationPrefix:
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Constraint]:
-        """Yield at most one constraint per prefix and list.
-
-        :param request: The request that is being scheduled.
-        :param aggregates: An index of all aggregates.
-        """
+        """Yield at most one constraint per prefix and list."""
         if not self.required_prefixes and not self.forbidden_prefixes:
             return
         trusted = set(request.flavor.extra_specs)
         claimed = self._claimed(request) - trusted
         for prefix in self.required_prefixes:
-            named = _starting(prefix, trusted | claimed)
-            if named:
-                mine = _starting(prefix, claimed)
-                yield self._require(named, mine, request, aggregates)
+            keys = _starting(prefix, trusted | claimed)
+            if keys:
+                yield self._require(
+                    keys,
+                    _starting(prefix, claimed),
+                    request.project_id,
+                    aggregates,
+                )
         if xs.reservation_classes(request.flavor.extra_specs):
             return
         for prefix in self.forbidden_prefixes:
             # The owner was checked above, but only for required prefixes.
-            checked = prefix in self.required_prefixes
-            opening = trusted | claimed if checked else trusted
-            if not _starting(prefix, opening):
+            is_checked = prefix in self.required_prefixes
+            keys = _starting(
+                prefix, trusted | claimed if is_checked else trusted
+            )
+            if not keys:
                 yield from self._forbid(prefix, request, aggregates)
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
-        """Yield a lock for each forbidden prefix.
-
-        :param aggregates: An index of all aggregates.
-        """
+        """Yield a lock for each forbidden prefix."""
         for prefix in self.forbidden_prefixes:
             members = aggregates.with_prefix_like(prefix)
             if members:
@@ -226,33 +158,54 @@ class ReservationPrefix:
 
     def _require(
         self,
-        named: list[str],
+        keys: list[str],
         claimed: list[str],
-        request: RequestSpec,
+        project_id: str | None,
         aggregates: AggregateIndex,
     ) -> Constraint:
-        unknown = tuple(k for k in named if not aggregates.with_key(k))
+        unknown = [key for key in keys if not aggregates.with_key(key)]
         if unknown:
-            return Refuse(UnknownReservation(unknown))
-        foreign = tuple(
+            return Refuse(
+                Cause(
+                    'unknown-reservation',
+                    f'no aggregate has the metadata key {", ".join(unknown)}, '
+                    'which the request names',
+                )
+            )
+        foreign = [
             key
             for key in claimed
             if not any(
-                grants(aggregate, request.project_id, self.owner_key)
+                grants(aggregate, project_id, self.owner_key)
                 for aggregate in aggregates.with_key(key)
             )
-        )
+        ]
         if foreign:
-            return Refuse(ForeignReservation(foreign, request.project_id))
-        found = {
+            requester = (
+                f'project {project_id}'
+                if project_id
+                else 'a request without a project'
+            )
+            return Refuse(
+                Cause(
+                    'foreign-reservation',
+                    f'{", ".join(foreign)} is named by the image or a hint, '
+                    f'but {requester} does not own it',
+                )
+            )
+        uuids = {
             aggregate.uuid
-            for key in named
+            for key in keys
             for aggregate in aggregates.with_key(key)
             if key not in claimed
-            or grants(aggregate, request.project_id, self.owner_key)
+            or grants(aggregate, project_id, self.owner_key)
         }
-        members = tuple(a for a in aggregates if a.uuid in found)
-        return Require(members, NamesReservation(tuple(named)))
+        return Require(
+            tuple(a for a in aggregates if a.uuid in uuids),
+            Cause(
+                'named-reservation', f'the request names {" or ".join(keys)}'
+            ),
+        )
 
     @staticmethod
     def _forbid(
@@ -267,7 +220,11 @@ class ReservationPrefix:
             lambda: frozenset(aggregate.uuid for aggregate in members),
         )
         image = request.image.name if request.image else None
-        cause = NamesNoReservation(prefix, request.flavor.name, image)
+        cause = Cause(
+            'no-reservation-named',
+            f'kept for requests that name their {prefix} key, and '
+            f'{lacking(request.flavor.name, image, "name")} one',
+        )
         yield LazyForbid(uuids, lambda: [Forbid(members, cause)])
 
 

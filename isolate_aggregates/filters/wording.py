@@ -5,7 +5,6 @@
 def lacking(flavor: str, image: str | None, verb: str) -> str:
     """Return that neither flavor nor image do something, as text.
 
-    :param flavor: The name of the flavor.
     :param image: The name of the image; None if there is none or it does not
         count.
     :param verb: The verb, for example ``require``.

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-import functools
+import weakref
 
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
 from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.nova import images
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.nova import database, images
 from isolate_aggregates.request import ComputeHost, Flavor, Image
-from isolate_aggregates.request.properties import Declared
+from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.request.spec import operator_traits_of
+from isolate_aggregates.text import short
 
 # Only its length matters.
 _A_UUID = '00000000-0000-0000-0000-000000000000'
@@ -27,6 +29,9 @@ class NovaRequest:
     The required traits are computed by Nova, so they include those from
     settings, ports and device profiles.
 
+    It does not keep Nova's request spec alive. So a filter, or a function in
+    one of its constraints, may keep the request.
+
     :param spec: Nova's request spec, which is not modified.
     :param declared: The image properties that the filters declare.
     :param read_record: Reads the image properties stored with the server.
@@ -38,18 +43,24 @@ class NovaRequest:
     def __init__(
         self,
         spec: objects.RequestSpec,
-        declared: Declared = Declared(),  # noqa: B008
+        declared: DeclaredProperties = DeclaredProperties(),  # noqa: B008
         read_record: images.Read = images.read,
     ) -> None:
-        self._spec = spec
+        self._reference = weakref.ref(spec)
         self._declared = declared
         self._read_record = read_record
 
-    def declaring(self, declared: Declared) -> NovaRequest:
+    @property
+    def _spec(self) -> objects.RequestSpec:
+        spec = self._reference()
+        if spec is None:
+            raise ReferenceError('The request has ended in nova-scheduler.')
+        return spec
+
+    def declaring(self, declared: DeclaredProperties) -> NovaRequest:
         """Return the request with only the declared image properties.
 
         :raises RequestRefused: if a declared property is not available.
-        :raises ServiceError: if Nova's databases cannot be read.
         """
         request = NovaRequest(self._spec, declared, self._read_record)
         # Read the properties now, so that a missing one refuses the request,
@@ -57,19 +68,19 @@ class NovaRequest:
         _ = request._accepted
         return request
 
-    @functools.cached_property
+    @lazy_property
     def _accepted(self) -> images.AcceptedImage | None:
         spec = self._spec
         if 'image' not in spec or not spec.image:
             return None
         return images.AcceptedImage(spec, self._declared, self._read_record)
 
-    @functools.cached_property
+    @lazy_property
     def flavor(self) -> Flavor:
         """The flavor."""
         return _flavor(self._spec.flavor)
 
-    @functools.cached_property
+    @lazy_property
     def image(self) -> Image | None:
         """The image, with the declared properties."""
         if self._accepted is None:
@@ -91,38 +102,37 @@ class NovaRequest:
         """The declared properties of the image."""
         return self._accepted.properties if self._accepted else {}
 
-    @functools.cached_property
+    @lazy_property
     def project_id(self) -> str | None:
         """The project."""
         spec = self._spec
         return spec.project_id if 'project_id' in spec else None
 
-    @functools.cached_property
+    @lazy_property
     def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
         """The scheduler hints."""
         return _hints(self._spec)
 
-    @functools.cached_property
+    @lazy_property
     def num_instances(self) -> int:
         """The number of servers in the request."""
         spec = self._spec
         return spec.num_instances if 'num_instances' in spec else 1
 
-    @functools.cached_property
+    @lazy_property
     def boot_from_volume(self) -> bool:
         """Whether the root disk is a volume."""
         spec = self._spec
         return bool('is_bfv' in spec and spec.is_bfv)
 
-    @functools.cached_property
+    @lazy_property
     def required_traits(self) -> frozenset[str]:
         """All required traits, as computed by Nova."""
         if self._accepted is not None and not self._accepted.is_known:
             return self.operator_traits
-        known = scheduler_utils.ResourceRequest.from_request_spec(self._spec)
-        return frozenset(known.all_required_traits)
+        return frozenset(_computed(self._spec).all_required_traits)
 
-    @functools.cached_property
+    @lazy_property
     def operator_traits(self) -> frozenset[str]:
         """The required traits that no image, and so no tenant, can add."""
         return operator_traits_of(self.flavor, _outside_traits(self._spec))
@@ -133,15 +143,28 @@ def query_length(spec: objects.RequestSpec) -> int:
 
     It is computed from Nova's own query string, so all request filters must
     have run. For pinned CPUs Nova sends two queries; the longer one counts.
-
-    :param spec: Nova's request spec.
     """
-    asked = _resource_request(spec)
-    lengths = [len(asked.to_querystring())]
-    if asked.cpu_pinning_requested:
-        asked = _resource_request(spec, enable_pinning_translate=False)
-        lengths.append(len(asked.to_querystring()))
+    request = _resource_request(spec)
+    lengths = [len(request.to_querystring())]
+    if request.cpu_pinning_requested:
+        request = _resource_request(spec, enable_pinning_translate=False)
+        lengths.append(len(request.to_querystring()))
     return max(lengths)
+
+
+def _computed(
+    spec: objects.RequestSpec, enable_pinning_translate: bool = True
+) -> scheduler_utils.ResourceRequest:
+    """Return the resources and traits of a request, as computed by Nova."""
+    try:
+        return scheduler_utils.ResourceRequest.from_request_spec(
+            spec, enable_pinning_translate
+        )
+    except database.ERRORS as exc:
+        # For example, the extra specs contradict the image.
+        raise exception.RequestRefused(
+            [f'Nova cannot compute its resources: {short(exc)}']
+        ) from exc
 
 
 def _resource_request(
@@ -151,13 +174,11 @@ def _resource_request(
 
     Unlike Nova's function, this does not look up the nodes of a target host.
     """
-    asked = scheduler_utils.ResourceRequest.from_request_spec(
-        spec, enable_pinning_translate
-    )
+    request = _computed(spec, enable_pinning_translate)
     target = (
         spec.requested_destination if 'requested_destination' in spec else None
     )
-    group = asked.get_request_group(None)
+    group = request.get_request_group(None)
     # Reading an unset attribute of Nova's objects would set it.
     if target and target.obj_attr_is_set('aggregates') and target.aggregates:
         group.aggregates = [each.split(',') for each in target.aggregates]
@@ -169,9 +190,9 @@ def _resource_request(
         group.forbidden_aggregates = set(target.forbidden_aggregates)
     if forced(spec) or (target and ('host' in target or 'node' in target)):
         group.in_tree = _A_UUID
-    if asked.get_num_of_suffixed_groups() > 1 and not asked.group_policy:
-        asked.group_policy = 'none'
-    return asked
+    if request.get_num_of_suffixed_groups() > 1 and not request.group_policy:
+        request.group_policy = 'none'
+    return request
 
 
 def forced(
@@ -196,9 +217,6 @@ def check_rebuild(spec: objects.RequestSpec) -> None:
     <https://security.openstack.org/ossa/OSSA-2026-022.html>`_ was fixed,
     tenants could give the hint for new servers, whose later requests keep it.
     A rebuild is forced to the host of a server that has a cell.
-
-    :param spec: Nova's request spec.
-    :raises RequestRefused: if it is none.
     """
     if scheduler_utils.request_is_rebuild(spec) and not (
         forced(spec) and images.is_for_existing(spec)
@@ -249,7 +267,6 @@ def complete(
 
     :param decision: The decision, with a query that is within the limit.
     :param applied: The decision that was passed to :func:`apply`.
-    :raises RequestRefused: if the request was refused.
     """
     decision.check()
     for choice in applied.required:
@@ -291,7 +308,10 @@ def _flavor(flavor: objects.Flavor) -> Flavor:
         disk=flavor.root_gb,
         ephemeral=flavor.ephemeral_gb,
         swap=flavor.swap,
-        extra_specs=flavor.extra_specs if 'extra_specs' in flavor else {},
+        # A copy, as Nova's refers to the flavor.
+        extra_specs=dict(flavor.extra_specs)
+        if 'extra_specs' in flavor
+        else {},
     )
 
 

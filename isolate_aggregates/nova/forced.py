@@ -17,15 +17,20 @@ from nova import objects
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Membership
-from isolate_aggregates.filters import judge
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.nova import adapter
+from isolate_aggregates.filters import host_check
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.nova import adapter, database
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.rest.deadline import Deadline
 
 # Nova considers all nodes of a forced host; an Ironic host may have thousands.
 _MOST_NODES = 20
+
+# Seconds to wait for all cells together. Nova itself waits for a minute, but
+# with a cell that does not answer the request is refused anyway.
+_CELL_TIMEOUT = 10.0
 
 # Seconds without queries to Placement after it did not answer.
 _PAUSE = 30.0
@@ -35,8 +40,7 @@ class ForcedHosts:
     """Checks forced hosts by their current aggregates.
 
     :param members: Reads the aggregates of hosts in Nova.
-    :param placement: Returns a client for Placement.
-    :param clock: Returns the time in seconds.
+    :param longest: Seconds that a request waits for Placement at most.
     """
 
     def __init__(
@@ -44,10 +48,13 @@ class ForcedHosts:
         members: Membership,
         placement: Callable[[], PlacementClient],
         clock: Callable[[], float] = time.monotonic,
+        longest: float = TIMEOUT,
     ) -> None:
         self._members = members
         self._placement = placement
         self._clock = clock
+        self._longest = longest
+        self._deadline = Deadline('Placement', longest)
         self._trouble: tuple[float, exception.IsolateAggregatesError] | None
         self._trouble = None
 
@@ -55,14 +62,9 @@ class ForcedHosts:
         self,
         context: nova_context.RequestContext,
         spec: objects.RequestSpec,
-        destination: Destination,
+        destination: ExplainedDestination,
     ) -> None:
-        """Raise if a request may not use a host that it is forced to.
-
-        :param destination: All conclusions of the filters.
-        :raises RequestRefused: if it may not use the host.
-        :raises IsolateAggregatesError: if this cannot be checked.
-        """
+        """Raise if a request may not use a host that it is forced to."""
         forced = adapter.forced(spec)
         if forced is None:
             return
@@ -72,7 +74,7 @@ class ForcedHosts:
         reasons = [
             f'forced host {host}: {reason}'
             for host in nodes
-            for reason in judge.objections(
+            for reason in host_check.objections(
                 destination,
                 in_nova.get(host, frozenset()) | in_placement[host],
             )
@@ -90,17 +92,20 @@ class ForcedHosts:
         """
         now = self._clock()
         if self._trouble and now < self._trouble[0]:
-            raise self._trouble[1]
+            raise self._trouble[1].detached()
+        until = now + self._longest
         try:
-            found = {
-                host: frozenset().union(*self._of_trees(roots, now + TIMEOUT))
-                for host, roots in nodes.items()
-            }
+            aggregates = self._deadline.run(
+                lambda: {
+                    host: frozenset().union(*self._of_trees(roots, until))
+                    for host, roots in nodes.items()
+                }
+            )
         except exception.IsolateAggregatesError as exc:
-            self._trouble = self._clock() + _PAUSE, exc
+            self._trouble = self._clock() + _PAUSE, exc.detached()
             raise
         self._trouble = None
-        return found
+        return aggregates
 
     def _of_trees(
         self, roots: Iterable[str], until: float
@@ -108,6 +113,7 @@ class ForcedHosts:
         placement = self._placement()
         for root in roots:
             for provider in placement.resource_providers(in_tree=root):
+                # End a call that no request waits for any more.
                 if self._clock() > until:
                     raise exception.ServiceUnreachable(
                         'Placement',
@@ -129,34 +135,37 @@ def _nodes(
     """
 
     def read(cell: nova_context.RequestContext) -> list[tuple[str, str]]:
-        found: list[objects.ComputeNode] = []
+        compute_nodes: list[objects.ComputeNode] = []
         for host in hosts:
             try:
-                found.extend(
+                compute_nodes.extend(
                     objects.ComputeNodeList.get_all_by_host(cell, host)
                 )
             except nova_exception.NotFound:
                 continue
-        for node in () if hosts else nodes:
+        for name in () if hosts else nodes:
             try:
-                found.append(objects.ComputeNode.get_by_nodename(cell, node))
+                compute_nodes.append(
+                    objects.ComputeNode.get_by_nodename(cell, name)
+                )
             except nova_exception.NotFound:
                 continue
         return [
-            (one.host, one.uuid)
-            for one in found
-            if not nodes or one.hypervisor_hostname in nodes
+            (node.host, node.uuid)
+            for node in compute_nodes
+            if not nodes or node.hypervisor_hostname in nodes
         ]
 
     admin = context.elevated()
-    cells = [
-        cell
-        for cell in objects.CellMappingList.get_all(admin)
-        if not cell.is_cell0()
-    ]
-    answers = nova_context.scatter_gather_cells(
-        admin, cells, nova_context.CELL_TIMEOUT, read
-    ).values()
+    with database.translated():
+        cells = [
+            cell
+            for cell in objects.CellMappingList.get_all(admin)
+            if not cell.is_cell0()
+        ]
+        answers = nova_context.scatter_gather_cells(
+            admin, cells, _CELL_TIMEOUT, read
+        ).values()
     if any(map(nova_context.is_cell_failure_sentinel, answers)):
         raise exception.RequestRefused(
             ['the nodes of a forced host cannot be read from every cell']

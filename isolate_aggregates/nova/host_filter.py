@@ -49,11 +49,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
         filter_obj_list: Iterable[HostState],
         spec_obj: objects.RequestSpec,
     ) -> Iterator[HostState]:
-        """Yield the hosts that a request may use.
-
-        :param filter_obj_list: The hosts.
-        :param spec_obj: Nova's request spec.
-        """
+        """Yield the hosts that a request may use."""
         states = list(filter_obj_list)
         reasons = self._reasons({state.host for state in states}, spec_obj)
         for state in states:
@@ -65,8 +61,6 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     ) -> bool:
         """Return whether a request may use a host.
 
-        :param host_state: The host.
-        :param spec_obj: Nova's request spec.
         :returns: Also False if the host cannot be checked.
         """
         host = host_state.host
@@ -98,7 +92,7 @@ def _log(
 ) -> None:
     """Log why a request may not use hosts; all of them only at DEBUG."""
     server = messages.server(spec)
-    for number, (host, found) in enumerate(reasons.items()):
+    for number, (host, objections) in enumerate(reasons.items()):
         level = logging.INFO if number < _MOST else logging.DEBUG
         if not LOG.isEnabledFor(level):
             break
@@ -108,7 +102,7 @@ def _log(
             {
                 'host': host,
                 'server': server,
-                'reasons': escaped('; '.join(found)),
+                'reasons': escaped('; '.join(objections)),
             },
         )
     if len(reasons) > _MOST:

@@ -21,12 +21,11 @@ from nova import objects
 from nova import utils as nova_utils
 from nova.compute import instance_actions
 from nova.objects import fields
-from oslo_db import exception as db_exception
-import sqlalchemy as sa
 
 from isolate_aggregates import exception
+from isolate_aggregates.nova import database
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.request.properties import Declared, matches
+from isolate_aggregates.request.properties import DeclaredProperties, matches
 
 _PREFIX = nova_utils.SM_IMAGE_PROP_PREFIX
 # Nova truncates values to 255 bytes, at a character boundary.
@@ -56,13 +55,11 @@ class Record:
         If the scheduler refuses, Nova restores the image of the server, but
         neither the recorded properties nor the image in later requests. It
         restores nothing if the server is on a volume without an image.
-
-        :param image: The image of the request.
         """
         if self.is_doubtful:
             return False
-        known = self.image_id and 'id' in image and image.id
-        return not known or image.id == self.image_id
+        has_ids = self.image_id and 'id' in image and image.id
+        return not has_ids or image.id == self.image_id
 
 
 # Returns the record of the server of a request; None if there is none.
@@ -70,43 +67,29 @@ Read = Callable[['objects.RequestSpec'], Record | None]
 
 
 def read(spec: objects.RequestSpec) -> Record | None:
-    """Read the record of the server of a request.
-
-    :param spec: Nova's request spec.
-    :raises ServiceError: if Nova's databases cannot be read.
-    """
+    """Read the record of the server of a request."""
     if 'instance_uuid' not in spec:
         return None
-    try:
-        instance, is_doubtful = _instance(spec)
-    except (
-        nova_exception.InstanceNotFound,
-        nova_exception.InstanceMappingNotFound,
-    ):
-        return None
-    except (
-        db_exception.DBError,
-        sa.exc.SQLAlchemyError,
-        nova_exception.NovaException,
-    ) as exc:
-        # The error may contain the statement and the database's address.
-        raise exception.ServiceError(
-            "Nova's database",
-            None,
-            f'cannot be read: {type(exc).__name__}',
-        ) from exc
-    if instance is None:
-        return None
-    return Record(
-        instance.image_ref or '',
-        {
-            key.removeprefix(_PREFIX): value
-            for key, value in instance.system_metadata.items()
-            if key.startswith(_PREFIX)
-            and key.removeprefix(_PREFIX) not in _OTHERS
-        },
-        is_doubtful,
-    )
+    with database.translated():
+        try:
+            instance, is_doubtful = _instance(spec)
+        except (
+            nova_exception.InstanceNotFound,
+            nova_exception.InstanceMappingNotFound,
+        ):
+            return None
+        if instance is None:
+            return None
+        return Record(
+            instance.image_ref or '',
+            {
+                key.removeprefix(_PREFIX): value
+                for key, value in instance.system_metadata.items()
+                if key.startswith(_PREFIX)
+                and key.removeprefix(_PREFIX) not in _OTHERS
+            },
+            is_doubtful,
+        )
 
 
 def _instance(
@@ -152,7 +135,9 @@ def _is_doubtful(
         context, instance.uuid
     )
     rebuilds = [
-        one for one in actions if one.action == instance_actions.REBUILD
+        action
+        for action in actions
+        if action.action == instance_actions.REBUILD
     ]
     # The newest comes first. One that failed has an error message.
     return bool(rebuilds and rebuilds[0].message)
@@ -160,21 +145,22 @@ def _is_doubtful(
 
 def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:
     """Return the cell in a request; requests to move servers have one."""
-    asked = _destination(spec)
-    return asked.cell if asked is not None and 'cell' in asked else None
+    destination = _destination(spec)
+    return (
+        destination.cell
+        if destination is not None and 'cell' in destination
+        else None
+    )
 
 
 def is_for_existing(spec: objects.RequestSpec) -> bool:
-    """Return whether a request is for a server that already has a cell.
-
-    :param spec: Nova's request spec.
-    """
-    asked = _destination(spec)
+    """Return whether a request is for a server that already has a cell."""
+    destination = _destination(spec)
     return _cell(spec) is not None or (
         # The requested host may be in another cell.
-        asked is not None
-        and 'allow_cross_cell_move' in asked
-        and asked.allow_cross_cell_move
+        destination is not None
+        and 'allow_cross_cell_move' in destination
+        and destination.allow_cross_cell_move
     )
 
 
@@ -193,18 +179,17 @@ class AcceptedImage:
         and only if it can matter.
     :raises RequestRefused: if a property is not available and can do more than
         open locks.
-    :raises ServiceError: if Nova's databases cannot be read.
     """
 
     def __init__(
         self,
         spec: objects.RequestSpec,
-        declared: Declared,
+        declared: DeclaredProperties,
         read_record: Read = read,
     ) -> None:
         image = spec.image
-        kept = image.properties if 'properties' in image else None
-        traits = kept.get('traits_required', []) if kept else []
+        properties = image.properties if 'properties' in image else None
+        traits = properties.get('traits_required', []) if properties else []
         # The image in a request is correct, unless the request follows a
         # refused rebuild.
         record = None
@@ -226,31 +211,31 @@ class AcceptedImage:
             self.properties = _declared(record, declared)
         else:
             self.properties = {
-                name: str(kept.get(name))
+                name: str(properties.get(name))
                 for name in declared.patterns
-                if kept and kept.get(name) is not None
+                if properties and properties.get(name) is not None
             }
         self.properties |= {
             f'{TRAIT_PREFIX}{trait}': REQUIRED for trait in traits
         }
 
 
-def _declared(record: Record, declared: Declared) -> dict[str, str]:
-    cut = {
+def _declared(record: Record, declared: DeclaredProperties) -> dict[str, str]:
+    truncated = {
         name
         for name, value in record.properties.items()
         if len(value.encode()) >= _CUT
     }
     _refuse_without(
         name
-        for name in cut
+        for name in truncated
         if any(matches(pattern, name) for pattern in declared.needed)
     )
     return {
         name: value
         for name, value in declared.among(record.properties).items()
         # Required traits are in the request, as computed by Nova.
-        if not name.startswith(TRAIT_PREFIX) and name not in cut
+        if not name.startswith(TRAIT_PREFIX) and name not in truncated
     }
 
 

@@ -23,7 +23,10 @@ from isolate_aggregates.filters.constraints import (
     LazyForbid,
     Require,
 )
-from isolate_aggregates.filters.destination import Constraint, Destination
+from isolate_aggregates.filters.destination import (
+    Constraint,
+    ExplainedDestination,
+)
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -35,10 +38,7 @@ _NAMES = 5
 
 
 def server(spec: objects.RequestSpec) -> str:
-    """Return the server and the project of a request, as text.
-
-    :param spec: Nova's request spec.
-    """
+    """Return the server and the project of a request, as text."""
     uuid = spec.instance_uuid if 'instance_uuid' in spec else None
     project = spec.project_id if 'project_id' in spec else None
     return f'server {uuid} of project {escaped(str(project))}'
@@ -49,12 +49,7 @@ def refused(
     spec: objects.RequestSpec,
     error: exception.IsolateAggregatesError,
 ) -> nova_exception.RequestFilterFailed:
-    """Log why a request is refused, and return the error for its user.
-
-    :param context: The context of the request.
-    :param spec: Nova's request spec.
-    :param error: The reason.
-    """
+    """Log why a request is refused, and return the error for its user."""
     reason = (
         '; '.join(error.reasons)
         if isinstance(error, exception.RequestRefused)
@@ -74,12 +69,10 @@ def refused(
     )
 
 
-def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
-    """Log the constraints on a request, in one line of limited length.
-
-    :param spec: Nova's request spec.
-    :param destination: The conclusions of the filters.
-    """
+def narrowed(
+    spec: objects.RequestSpec, destination: ExplainedDestination
+) -> None:
+    """Log the constraints on a request, in one line of limited length."""
     if not destination.constraints or not LOG.isEnabledFor(logging.INFO):
         return
     line = f'Restricted {server(spec)}: '
@@ -95,7 +88,7 @@ def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
 
 
 def _by_parts(
-    destination: Destination,
+    destination: ExplainedDestination,
 ) -> Iterator[tuple[str, Constraint]]:
     """Yield constraints with the names of their filters, lazily.
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+import dataclasses
 import functools
 
 from keystoneauth1 import adapter
@@ -25,6 +26,7 @@ from isolate_aggregates.query_limit import (
     VerifiedMembers,
     measure,
 )
+from isolate_aggregates.rest.errors import Options
 from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
@@ -32,42 +34,48 @@ LOG = logging.getLogger(__name__)
 # The timeout in seconds for calls that must not take long.
 TIMEOUT = 5.0
 
+_OPTIONS = Options(
+    timeout='[placement] timeout',
+    cafile='[placement] cafile',
+    endpoint='[placement] endpoint_override',
+)
+
 
 def client() -> PlacementClient:
-    """Return a client for Placement.
-
-    :raises ConfigError: if the configuration is invalid.
-    """
-    return PlacementClient(_adapter())
+    """Return a client for Placement."""
+    return PlacementClient(_adapter(), options=_OPTIONS)
 
 
 def impatient_client() -> PlacementClient:
-    """Return a client without retries and with a short timeout.
-
-    :raises ConfigError: if the configuration is invalid.
-    """
-    return PlacementClient(_impatient_adapter(), retries=0)
+    """Return a client without retries and with a short timeout."""
+    return PlacementClient(
+        _impatient_adapter(),
+        retries=0,
+        options=dataclasses.replace(
+            _OPTIONS,
+            timeout=f'{_OPTIONS.timeout}, of which at most {TIMEOUT:g} are '
+            'used here',
+        ),
+    )
 
 
 def query_limit() -> Limit:
-    """Measure the longest query from nova-scheduler that reaches Placement.
-
-    :raises ConfigError: if the configuration is invalid.
-    :raises ServiceError: if Placement gives no usable answer.
-    """
+    """Measure the longest query from nova-scheduler that reaches Placement."""
     return measure(_impatient_adapter())
 
 
 def _impatient_adapter() -> adapter.Adapter:
-    made = _adapter()
+    ksa_adapter = _adapter()
     # This applies to Keystone as well. By default there is no timeout.
-    made.session.timeout = min(made.session.timeout or TIMEOUT, TIMEOUT)
-    return made
+    ksa_adapter.session.timeout = min(
+        ksa_adapter.session.timeout or TIMEOUT, TIMEOUT
+    )
+    return ksa_adapter
 
 
 def _adapter() -> adapter.Adapter:
     try:
-        made: adapter.Adapter = utils.get_ksa_adapter('placement')
+        ksa_adapter: adapter.Adapter = utils.get_ksa_adapter('placement')
     except (
         ks_exceptions.ClientException,
         nova_exception.NovaException,
@@ -75,7 +83,7 @@ def _adapter() -> adapter.Adapter:
         raise exception.ConfigError(
             '[placement] auth_type', f'cannot be used: {short(exc)}.'
         ) from exc
-    return made
+    return ksa_adapter
 
 
 def shortener(
@@ -89,7 +97,6 @@ def shortener(
     Placement is not queried before the first long query.
 
     :param conf: A configuration with our options registered.
-    :param filters: The request filters.
     :param wait: Whether rollups are verified synchronously; otherwise a thread
         verifies them.
     :param verified: Called with the result of each verification in the thread.

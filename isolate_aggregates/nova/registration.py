@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds our request filters to those of nova-scheduler."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import functools
 
@@ -16,19 +16,15 @@ from isolate_aggregates.aggregates import AggregateSource, sources, tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.filters import loading
-from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import placement
 from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.runner import Finish, Runner
 from isolate_aggregates.rest import connection
 
 LOG = logging.getLogger(__name__)
 
 _IN_TREE = request_filter.isolate_aggregates
-
-# The names of our entry points for a Nova with the hook; see hook.py.
-_PIPELINE = 'isolate_aggregates_pipeline'
-_QUERY_LIMIT = 'isolate_aggregates_query_limit'
 
 # The default source. It is fast enough to be read for every request, as
 # nova-scheduler reads its database for each request anyway.
@@ -47,67 +43,25 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     again, for example for another worker in the same process, replaces the
     previous entries.
 
-    A Nova with a hook for request filters runs both entries because its
-    configuration names them; its list is not modified.
-
     :param conf: The configuration; None for Nova's own.
-    :raises IsolateAggregatesError: if the configuration is invalid.
     """
     conf = nova.conf.CONF if conf is None else conf
     ia_conf.register_opts(conf)
     runner = _make_runner(conf)
-    check_hook(conf, lambda: runner.filters)
-    _replace(
-        runner, _without_ours() if _has_hook(conf) else _with_ours(runner)
-    )
+    _replace(runner, _with_ours(runner))
     LOG.info(
         'Request filters of isolate-aggregates: %s',
-        ', '.join(_state(one, conf) for one in runner.filters) or 'none',
+        ', '.join(_state(loaded, conf) for loaded in runner.filters) or 'none',
     )
     return runner
 
 
-def _has_hook(conf: cfg.ConfigOpts) -> bool:
-    """Return whether this Nova has the hook for request filters."""
-    return 'request_filters' in conf.scheduler
-
-
 def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
     """Return whether one of our filters replaces the in-tree one."""
-    return any(_IN_TREE.__name__ in one.replaces for one in filters)
-
-
-def check_hook(
-    conf: cfg.ConfigOpts, filters: Callable[[], Iterable[loading.LoadedFilter]]
-) -> None:
-    """Check that Nova's hook, if it has one, runs our request filters.
-
-    :param filters: Returns the configured filters.
-    :raises ConfigError: if the hook does not run them, or not in the required
-        order.
-    """
-    if not _has_hook(conf):
-        return
-    names = conf.scheduler.request_filters
-    problem = None
-    if names.count(_PIPELINE) != 1:
-        problem = (
-            f'must contain {_PIPELINE} exactly once: it runs the request '
-            'filters of isolate-aggregates; use it instead of '
-            f'{_IN_TREE.__name__}.'
-        )
-    elif names.count(_QUERY_LIMIT) != 1 or names[-1] != _QUERY_LIMIT:
-        problem = (
-            f'must contain {_QUERY_LIMIT} exactly once, as the last filter: '
-            'it shortens the query that all others have added to.'
-        )
-    elif _IN_TREE.__name__ in names and _is_replaced(filters()):
-        problem = (
-            f'must not contain {_IN_TREE.__name__}, because {_PIPELINE} runs '
-            'a filter that replaces it.'
-        )
-    if problem:
-        raise exception.ConfigError('[scheduler] request_filters', problem)
+    return any(
+        _IN_TREE.__name__ in loaded.request_filter.REPLACES
+        for loaded in filters
+    )
 
 
 def uninstall() -> None:
@@ -123,16 +77,16 @@ def _with_ours(runner: Runner) -> list[object]:
     """
     filters: list[object] = [
         runner
-        if isinstance(one, Runner)
+        if isinstance(entry, Runner)
         else Finish(runner)
-        if isinstance(one, Finish)
-        else one
-        for one in request_filter.ALL_REQUEST_FILTERS
+        if isinstance(entry, Finish)
+        else entry
+        for entry in request_filter.ALL_REQUEST_FILTERS
     ]
     if runner not in filters:
         filters.insert(filters.index(_IN_TREE), runner)
     if _is_replaced(runner.filters):
-        filters = [one for one in filters if one is not _IN_TREE]
+        filters = [entry for entry in filters if entry is not _IN_TREE]
     elif _IN_TREE not in filters:
         filters.insert(filters.index(runner) + 1, _IN_TREE)
     if not isinstance(filters[-1], Finish):
@@ -144,11 +98,15 @@ def _without_ours() -> list[object]:
     """Return Nova's list without our request filters."""
     filters: list[object] = list(request_filter.ALL_REQUEST_FILTERS)
     places = [
-        place for place, one in enumerate(filters) if isinstance(one, Runner)
+        place
+        for place, entry in enumerate(filters)
+        if isinstance(entry, Runner)
     ]
     if places and _IN_TREE not in filters:
         filters.insert(places[0], _IN_TREE)
-    return [one for one in filters if not isinstance(one, (Runner, Finish))]
+    return [
+        entry for entry in filters if not isinstance(entry, (Runner, Finish))
+    ]
 
 
 def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
@@ -169,10 +127,7 @@ def installed() -> Runner | None:
 
 
 def source(conf: cfg.ConfigOpts) -> AggregateSource:
-    """Return the aggregate source for nova-scheduler.
-
-    :raises ConfigError: if the configuration is invalid.
-    """
+    """Return the aggregate source for nova-scheduler."""
     longest = conf[ia_conf.GROUP].aggregate_deadline
     return sources.load(
         conf,
@@ -188,7 +143,7 @@ def _source_name(conf: cfg.ConfigOpts) -> str:
 def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     filters = loading.load(conf)
     warnings = _Warnings(conf, filters)
-    _look(conf, warnings)
+    _log_problems(conf, warnings)
     observer = _observer(conf, filters)
     section = conf[ia_conf.GROUP]
     read_from = source(conf)
@@ -217,15 +172,15 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     )
 
 
-def _state(one: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
-    if one.switch is None:
-        return f'{one.name} (on)'
-    state = 'on' if one.is_enabled(conf) else 'off'
-    group, option = one.switch
-    return f'{one.name} ({state} by [{group}] {option})'
+def _state(loaded: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
+    if loaded.switch is None:
+        return f'{loaded.name} (on)'
+    state = 'on' if loaded.is_enabled(conf) else 'off'
+    group, option = loaded.switch
+    return f'{loaded.name} ({state} by [{group}] {option})'
 
 
-def _look(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
+def _log_problems(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
     """Read the aggregates, so that problems are logged at startup.
 
     A failure may be temporary, so it does not prevent the start. Nothing but
@@ -251,14 +206,14 @@ def _observer(
         return Observer()
     # prometheus-client is an optional dependency.
     try:
-        from isolate_aggregates.inspect.metrics import scheduler
+        from isolate_aggregates.nova import worker_metrics
     except ImportError as exc:
         raise exception.ConfigError(
             f'[{ia_conf.GROUP}] scheduler_metrics_directory',
             'needs prometheus-client; install isolate-aggregates[metrics].',
         ) from exc
     names = [loaded.name for loaded in filters]
-    return scheduler.WorkerMetrics(names, directory)
+    return worker_metrics.WorkerMetrics(names, directory)
 
 
 class _Warnings:
@@ -273,13 +228,13 @@ class _Warnings:
 
     def __call__(self, index: AggregateIndex) -> None:
         """Log new problems of the aggregates."""
-        found = dict(self._found(index))
-        for what, problem in found.items():
+        problems = dict(self._problems(index))
+        for what, problem in problems.items():
             if what not in self._warned:
                 LOG.warning('%s.', problem)
-        self._warned = frozenset(found)
+        self._warned = frozenset(problems)
 
-    def _found(self, index: AggregateIndex) -> Iterator[tuple[str, str]]:
+    def _problems(self, index: AggregateIndex) -> Iterator[tuple[str, str]]:
         """Yield the problems: the identity of each, and its message."""
         on = loading.enabled(self._filters, self._conf)
         try:

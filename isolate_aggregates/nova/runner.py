@@ -20,31 +20,42 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision, decide
-from isolate_aggregates.filters import judge
+from isolate_aggregates.filters import host_check
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass
-class _Seen:
-    """A request for which the filters have run.
+# The attribute of a request spec with its progress. The request holds it,
+# because a conclusion of a filter may lead back to the request: any collection
+# of ours, also one with weak keys, would then keep both forever. Nova copies
+# and sends only the fields of a request spec, so no other request gets it.
+_ATTRIBUTE = '_isolate_aggregates_progress'
 
-    :param decision: The decision.
+
+@dataclasses.dataclass(eq=False)
+class Progress:
+    """How far a runner has come with a request.
+
+    :param request: The request, to tell it from a shallow copy.
+    :param decision: The decision; None if no filter was enabled, or if the
+        request is finished and its hosts need no check.
     :param pipeline: The filters that were enabled.
     :param took: The run time of the filters in seconds.
     :param finished: Whether the complete decision is in the request spec.
     """
 
-    decision: Decision
+    runner: Runner
+    request: weakref.ref[objects.RequestSpec]
+    decision: Decision | None
     pipeline: Pipeline
-    took: float
+    took: float = 0.0
     finished: bool = False
 
 
@@ -55,11 +66,8 @@ class Runner:
 
     :param conf: Nova's configuration with our options.
     :param filters: The filters, in the order in which they run.
-    :param cache: Returns the index of the aggregates.
-    :param shortener: Shortens queries.
     :param members: Reads the current aggregates of hosts.
     :param forced: Checks hosts for which Nova skips its host filters.
-    :param observer: Records metrics.
     """
 
     # Nova logs the names of request filters.
@@ -85,10 +93,6 @@ class Runner:
         self._has_warned = False
         # Pipelines, by which of the filters are enabled.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
-        # The requests in progress.
-        self._seen: weakref.WeakKeyDictionary[
-            objects.RequestSpec, _Seen | None
-        ] = weakref.WeakKeyDictionary()
 
     def __call__(
         self,
@@ -99,16 +103,18 @@ class Runner:
 
         Forbidden aggregates are added by :meth:`finish`.
 
-        :param context: The context of the request.
         :param request_spec: Nova's request spec, which is modified.
         :returns: Whether any filter was enabled.
         :raises RequestFilterFailed: if no host may serve the request.
         """
         started_at = time.monotonic()
         pipeline = self._pipeline()
+        progress = Progress(self, weakref.ref(request_spec), None, pipeline)
         if not pipeline.filters:
-            self._seen[request_spec] = None
+            setattr(request_spec, _ATTRIBUTE, progress)
             return False
+        # If Nova runs the filters again, an earlier result does not count.
+        _forget(request_spec)
         decision = None
         try:
             decision = decide(
@@ -119,10 +125,10 @@ class Runner:
             adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
-        self._seen[request_spec] = _Seen(
-            decision, pipeline, time.monotonic() - started_at
-        )
-        self._see_to_the_finish()
+        progress.decision = decision
+        progress.took = time.monotonic() - started_at
+        setattr(request_spec, _ATTRIBUTE, progress)
+        self._restore_finish()
         return True
 
     def finish(
@@ -132,22 +138,26 @@ class Runner:
     ) -> bool:
         """Add the forbidden aggregates to the request, or refuse it.
 
-        :param context: The context of the request.
         :param request_spec: Nova's request spec after all request filters,
             which is modified.
         :returns: Whether any filter was enabled.
         :raises RequestFilterFailed: if the query cannot be shortened enough,
             or the request may not use the host that it is forced to.
         """
-        if request_spec not in self._seen:
+        progress = self.progress(request_spec)
+        if progress is None:
             # Another runner has run, which this one has replaced meanwhile.
             self(context, request_spec)
-        seen = self._seen[request_spec]
-        if seen is None:
-            return False
+            progress = self.progress(request_spec)
+            assert progress is not None
+        applied = progress.decision
+        if applied is None or progress.finished:
+            return progress.finished
+        # If the request is refused now, no part of the decision counts.
+        _forget(request_spec)
         # Leave out the time that Nova's other filters took.
-        started_at = time.monotonic() - seen.took
-        decision = seen.decision
+        started_at = time.monotonic() - progress.took
+        decision = applied
         try:
             decision = decision.fit(
                 self._shortener,
@@ -156,35 +166,49 @@ class Runner:
             )
             if decision.shortened:
                 self._forced.check(context, request_spec, decision.destination)
-            adapter.complete(decision, seen.decision, request_spec)
+            adapter.complete(decision, applied, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
-        seen.decision, seen.finished = decision, True
+        progress.finished = True
+        # Keep the decision, and the aggregates with it, only if it is needed.
+        progress.decision = decision if decision.needs_host_check else None
+        setattr(request_spec, _ATTRIBUTE, progress)
         self._observer.passed(
-            started_at, decision.destination, decision.is_looked_at_again
+            started_at, decision.destination, decision.needs_host_check
         )
-        self._tell_what_is_left(request_spec, decision)
+        self._warn_of_host_filters(request_spec, decision)
         messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):
-            _log(request_spec, decision, seen.pipeline, started_at)
+            _log(request_spec, decision, progress.pipeline, started_at)
         return True
 
-    def _see_to_the_finish(self) -> None:
+    def progress(self, spec: objects.RequestSpec) -> Progress | None:
+        """Return how far this runner has come with a request.
+
+        :returns: None if it has not run for the request, or has refused it.
+        """
+        progress: Progress | None = getattr(spec, _ATTRIBUTE, None)
+        if progress and progress.runner is self and progress.request() is spec:
+            return progress
+        return None
+
+    def _restore_finish(self) -> None:
         """Restore our last entry in Nova's list, if it was removed.
 
         Without it no aggregate would be forbidden.
         """
         filters: list[object] = request_filter.ALL_REQUEST_FILTERS
         if self in filters and not any(
-            isinstance(one, Finish) for one in filters
+            isinstance(entry, Finish) for entry in filters
         ):
             filters.append(Finish(self))
 
-    def _tell_what_is_left(
+    def _warn_of_host_filters(
         self, spec: objects.RequestSpec, decision: Decision
     ) -> None:
         """Warn once that requirements are left to host filters."""
-        if not decision.left or self._has_warned:
+        conclusions = decision.left_to_host_filters
+        if not conclusions or self._has_warned:
             return
         self._has_warned = True
         LOG.warning(
@@ -196,10 +220,13 @@ class Runner:
             {
                 'server': messages.server(spec),
                 'host_filter': ' and '.join(
-                    sorted({one.host_filter for one in decision.left})
+                    sorted(
+                        {conclusion.host_filter for conclusion in conclusions}
+                    )
                 ),
                 'left': '; '.join(
-                    escaped(one.constraint.reason) for one in decision.left
+                    escaped(conclusion.constraint.reason)
+                    for conclusion in conclusions
                 ),
             },
         )
@@ -220,42 +247,43 @@ class Runner:
         not run for the request, for example for a rebuild, they run here.
 
         :param spec: Nova's request spec, which is not modified.
-        :param hosts: The names of the compute services.
         :raises RequestRefused: if the request is not the rebuild that it is
             marked as.
         :raises IsolateAggregatesError: if the hosts cannot be checked.
         """
-        if spec in self._seen:
-            seen = self._seen[spec]
-            if seen is None or (
-                seen.finished and not seen.decision.is_looked_at_again
-            ):
+        progress = self.progress(spec)
+        if progress is not None:
+            if progress.decision is None:
                 return {}
-            decision = seen.decision
+            decision = progress.decision
         else:
             adapter.check_rebuild(spec)
             decision = decide(
                 adapter.NovaRequest(spec), self._cache.get(), self._pipeline()
             )
         destination = decision.destination
-        looks_at_hosts = (
+        needs_hosts = (
             destination.required_aggregates or destination.forbidden
         ) and not destination.refusals
-        held = self._members.aggregates_of(hosts) if looks_at_hosts else {}
+        memberships = self._members.aggregates_of(hosts) if needs_hosts else {}
         return {
-            host: judge.objections(destination, held.get(host, frozenset()))
+            host: host_check.objections(
+                destination, memberships.get(host, frozenset())
+            )
             for host in hosts
         }
 
     def _pipeline(self) -> Pipeline:
         """Return the filters that are enabled now."""
-        on = tuple(one.is_enabled(self._conf) for one in self.filters)
+        enabled = tuple(
+            loaded.is_enabled(self._conf) for loaded in self.filters
+        )
         try:
-            return self._pipelines[on]
+            return self._pipelines[enabled]
         except KeyError:
-            filters = itertools.compress(self.filters, on)
-            made = Pipeline(filters, self._observer.timer)
-            return self._pipelines.setdefault(on, made)
+            filters = itertools.compress(self.filters, enabled)
+            pipeline = Pipeline(filters, self._observer.timer)
+            return self._pipelines.setdefault(enabled, pipeline)
 
     def _refusal(
         self,
@@ -271,6 +299,10 @@ class Runner:
             name = decision.destination.refused_by or ''
         self._observer.refused(name, error)
         return messages.refused(context, spec, error)
+
+
+def _forget(spec: objects.RequestSpec) -> None:
+    vars(spec).pop(_ATTRIBUTE, None)
 
 
 class Finish:
@@ -318,9 +350,9 @@ def _log(
         if decision.shortened
         else ''
     )
-    if decision.left:
-        names = sorted({one.host_filter for one in decision.left})
-        instead += f'; left to {", ".join(names)}: {len(decision.left)}'
+    if conclusions := decision.left_to_host_filters:
+        names = sorted({conclusion.host_filter for conclusion in conclusions})
+        instead += f'; left to {", ".join(names)}: {len(conclusions)}'
     LOG.debug(
         'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
         'constraints: %(constraints)s; required aggregates: %(required)s; '
@@ -330,8 +362,9 @@ def _log(
             'names': ', '.join(pipeline.names),
             'milliseconds': 1000 * (time.monotonic() - started_at),
             'constraints': '; '.join(
-                f'{one.filter_name}: {escaped(one.constraint.reason)}'
-                for one in destination.conclusions
+                f'{conclusion.filter_name}: '
+                f'{escaped(conclusion.constraint.reason)}'
+                for conclusion in destination.conclusions
             )
             or 'none',
             'required': [

@@ -24,6 +24,7 @@ import sqlalchemy as sa
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.collation import may_equal
+from isolate_aggregates.nova import database
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import short
 
@@ -102,7 +103,6 @@ class NovaDatabaseSource:
 
     :param conf: The configuration, which is ignored.
     :param connect: Ignored, as Nova's own database connection is used.
-    :param clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -122,9 +122,6 @@ class NovaDatabaseSource:
 
         Returns the identical sequence if nothing has changed. Everything is
         read and compared, without relying on time stamps.
-
-        :raises ConfigError: if the connection is not configured.
-        :raises ServiceError: if the database cannot be read.
         """
         texts = self._texts()
         last_texts, last = self._last
@@ -142,12 +139,12 @@ class NovaDatabaseSource:
             texts, tables = [], []
         # In this order, so that no metadata is missing if an aggregate changes
         # between the two statements.
-        metadata, aggregates = tables or _read(_ALL_METADATA, _ALL_AGGREGATES)
-        found = _from_rows(metadata, aggregates, last)
-        if found == last:
-            found = last
-        self._last = texts, found
-        return found
+        metadata, rows = tables or _read(_ALL_METADATA, _ALL_AGGREGATES)
+        aggregates = _from_rows(metadata, rows, last)
+        if aggregates == last:
+            aggregates = last
+        self._last = texts, aggregates
+        return aggregates
 
     def _texts(self) -> Rows:
         """Return both tables as texts; None if rows must be read."""
@@ -174,23 +171,19 @@ class NovaDatabaseSource:
     def aggregates_of(
         self, hosts: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Read the uuids of the current aggregates of hosts, by host.
-
-        :param hosts: The names of the compute services.
-        :raises ServiceError: if the database cannot be read.
-        """
+        """Read the uuids of the current aggregates of hosts, by host."""
         names = list(hosts)
-        found: dict[str, set[str]] = {name: set() for name in names}
+        memberships: dict[str, set[str]] = {name: set() for name in names}
         for start in range(0, len(names), _HOSTS_AT_ONCE):
             some = names[start : start + _HOSTS_AT_ONCE]
             [rows] = _read(_MEMBERS_AMONG, hosts=some)
             for uuid, host in rows:
-                for name in _asked_for(host, found):
-                    found[name].add(uuid)
-        return {host: frozenset(uuids) for host, uuids in found.items()}
+                for name in _matching(host, memberships):
+                    memberships[name].add(uuid)
+        return {host: frozenset(uuids) for host, uuids in memberships.items()}
 
 
-def _asked_for(host: str, names: Mapping[str, Any]) -> Iterable[str]:
+def _matching(host: str, names: Mapping[str, Any]) -> Iterable[str]:
     """Return the names that match a host in the database."""
     if host in names:
         return [host]
@@ -204,10 +197,7 @@ class _NoTextsError(Exception):
 
 
 def _read_texts() -> Rows:
-    """Return the text of each table; empty for unsupported databases.
-
-    :raises ServiceError: if the database cannot be reached.
-    """
+    """Return the text of each table; empty for unsupported databases."""
     with _connected() as connection:
         dialect = connection.dialect.name
         if dialect not in _TEXTS:
@@ -230,16 +220,14 @@ def _read_texts() -> Rows:
 def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:
     """Run the statements one after the other; return the rows of each."""
     with _connected() as connection:
-        return [_rows(connection, one, values) for one in statements]
+        return [
+            _rows(connection, statement, values) for statement in statements
+        ]
 
 
 @contextlib.contextmanager
 def _connected() -> Iterator[sa.Connection]:
-    """Connect to the database, outside any transaction.
-
-    :raises ConfigError: if the connection is not configured.
-    :raises ServiceError: if the database cannot be read.
-    """
+    """Connect to the database, outside any transaction."""
     try:
         # The reader engine may connect to a replica, which lags behind.
         engine = api_db.context_manager.writer.get_engine()
@@ -250,7 +238,7 @@ def _connected() -> Iterator[sa.Connection]:
         raise exception.ConfigError(
             '[api_database] connection', f'cannot be used: {short(exc)}.'
         ) from exc
-    except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
+    except database.ERRORS as exc:
         # The error may contain the statement and the database's address.
         raise exception.ServiceError(
             "Nova's API database",
@@ -275,45 +263,43 @@ def _split(number: int, text: str | None) -> Rows | None:
 
     A truncated row lacks its end. A row with too many columns contains the
     separator in a value.
-
-    :param number: The number of rows in the table.
     """
-    *rows, rest = (text or '').split(_ROW)
-    found = [tuple(row.split(_COLUMN)) for row in rows]
-    if rest or len(found) != number:
+    *lines, rest = (text or '').split(_ROW)
+    rows = [tuple(line.split(_COLUMN)) for line in lines]
+    if rest or len(rows) != number:
         return None
-    return found if all(len(row) == _COLUMNS for row in found) else None
+    return rows if all(len(row) == _COLUMNS for row in rows) else None
 
 
 def _from_rows(
-    metadata: Rows, aggregates: Rows, known: Iterable[Aggregate] = ()
+    metadata: Rows, aggregates: Rows, previous: Iterable[Aggregate] = ()
 ) -> Sequence[Aggregate]:
     """Return the aggregates, sorted by id.
 
-    :param known: The previous aggregates; unchanged ones are reused.
+    :param previous: The previous aggregates; unchanged ones are reused.
     """
-    held: dict[int, dict[str, str]] = {}
+    tags_by_id: dict[int, dict[str, str]] = {}
     for number, key, value in metadata:
-        held.setdefault(int(number), {})[key] = value
-    before = {aggregate.id: aggregate for aggregate in known}
-    found = []
+        tags_by_id.setdefault(int(number), {})[key] = value
+    previous_by_id = {aggregate.id: aggregate for aggregate in previous}
+    result = []
     for number, uuid, name in sorted(
         (int(number), uuid, name) for number, uuid, name in aggregates
     ):
-        tags = held.get(number, {})
-        same = before.get(number)
+        tags = tags_by_id.get(number, {})
+        aggregate = previous_by_id.get(number)
         if (
-            same is None
-            or same.uuid != uuid
-            or same.name != name
-            or same.metadata != tags
+            aggregate is None
+            or aggregate.uuid != uuid
+            or aggregate.name != name
+            or aggregate.metadata != tags
         ):
-            same = Aggregate(
+            aggregate = Aggregate(
                 uuid=uuid,
                 name=name,
                 metadata=tags,
                 id=number,
                 availability_zone=tags.get('availability_zone'),
             )
-        found.append(same)
-    return tuple(found)
+        result.append(aggregate)
+    return tuple(result)

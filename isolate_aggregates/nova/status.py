@@ -26,8 +26,9 @@ from isolate_aggregates.aggregates import (
 )
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.query_limit import Verdict
+from isolate_aggregates.query_limit import LimitVerdict
 from isolate_aggregates.request import Flavor, Request
 
 _OLDEST_NOVA = 31
@@ -105,9 +106,6 @@ class Checks(upgradecheck.UpgradeCommands):
                 'no request filter runs; add it after '
                 'nova.scheduler.filters.all_filters.',
             )
-        from isolate_aggregates.nova import registration
-
-        registration.check_hook(self._conf, lambda: loading.load(self._conf))
         if _HOST_FILTER not in section.enabled_filters:
             return Result(
                 Code.WARNING,
@@ -122,9 +120,18 @@ class Checks(upgradecheck.UpgradeCommands):
     @_needs_nova
     def _check_filters(self) -> Result:
         loaded = loading.load(self._conf)
-        enabled = [one for one in loaded if one.is_enabled(self._conf)]
-        names = [one.name for one in enabled]
-        replaced = frozenset().union(*(one.replaces for one in enabled))
+        enabled = [
+            loaded_filter
+            for loaded_filter in loaded
+            if loaded_filter.is_enabled(self._conf)
+        ]
+        names = [loaded_filter.name for loaded_filter in enabled]
+        replaced = frozenset().union(
+            *(
+                loaded_filter.request_filter.REPLACES
+                for loaded_filter in enabled
+            )
+        )
         in_tree = (
             self._conf.scheduler.enable_isolated_aggregate_filtering
             and _IN_TREE not in replaced
@@ -136,16 +143,17 @@ class Checks(upgradecheck.UpgradeCommands):
                 'filters; add isolate_aggregates to [isolate_aggregates] '
                 'request_filters to replace it.',
             )
-        for one in enabled:
-            twice = one.replaces.intersection(
-                self._conf.filter_scheduler.enabled_filters
-            )
+        for loaded_filter in enabled:
+            twice = frozenset(
+                loaded_filter.request_filter.REPLACES
+            ).intersection(self._conf.filter_scheduler.enabled_filters)
             if twice:
                 return Result(
                     Code.WARNING,
                     f'{", ".join(sorted(twice))} repeats for every host what '
-                    f'{one.name} does before the query to Placement; remove '
-                    'it from [filter_scheduler] enabled_filters.',
+                    f'{loaded_filter.name} does before the query to '
+                    'Placement; remove it from [filter_scheduler] '
+                    'enabled_filters.',
                 )
         if not names:
             return Result(
@@ -156,8 +164,8 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_nova
     def _check_source(self) -> Result:
-        found = len(self._source.aggregates())
-        return Result(Code.SUCCESS, f'{found} host aggregates.')
+        number = len(self._source.aggregates())
+        return Result(Code.SUCCESS, f'{number} host aggregates.')
 
     @_needs_nova
     def _check_switches(self) -> Result:
@@ -167,12 +175,12 @@ class Checks(upgradecheck.UpgradeCommands):
             loading.enabled(filters, self._conf),
             AggregateIndex(self._source.aggregates()),
         )
-        found = '. '.join(map(str, unused))
-        if found:
-            return Result(Code.WARNING, f'{found}.')
+        problems = '. '.join(map(str, unused))
+        if problems:
+            return Result(Code.WARNING, f'{problems}.')
         return Result(Code.SUCCESS)
 
-    @functools.cached_property
+    @lazy_property
     def _source(self) -> AggregateSource:
         from nova.db.api import api as api_db
 
@@ -202,7 +210,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
         configured = self._conf[ia_conf.GROUP].max_query_length
         limit = placement.query_limit()
-        too_high = limit.verdict(configured) is Verdict.TOO_HIGH
+        too_high = limit.verdict(configured) is LimitVerdict.TOO_HIGH
         return Result(
             Code.FAILURE if too_high else Code.SUCCESS,
             limit.advice(configured),
@@ -218,7 +226,7 @@ class Checks(upgradecheck.UpgradeCommands):
         request = Request(Flavor('without keys'))
         decision = decide(
             request, index, loading.deciding(self._conf, filters)
-        ).fit_own(
+        ).fit_query(
             request,
             placement.shortener(self._conf, filters, wait=True),
             self._conf.scheduler.max_placement_results,
@@ -253,7 +261,6 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program.
 
     :param argv: The arguments, without the name of the program.
-    :returns: The exit code.
     """
     try:
         import nova.conf

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from keystoneauth1 import adapter
     import requests
 
+    from isolate_aggregates.rest.errors import Options
+
 # From this microversion on, summaries have the root of each provider's tree,
 # and candidates can combine several providers of a tree.
 _OLDEST = mv.NESTED
@@ -40,12 +42,7 @@ _T = TypeVar('_T')
 class ProviderSummary:
     """The summary of a resource provider in a response.
 
-    :param uuid: Its uuid.
-    :param root: The uuid of the root of its tree.
     :param parent: The uuid of its parent; None for a root.
-    :param capacity: Its capacity by resource class.
-    :param used: Its usage by resource class.
-    :param traits: Its traits.
     """
 
     uuid: str
@@ -75,7 +72,6 @@ class AllocationCandidates:
         class, by provider uuid.
     :param mappings: For each candidate, the uuids of the providers that serve
         each request group, by suffix; empty before 1.34.
-    :param summaries: The summaries of the providers, by uuid.
     """
 
     allocation_requests: tuple[Mapping[str, Mapping[str, int]], ...]
@@ -88,18 +84,20 @@ class AllocationCandidates:
         """Return the candidates by root of the tree that each belongs to.
 
         A candidate can also use sharing providers of other trees. The response
-        does not tell which roots are compute nodes; see :meth:`lends`.
-
-        :param request: The request for this response.
+        does not tell which roots are compute nodes; see :meth:`only_shares`.
         """
-        found: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
+        candidates: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
         for candidate in self.allocation_requests:
-            givers = [self.summaries[provider] for provider in candidate]
-            own = {giver.root for giver in givers if not giver.is_sharing}
-            for root in dict.fromkeys(giver.root for giver in givers):
+            providers = [self.summaries[provider] for provider in candidate]
+            own = {
+                provider.root
+                for provider in providers
+                if not provider.is_sharing
+            }
+            for root in dict.fromkeys(provider.root for provider in providers):
                 if own <= {root} and self._is_right(root, request):
-                    found.setdefault(root, []).append(candidate)
-        return found
+                    candidates.setdefault(root, []).append(candidate)
+        return candidates
 
     def _is_right(self, root: str, request: ResourceRequest) -> bool:
         """Return whether a root meets ``root_required``.
@@ -111,13 +109,11 @@ class AllocationCandidates:
             request.root_forbidden & traits
         )
 
-    def lends(self, root: str) -> bool:
+    def only_shares(self, root: str) -> bool:
         """Return whether only sharing providers of a tree are in candidates.
 
         This is so for shared storage, and can be so for a compute node that
         shares its resources.
-
-        :param root: The uuid of its root provider.
         """
         return all(
             self.summaries[provider].is_sharing
@@ -130,14 +126,14 @@ class AllocationCandidates:
 class PlacementClient:
     """A client for Placement.
 
-    :param client: A keystoneauth adapter for the Placement endpoint.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first retry, doubled for each further one.
-    :param retries: The number of retries; None for three.
     :param long_query: The length in bytes of path and query above which a
         failure may be due to the length. Callers that search for the limit
         give a length that was answered. None for the default limits of web
         servers.
+    :param options: The options to name in messages; None for those of
+        commands.
     """
 
     def __init__(
@@ -146,13 +142,20 @@ class PlacementClient:
         retry_delay: float | None = None,
         retries: int | None = None,
         long_query: int | None = None,
+        options: 'Options | None' = None,
     ) -> None:
         # Imported late: commands on a cloud file use only the data classes of
         # this module, and keystoneauth is slow to import.
         from isolate_aggregates.rest.client import Service
+        from isolate_aggregates.rest.errors import OF_COMMANDS
 
         self._service = Service(
-            'Placement', client, retry_delay, retries, long_query
+            'Placement',
+            client,
+            retry_delay,
+            retries,
+            long_query,
+            options or OF_COMMANDS,
         )
 
     def allocation_candidates(
@@ -160,10 +163,8 @@ class PlacementClient:
     ) -> AllocationCandidates:
         """Return the allocation candidates for a request.
 
-        :raises ServiceTooOld: if Placement does not support the query.
         :raises BadQuery: if Placement answers 400.
         :raises QueryTooLong: if the query is too long for a web server.
-        :raises ServiceError: if there is no usable answer for another reason.
         """
         path = f'/allocation_candidates?{request.to_querystring()}'
         return self.read(path, _candidates, max(_OLDEST, request.needed))
@@ -178,15 +179,11 @@ class PlacementClient:
     ) -> list[dict[str, Any]]:
         """List resource providers.
 
-        :param name: Only the provider with this name.
-        :param in_tree: Only the tree of the provider with this uuid.
         :param member_of: Only members of at least one of the aggregates with
             these uuids.
         :param not_member_of: Only members of none of the aggregates with
             these uuids.
         :param required: Only providers with all of these traits.
-        :raises ServiceTooOld: if Placement does not support the query.
-        :raises ServiceError: if Placement gives no usable answer.
         """
         feature = _OLDEST
         params = []
@@ -215,22 +212,11 @@ class PlacementClient:
         parser: Callable[[Any], _T],
         feature: mv.Feature = _OLDEST,
     ) -> _T:
-        """Send a GET request and parse the response.
-
-        :param path: Path and query string.
-        :param parser: Parses the JSON object of the response.
-        :raises ServiceTooOld: if Placement does not have the feature.
-        :raises ServiceError: if it gives no usable answer.
-        """
+        """Send a GET request and parse the response."""
         return self._service.parsed(path, parser, self.get(path, feature))
 
     def get(self, path: str, feature: mv.Feature = _OLDEST) -> Any:
-        """Send a GET request and return the JSON object of the response.
-
-        :param path: Path and query string.
-        :raises ServiceTooOld: if Placement does not have the feature.
-        :raises ServiceError: if it gives no usable answer.
-        """
+        """Send a GET request and return the JSON object of the response."""
         answer = self._ask('GET', path, None, feature, (200,))
         return self._service.decode(answer, path)
 
@@ -238,14 +224,13 @@ class PlacementClient:
         """Return the ``Date`` header of Placement's web server.
 
         :returns: The time in whole seconds; None if the header is missing.
-        :raises ServiceError: if it gives no usable answer.
         """
         answer = self._service.request('GET', '/')
         try:
-            found = email.utils.parsedate_to_datetime(answer.headers['Date'])
+            date = email.utils.parsedate_to_datetime(answer.headers['Date'])
         except (KeyError, ValueError):
             return None
-        return found if found.tzinfo else None
+        return date if date.tzinfo else None
 
     @property
     def endpoint(self) -> str:
@@ -263,9 +248,6 @@ class PlacementClient:
         """Send a request that changes data.
 
         :param method: ``PUT``, ``POST`` or ``DELETE``.
-        :param accept: The statuses that count as success.
-        :raises ServiceTooOld: if Placement does not have the feature.
-        :raises ServiceError: if the request fails.
         """
         answer = self._ask(method, path, body, feature, accept)
         return self._service.decode(answer, path) if answer.content else None

@@ -45,16 +45,13 @@ def replace(
 ) -> Any:
     """Replace a part of a resource provider, and retry after a 500.
 
-    :param provider: The uuid of the resource provider.
     :param part: ``aggregates``, ``inventories`` or ``traits``.
     :param value: The new value, in the format of Placement's API.
     :param generation: The generation that the new value is based on.
     :returns: The response of Placement: the part, and the new generation.
-    :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if another client has changed the provider since,
         an inventory to be deleted is in use, or the request was carried out
         although the first answer was 500.
-    :raises ServiceError: if the request fails.
     """
     return placement.send(
         'PUT',

@@ -32,10 +32,7 @@ class RequestGroup:
     sharing providers, a suffixed group only by a single provider.
 
     :param suffix: Empty, or up to 64 of the characters ``a-zA-Z0-9_-``.
-    :param resources: The amounts by resource class.
-    :param required_traits: The traits that are all required.
     :param any_traits: Sets of traits; one trait of each set is required.
-    :param forbidden_traits: The traits that are forbidden.
     :param aggregates: Sets of aggregate uuids; the provider must be a member
         of at least one aggregate of each set.
     :param forbidden_aggregates: The uuids of aggregates that the provider must
@@ -76,11 +73,7 @@ class RequestGroup:
         )
 
     def to_queryparams(self) -> Iterator[Param]:
-        """Yield the query parameters of this group.
-
-        :raises InvalidRequest: if a set of aggregates is empty, which cannot
-            be expressed in a query.
-        """
+        """Yield the query parameters of this group."""
         amounts = sorted(f'{rc}:{n}' for rc, n in self.resources.items())
         yield f'resources{self.suffix}', ','.join(amounts)
         traits = sorted(self.required_traits)
@@ -137,11 +130,8 @@ class ResourceRequest:
         empty suffix.
     :param group_policy: ``none`` or ``isolate``: whether suffixed groups may
         be served by the same provider.
-    :param root_required: The traits that the root provider must have.
-    :param root_forbidden: The traits that the root provider must not have.
     :param same_subtree: Sets of suffixes; the providers that serve the groups
         of a set must be in one subtree.
-    :param limit: The maximum number of candidates; None for all.
     """
 
     groups: dict[str, RequestGroup] = dataclasses.field(default_factory=dict)
@@ -154,11 +144,7 @@ class ResourceRequest:
     limit: int | None = None
 
     def group(self, suffix: str = '') -> RequestGroup:
-        """Return the request group with a suffix; create it if necessary.
-
-        :param suffix: The suffix; empty for the unsuffixed group.
-        :raises InvalidRequest: if the suffix is invalid.
-        """
+        """Return the request group with a suffix; create it if necessary."""
         if suffix not in self.groups:
             self.groups[suffix] = RequestGroup(suffix)
         return self.groups[suffix]
@@ -179,10 +165,7 @@ class ResourceRequest:
         )
 
     def to_queryparams(self) -> list[Param]:
-        """Return the query parameters, sorted.
-
-        :raises InvalidRequest: if a part cannot be expressed in a query.
-        """
+        """Return the query parameters, sorted."""
         params: list[Param] = []
         if self.limit is not None:
             params.append(('limit', str(self.limit)))
@@ -199,10 +182,7 @@ class ResourceRequest:
         return sorted(params)
 
     def to_querystring(self) -> str:
-        """Return the encoded query string.
-
-        :raises InvalidRequest: if a part cannot be expressed in a query.
-        """
+        """Return the encoded query string."""
         return parse.urlencode(self.to_queryparams())
 
     def features(self) -> Iterator[mv.Feature]:

@@ -36,11 +36,7 @@ def capacity(inventory: Mapping[str, Any]) -> int:
 
 
 def read(placement: PlacementClient, provider: str) -> Inventories:
-    """Return the inventories of a resource provider.
-
-    :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if they cannot be read.
-    """
+    """Return the inventories of a resource provider."""
     return placement.read(
         f'/resource_providers/{provider}/inventories',
         lambda document: Inventories(
@@ -60,10 +56,8 @@ def write(
 
     :param inventories: The new inventories, and the generation that they are
         based on.
-    :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if another client has changed the provider since,
         or an inventory to be deleted is in use.
-    :raises ServiceError: if the request fails.
     """
     generations.replace(
         placement,
@@ -80,8 +74,6 @@ def usages(
     """Return the usages of a resource provider.
 
     :returns: The generation, and the amounts by resource class.
-    :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if it cannot be read.
     """
     return placement.read(
         f'/resource_providers/{provider}/usages',
@@ -98,8 +90,6 @@ def consumers(
     """Return the consumers of a resource provider: servers and migrations.
 
     :returns: The amounts by resource class, by uuid of the consumer.
-    :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if it cannot be read.
     """
     return placement.read(
         f'/resource_providers/{provider}/allocations',
@@ -111,10 +101,7 @@ def consumers(
 
 
 def classes(placement: PlacementClient) -> list[str]:
-    """Return the names of all resource classes.
-
-    :raises ServiceError: if they cannot be read.
-    """
+    """Return the names of all resource classes."""
     return placement.read(
         '/resource_classes',
         lambda document: [
@@ -127,7 +114,6 @@ def create_class(placement: PlacementClient, name: str) -> None:
     """Create a custom resource class, unless it exists.
 
     :param name: Its name, which starts with ``CUSTOM_``.
-    :raises ServiceError: if the request fails.
     """
     placement.send('PUT', f'/resource_classes/{name}')
 
@@ -136,7 +122,6 @@ def delete_class(placement: PlacementClient, name: str) -> None:
     """Delete a custom resource class, if it exists.
 
     :raises ServiceConflict: if a provider has an inventory of it.
-    :raises ServiceError: if the request fails.
     """
     placement.send('DELETE', f'/resource_classes/{name}', accept=(204, 404))
 
@@ -144,10 +129,7 @@ def delete_class(placement: PlacementClient, name: str) -> None:
 def create_provider(
     placement: PlacementClient, name: str, uuid: str, parent: str
 ) -> None:
-    """Create a child resource provider, unless it exists.
-
-    :raises ServiceError: if the request fails.
-    """
+    """Create a child resource provider, unless it exists."""
     placement.send(
         'POST',
         '/resource_providers',
@@ -160,7 +142,6 @@ def delete_provider(placement: PlacementClient, provider: str) -> None:
     """Delete a resource provider, if it exists.
 
     :raises ServiceConflict: if it has allocations or children.
-    :raises ServiceError: if the request fails.
     """
     placement.send(
         'DELETE', f'/resource_providers/{provider}', accept=(204, 404)

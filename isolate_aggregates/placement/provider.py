@@ -80,11 +80,11 @@ def nodes_by_host(
     providers: Iterable[Provider],
 ) -> dict[str, tuple[Provider, ...]]:
     """Return the providers that are compute nodes, by compute service."""
-    found: dict[str, list[Provider]] = {}
+    by_host: dict[str, list[Provider]] = {}
     for provider in providers:
         if provider.host:
-            found.setdefault(provider.host, []).append(provider)
-    return {host: tuple(nodes) for host, nodes in found.items()}
+            by_host.setdefault(provider.host, []).append(provider)
+    return {host: tuple(nodes) for host, nodes in by_host.items()}
 
 
 def trees(providers: Iterable[Provider]) -> dict[str, list[Provider]]:
@@ -94,9 +94,9 @@ def trees(providers: Iterable[Provider]) -> dict[str, list[Provider]]:
     :returns: The trees, each with its root first.
     """
     roots: dict[str, str] = {}
-    found: dict[str, list[Provider]] = {}
+    by_root: dict[str, list[Provider]] = {}
     for provider in providers:
         root = roots.get(provider.parent or '', provider.uuid)
         roots[provider.uuid] = root
-        found.setdefault(root, []).append(provider)
-    return found
+        by_root.setdefault(root, []).append(provider)
+    return by_root

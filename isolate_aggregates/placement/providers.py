@@ -39,28 +39,17 @@ Edit = Callable[[frozenset[str]], frozenset[str]]
 
 
 def delete_trait(placement: PlacementClient, name: str) -> None:
-    """Delete a custom trait, if it exists and no provider has it.
-
-    :raises ServiceError: if the request fails.
-    """
+    """Delete a custom trait, if it exists and no provider has it."""
     placement.send('DELETE', f'/traits/{name}', accept=(204, 404, 409))
 
 
 def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
-    """Return the traits of a resource provider.
-
-    :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if they cannot be read.
-    """
+    """Return the traits of a resource provider."""
     return _read(placement, provider, 'traits')[0]
 
 
 def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
-    """Return the uuids of the aggregates of a resource provider.
-
-    :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if they cannot be read.
-    """
+    """Return the uuids of the aggregates of a resource provider."""
     return _read(placement, provider, 'aggregates')[0]
 
 
@@ -74,9 +63,7 @@ def change_traits(
     :param edit: Takes the current traits and returns the new ones. It is
         called again after a conflict.
     :returns: The traits before and after.
-    :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if there are conflicts on all attempts.
-    :raises ServiceError: if a request fails.
     """
     return _change(placement, provider, 'traits', edit)
 
@@ -89,48 +76,43 @@ def change_aggregates(
     :param edit: Takes the current uuids and returns the new ones. It is called
         again after a conflict.
     :returns: The uuids before and after.
-    :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if there are conflicts on all attempts.
-    :raises ServiceError: if a request fails.
     """
     return _change(placement, provider, 'aggregates', edit)
 
 
 def known_traits(placement: PlacementClient) -> frozenset[str]:
-    """Return all traits in Placement, including those that no provider has.
-
-    :raises ServiceError: if they cannot be read.
-    """
+    """Return all traits in Placement, including those that no provider has."""
     return placement.read(
         '/traits', lambda document: frozenset(document['traits'])
     )
 
 
 def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
-    """Return the child providers that have the given traits.
-
-    :param traits: The names of traits that exist in Placement.
-    :raises ServiceError: if they cannot be read.
-    """
+    """Return the child providers that have the given traits."""
     names = sorted(traits)
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    below: dict[str, dict[str, tuple[str, ...]]] = {}
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
-        listed = pool.map(
+        holders = pool.map(
             lambda trait: placement.resource_providers(required=[trait]), names
         )
-        for trait, having in zip(names, listed, strict=True):
-            for provider in having:
+        for trait, providers in zip(names, holders, strict=True):
+            for provider in providers:
                 if provider['parent_provider_uuid']:
-                    held = found.setdefault(provider['root_provider_uuid'], {})
-                    held[trait] = (*held.get(trait, ()), provider['name'])
-    return found
+                    by_trait = below.setdefault(
+                        provider['root_provider_uuid'], {}
+                    )
+                    by_trait[trait] = (
+                        *by_trait.get(trait, ()),
+                        provider['name'],
+                    )
+    return below
 
 
 def create_trait(placement: PlacementClient, trait: str) -> None:
     """Create a custom trait, unless it exists.
 
     :param trait: Its name, which starts with ``CUSTOM_``.
-    :raises ServiceError: if the request fails.
     """
     placement.send('PUT', f'/traits/{trait}')
 

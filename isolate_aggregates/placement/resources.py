@@ -34,8 +34,6 @@ def resource_request(
 
     :param limit: The maximum number of candidates; None for all. It is ignored
         with hints that refer to other servers, or a host with several nodes.
-    :raises InvalidRequest: if flavor and image contradict each other or have
-        an invalid setting.
     """
     host = spec.requested_host
     if not _UNLIMITED.isdisjoint(spec.scheduler_hints) or (
@@ -80,10 +78,7 @@ def _suffixes(request: placement_group.ResourceRequest) -> Sequence[str]:
 def _add_groups(
     request: placement_group.ResourceRequest, groups: Iterable[ResourceGroup]
 ) -> None:
-    """Add the request groups of ports and device profiles.
-
-    :raises InvalidRequest: if the flavor has a group of the same name.
-    """
+    """Add the request groups of ports and device profiles."""
     for added in groups:
         if added.id in request.groups:
             raise exception.InvalidRequest(
@@ -132,12 +127,12 @@ def _add_extra_specs(
 def _add_resource(
     group: placement_group.RequestGroup, flavor: Flavor, spec: xs.ExtraSpec
 ) -> None:
-    known = spec.name in orc.STANDARDS or orc.is_custom(spec.name)
+    is_known = spec.name in orc.STANDARDS or orc.is_custom(spec.name)
     try:
         amount = int(spec.value)
     except ValueError:
         amount = -1
-    if known and amount >= 0:
+    if is_known and amount >= 0:
         group.resources[spec.name] = amount
         return
     LOG.warning(

@@ -7,21 +7,21 @@ from isolate_aggregates.query_limit.members import (
     PlacementMembers,
     SnapshotMembers,
 )
-from isolate_aggregates.query_limit.probe import Limit, Verdict, measure
-from isolate_aggregates.query_limit.required import Required
+from isolate_aggregates.query_limit.probe import Limit, LimitVerdict, measure
+from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
 from isolate_aggregates.query_limit.shortener import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.query_limit.verification import VerifiedMembers
 
 __all__ = [
     'OUR_HOST_FILTER',
     'Limit',
+    'LimitVerdict',
     'Members',
     'PlacementMembers',
-    'Required',
+    'RequiredSubset',
     'Shortened',
     'Shortener',
     'SnapshotMembers',
-    'Verdict',
     'VerifiedMembers',
     'measure',
 ]

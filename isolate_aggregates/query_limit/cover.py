@@ -29,7 +29,6 @@ class Cover:
     only if all its members are members of the rollup; otherwise the query
     would forbid too few.
 
-    :param forbidden: The uuids of the forbidden aggregates.
     :param rollups: The rollups, sorted by number of aggregates, descending.
     :param covered: Returns the uuids of the aggregates of a rollup whose
         members are all members of the rollup.
@@ -46,23 +45,22 @@ class Cover:
         # The number of forbidden aggregates when using 0, 1, ... rollups.
         self._numbers = [len(forbidden)]
         self._found: dict[int, Shortened] = {}
-        left = set(forbidden)
+        remaining = set(forbidden)
         for rollup in rollups:
-            if len(left) < 2:
+            if len(remaining) < 2:
                 break
             if (
                 rollup.aggregates <= forbidden
-                and len(rollup.aggregates & left) > 1
-                and len(replaced := covered(rollup) & left) > 1
+                and len(rollup.aggregates & remaining) > 1
+                and len(replaced := covered(rollup) & remaining) > 1
             ):
                 self._steps.append((rollup, frozenset(replaced)))
-                left -= replaced
-                self._numbers.append(len(self._steps) + len(left))
+                remaining -= replaced
+                self._numbers.append(len(self._steps) + len(remaining))
 
     def within(self, most: int) -> Shortened | None:
         """Return the aggregates to forbid, using as few rollups as possible.
 
-        :param most: The maximum number of forbidden aggregates.
         :returns: None if even all rollups do not suffice.
         """
         for used, number in enumerate(self._numbers):
@@ -74,11 +72,11 @@ class Cover:
 
     def _with(self, used: int) -> Shortened:
         rollups = tuple(rollup for rollup, _ in self._steps[:used])
-        left = self._forbidden.difference(
+        remaining = self._forbidden.difference(
             *(replaced for _, replaced in self._steps[:used])
         )
         return Shortened(
-            left.union(rollup.uuid for rollup in rollups),
+            remaining.union(rollup.uuid for rollup in rollups),
             rollups,
-            len(self._forbidden) - len(left),
+            len(self._forbidden) - len(remaining),
         )

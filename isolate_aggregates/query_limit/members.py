@@ -31,10 +31,7 @@ class Members(Protocol):
     """The interface to verified rollups."""
 
     def coverage(self, rollup: Rollup) -> Coverage:
-        """Return the coverage of a rollup.
-
-        :raises IsolateAggregatesError: if it cannot be determined.
-        """
+        """Return the coverage of a rollup."""
 
     def use(self, rollups: Iterable[Rollup]) -> int:
         """Register the rollups that a query uses or could use.
@@ -45,9 +42,11 @@ class Members(Protocol):
     def wait(self, since: int) -> bool:
         """Wait for new results.
 
-        :param since: The result of :meth:`use`.
         :returns: Whether there are new results; False to stop waiting.
         """
+
+    def trouble(self) -> str:
+        """Return why there may be no new results; empty if there may be."""
 
     def stop(self) -> None:
         """Stop verifying rollups."""
@@ -64,6 +63,10 @@ class AnswersAtOnce:
         """Return False: there are no later results."""
         return False
 
+    def trouble(self) -> str:
+        """Return nothing: results are never missing."""
+        return ''
+
     def stop(self) -> None:
         """Do nothing."""
 
@@ -74,7 +77,6 @@ class PlacementMembers(AnswersAtOnce):
     Commands use this. In nova-scheduler a thread verifies rollups; see
     :class:`~isolate_aggregates.query_limit.VerifiedMembers`.
 
-    :param placement: Returns the client.
     :param max_length: The maximum length of a query in bytes.
     """
 
@@ -86,10 +88,7 @@ class PlacementMembers(AnswersAtOnce):
         self._known: dict[Rollup, Coverage] = {}
 
     def coverage(self, rollup: Rollup) -> Coverage:
-        """Return the coverage of a rollup in Placement.
-
-        :raises ServiceError: if Placement gives no usable answer.
-        """
+        """Return the coverage of a rollup in Placement."""
         if rollup not in self._known:
             covered = rollup.aggregates
             aggregates = sorted(rollup.aggregates)
@@ -139,10 +138,7 @@ def uncovered(
     Instead of reading all members, this asks for missing ones: members of the
     aggregates that are not members of the rollup.
 
-    :param rollup: The uuid of the rollup.
     :param aggregates: The uuids of aggregates, as many as fit into a query.
-    :param before_each: Called before each query.
-    :raises ServiceError: if Placement gives no usable answer.
     """
     before_each()
     missing = placement.resource_providers(
@@ -150,8 +146,8 @@ def uncovered(
     )
     if len(missing) > FEW:
         return frozenset(aggregates)
-    found: set[str] = set()
+    uuids: set[str] = set()
     for provider in missing:
         before_each()
-        found |= providers.aggregates(placement, provider['uuid'])
-    return frozenset(found.intersection(aggregates))
+        uuids |= providers.aggregates(placement, provider['uuid'])
+    return frozenset(uuids.intersection(aggregates))

@@ -39,7 +39,7 @@ _BEGINNING = f'in_tree={_NOTHING}&limit=1'
 _END = '&resources=VCPU%3A1'
 
 
-class Verdict(enum.Enum):
+class LimitVerdict(enum.Enum):
     """How a value of ``max_query_length`` compares with the limit."""
 
     TOO_HIGH = 'too high'
@@ -51,7 +51,6 @@ class Verdict(enum.Enum):
 class Limit:
     """The measured limit for queries to Placement.
 
-    :param endpoint: The endpoint of Placement.
     :param longest: The length in bytes of the longest query that arrived.
     :param refused: The length in bytes of the shortest query that did not
         arrive; None if all arrived.
@@ -69,41 +68,41 @@ class Limit:
         # Never 0, which would mean no limit.
         return max(100, (self.longest - _MARGIN) // 100 * 100)
 
-    def verdict(self, max_query_length: int) -> Verdict:
+    def verdict(self, max_query_length: int) -> LimitVerdict:
         """Compare a value of ``max_query_length`` with the limit."""
         unlimited = not max_query_length
         if self.refused is None and unlimited:
-            return Verdict.FITS
+            return LimitVerdict.FITS
         if unlimited or max_query_length > self.longest:
-            return Verdict.TOO_HIGH
+            return LimitVerdict.TOO_HIGH
         if max_query_length < self.advised:
-            return Verdict.LOW
-        return Verdict.FITS
+            return LimitVerdict.LOW
+        return LimitVerdict.FITS
 
     def advice(self, max_query_length: int) -> str:
         """Return the result and a recommendation, as text."""
-        found = f'A query of {self.longest:,} bytes reaches Placement'
+        result = f'A query of {self.longest:,} bytes reaches Placement'
         if self.refused is None:
-            found += ', and longer ones were not tried'
+            result += ', and longer ones were not tried'
         else:
-            found += (
+            result += (
                 f', but one of {self.refused:,} does not: the web server '
                 f'{self.happened}'
             )
         advice = _ADVICE[self.verdict(max_query_length)].format(self.advised)
         return (
-            f'{found}. [isolate_aggregates] max_query_length = '
+            f'{result}. [isolate_aggregates] max_query_length = '
             f'{max_query_length} {advice}'
         )
 
 
 _ADVICE = {
-    Verdict.TOO_HIGH: (
+    LimitVerdict.TOO_HIGH: (
         'lets longer ones through, and servers that need them cannot be '
         'scheduled; set it to {}, or raise the limit of the web server.'
     ),
-    Verdict.FITS: 'fits.',
-    Verdict.LOW: (
+    LimitVerdict.FITS: 'fits.',
+    LimitVerdict.LOW: (
         'is safe; with {}, fewer queries must be shortened or refused.'
     ),
 }
@@ -117,8 +116,6 @@ def measure(client: 'adapter.Adapter') -> Limit:
     requests, and a short query succeeds. Any other failure is an error.
 
     :param client: A keystoneauth adapter for Placement, which is modified.
-    :raises ServiceError: if Placement gives no usable answer, or
-        contradictory answers.
     """
     # For headers as long as those of nova-scheduler.
     client.global_request_id = f'req-{uuid.uuid4()}'
@@ -128,19 +125,19 @@ def measure(client: 'adapter.Adapter') -> Limit:
     probe = _Probe(client)
     low, high = probe.shortest, MOST
     probe.ask(low)
-    happened = probe.refusal(high)
-    if not happened:
+    failed_with = probe.refusal(high)
+    if not failed_with:
         probe.check_again(high, is_refused=False, times=_SERVERS - 1)
         return Limit(probe.endpoint, MOST)
     while high - low > _EXACTLY:
         middle = (low + high) // 2
-        if said := probe.refusal(middle):
-            high, happened = middle, said
+        if failure := probe.refusal(middle):
+            high, failed_with = middle, failure
         else:
             low = middle
     probe.check_again(high, is_refused=True)
     probe.check_again(low, is_refused=False)
-    return Limit(probe.endpoint, low, high, happened)
+    return Limit(probe.endpoint, low, high, failed_with)
 
 
 class _Probe:
@@ -161,15 +158,11 @@ class _Probe:
         """Send a query of a given length in bytes.
 
         :raises QueryTooLong: if a web server refuses it.
-        :raises ServiceError: if Placement gives no usable answer.
         """
         self._placement.read(_path(length), _check, mv.FORBIDDEN_AGGREGATES)
 
     def refusal(self, length: int) -> str:
-        """Return how a query of this length is refused; empty if it arrives.
-
-        :raises ServiceError: if it fails for another reason than its length.
-        """
+        """Return how a query of a length is refused; empty if it arrives."""
         try:
             self.ask(length)
         except exception.QueryTooLong as exc:
@@ -183,8 +176,6 @@ class _Probe:
 
         A restarted server, or one of several behind a load balancer that is
         down or has another limit, would lead to a wrong result.
-
-        :raises ServiceError: if the result differs.
         """
         for _ in range(times):
             if bool(self.refusal(length)) is not is_refused:

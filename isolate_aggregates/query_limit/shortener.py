@@ -19,7 +19,10 @@ from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit.cover import Cover, Shortened
 from isolate_aggregates.query_limit.members import Members
-from isolate_aggregates.query_limit.required import Required, ways
+from isolate_aggregates.query_limit.required_aggregates import (
+    RequiredSubset,
+    ways,
+)
 
 # Seconds for which the replacement for a set of aggregates is cached.
 REMEMBERED = 1.0
@@ -32,12 +35,11 @@ OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
 class Fitting:
     """A way to write a query within the limit.
 
-    :param required: The aggregates that it requires.
     :param shortened: The aggregates that it forbids; None if it forbids all
         forbidden aggregates themselves.
     """
 
-    required: Required
+    required: RequiredSubset
     shortened: Shortened | None = None
 
 
@@ -45,11 +47,8 @@ class Shortener:
     """Shortens queries to a limit.
 
     :param limit: The maximum length of a query in bytes; 0 for no limit.
-    :param locks: Returns the locks of some aggregates.
     :param members: Verifies rollups; None to refuse long queries instead of
         shortening them.
-    :param clock: Returns the time in seconds.
-    :param host_filters: The names of Nova's enabled host filters.
     """
 
     def __init__(
@@ -75,24 +74,22 @@ class Shortener:
     ) -> Fitting:
         """Find a way to write the query within the limit.
 
-        :param destination: The conclusions of the filters.
-        :param index: The aggregates.
         :param length: The length in bytes of the query with all required, but
             without the forbidden aggregates.
-        :param host_forced: Whether Nova skips its host filters.
-        :raises QueryNotShortened: if the query cannot be shortened enough.
-        :raises IsolateAggregatesError: if rollups cannot be verified.
         """
         # Our own host filter also checks what is left to Nova's, with newly
         # read aggregates.
-        looking = (
+        host_filters = (
             self._host_filters
             if self._members is not None and not host_forced
             else frozenset[str]()
         )
-        rest = length - Required(tuple(destination.required_aggregates)).length
+        rest = (
+            length
+            - RequiredSubset(tuple(destination.required_aggregates)).length
+        )
         first: exception.QueryNotShortened | None = None
-        for required in ways(destination, looking):
+        for required in ways(destination, host_filters):
             try:
                 shortened = self.shorten(
                     destination, index, rest + required.length, host_forced
@@ -113,14 +110,9 @@ class Shortener:
     ) -> Shortened | None:
         """Return the aggregates to forbid instead of those of a destination.
 
-        :param destination: The conclusions of the filters.
-        :param index: The aggregates.
         :param length: The length in bytes of the query without forbidden
             aggregates.
-        :param host_forced: Whether Nova skips its host filters.
         :returns: None if the query is short enough unchanged.
-        :raises QueryNotShortened: if the query cannot be shortened enough.
-        :raises IsolateAggregatesError: if rollups cannot be verified.
         """
         if not self.limit:
             return None
@@ -144,30 +136,30 @@ class Shortener:
                 'IsolatedAggregatesFilter in [filter_scheduler] '
                 'enabled_filters; add it'
             )
-        known = index.remember((self, destination.forbidden), _Remembered)
-        found = None
-        if known.cover and self._clock() < known.until:
-            found = known.cover.within(most)
-        if found is None:
+        cached = index.remember((self, destination.forbidden), _Remembered)
+        shortened = None
+        if cached.cover and self._clock() < cached.until:
+            shortened = cached.cover.within(most)
+        if shortened is None:
             usable = index.remember(
                 (self, 'rollups'), lambda: rollups(self._locks(index))
             )
-            found = self._work_out(
-                self._members, forbidden, usable, most, known, too_long
+            shortened = self._work_out(
+                self._members, forbidden, usable, most, cached, too_long
             )
-        self._members.use(found.rollups)
-        return found
+        self._members.use(shortened.rollups)
+        return shortened
 
     def _advice(self, destination: Destination, host_forced: bool) -> str:
         """Return a hint on too many required aggregates; may be empty."""
-        looking = set(destination.host_filters.values())
-        if not looking:
+        host_filters = set(destination.host_filters.values())
+        if not host_filters:
             return ''
         if host_forced:
             return 'they cannot be left to host filters on a forced host; '
         if self._members is None:
-            looking.add(OUR_HOST_FILTER)
-        missing = sorted(looking - self._host_filters)
+            host_filters.add(OUR_HOST_FILTER)
+        missing = sorted(host_filters - self._host_filters)
         if not missing:
             return ''
         return (
@@ -186,33 +178,35 @@ class Shortener:
         forbidden: frozenset[str],
         usable: Iterable[Rollup],
         most: int,
-        known: '_Remembered',
+        cached: '_Remembered',
         too_long: '_TooLong',
     ) -> Shortened:
         """Find a replacement; wait for rollups to be verified if necessary."""
         while True:
-            wanted = Cover(
+            possible = Cover(
                 forbidden, usable, lambda r: members.coverage(r).possible
             ).within(most)
-            if wanted is None:
+            if possible is None:
                 raise too_long.error(
                     'and the existing rollup aggregates do not shorten it '
                     'enough; run "isolate-aggregates sync"'
                 )
-            since = members.use(wanted.rollups)
+            since = members.use(possible.rollups)
             now = self._clock()
             cover = Cover(
                 forbidden, usable, lambda r: members.coverage(r).verified
             )
-            found = cover.within(most)
-            if found is not None:
-                known.cover, known.until = cover, now + REMEMBERED
-                return found
+            shortened = cover.within(most)
+            if shortened is not None:
+                cached.cover, cached.until = cover, now + REMEMBERED
+                return shortened
             if not members.wait(since):
+                trouble = members.trouble()
                 raise too_long.error(
                     'and the rollup aggregates that may shorten it enough '
-                    'have not been verified yet; try again, and check the log '
-                    'of nova-scheduler if this persists'
+                    'have not been verified yet'
+                    f'{trouble and f" ({trouble})"}; try again, and check the '
+                    'log of nova-scheduler if this persists'
                 )
 
 
@@ -237,10 +231,7 @@ class _TooLong:
         self._destination = destination
 
     def without_forbidding(self, advice: str) -> exception.QueryNotShortened:
-        """Return the error if the limit is exceeded without forbidding any.
-
-        :param advice: An alternative to raising the limit.
-        """
+        """Return the error if the limit is exceeded without forbidding any."""
         number = sum(map(len, self._destination.required_aggregates))
         return self._error(
             f'would take {self._length:,} bytes for {number:,} required '

@@ -20,6 +20,8 @@ from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import members
 from isolate_aggregates.query_limit.members import Coverage
+from isolate_aggregates.rest.deadline import Deadline
+from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +35,9 @@ MAX_AGE = 120.0
 KEEP = 600.0
 # How long all requests together wait for rollups that were never verified.
 PATIENCE = 5.0
+# How long the thread waits for the result of a step, which may take several
+# queries.
+LONGEST_STEP = 30.0
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 
@@ -73,15 +78,15 @@ class _Watched:
         for aggregate in aggregates:
             self.covered.pop(aggregate, None)
             self.uncovered.pop(aggregate, None)
-            known = self.uncovered if aggregate in uncovered else self.covered
-            known[aggregate] = at
+            times = self.uncovered if aggregate in uncovered else self.covered
+            times[aggregate] = at
 
     def changed(self, rollup: Rollup) -> None:
         """Update the aggregates that the rollup stands for."""
         self.rollup = rollup
-        for known in (self.covered, self.uncovered):
-            for aggregate in known.keys() - rollup.aggregates:
-                del known[aggregate]
+        for times in (self.covered, self.uncovered):
+            for aggregate in times.keys() - rollup.aggregates:
+                del times[aggregate]
         self.schedule()
 
     def schedule(self) -> None:
@@ -93,16 +98,15 @@ class VerifiedMembers:
     """Returns recent results of a verifying thread.
 
     The first request that needs it starts the thread, because threads do not
-    survive the fork into worker processes. No lock is held while Placement is
+    survive the fork into worker processes. A later request starts it again if
+    it could not be started, or has ended. No lock is held while Placement is
     queried.
 
     :param placement: Returns the client, which must not retry.
     :param max_length: The maximum length of a query in bytes.
-    :param clock: Returns the time in seconds.
-    :param changed: The condition that is notified of new results.
-    :param thread: Creates a thread.
     :param verified: Called with the result of each verification, one of
         RESULTS.
+    :param longest: Seconds that the thread waits for Placement at most.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class VerifiedMembers:
         changed: threading.Condition | None = None,
         thread: Callable[..., threading.Thread] = threading.Thread,
         verified: Callable[[str], None] = lambda result: None,
+        longest: float = LONGEST_STEP,
     ) -> None:
         self._placement = placement
         self._at_once = members.at_once(max_length)
@@ -129,8 +134,13 @@ class VerifiedMembers:
         self._stopped = False
         self._make_thread = thread
         self._verified = verified
+        self._longest = longest
+        self._deadline = Deadline('Placement', longest)
         self._thread: threading.Thread | None = None
+        # The process of the thread, and when it may be started again.
         self._pid: int | None = None
+        self._start_at = -math.inf
+        self._trouble = ''
 
     def coverage(self, rollup: Rollup) -> Coverage:
         """Return the known coverage of a rollup, without any query."""
@@ -180,11 +190,21 @@ class VerifiedMembers:
             # The thread may reset the attribute meanwhile.
             until = self._patient_until
             while self._answers == since:
-                left = until - self._clock()
-                if left <= 0 or self._pause or self._stopped:
+                seconds_left = until - self._clock()
+                if (
+                    seconds_left <= 0
+                    or self._pause
+                    or self._stopped
+                    or not self._is_running()
+                ):
                     return False
-                self._changed.wait(left)
+                self._changed.wait(seconds_left)
             return True
+
+    def trouble(self) -> str:
+        """Return why nothing can be verified at present; may be empty."""
+        with self._changed:
+            return self._trouble
 
     def step(self) -> float:
         """Send one query, if one is due.
@@ -214,9 +234,15 @@ class VerifiedMembers:
                 if (at := watched.due_at(aggregate)) <= now
             )
             some = [aggregate for _, aggregate in due[: self._at_once]]
+        until = now + self._longest
         try:
-            uncovered = members.uncovered(
-                self._placement(), rollup.uuid, some, self._count
+            uncovered = self._deadline.run(
+                lambda: members.uncovered(
+                    self._placement(),
+                    rollup.uuid,
+                    some,
+                    lambda: self._count(until),
+                )
             )
         except Exception as exc:
             return self._failed(exc)
@@ -224,6 +250,7 @@ class VerifiedMembers:
             if self._pause:
                 LOG.info('Rollup aggregates can be verified again.')
             self._pause = 0.0
+            self._trouble = ''
             watched.learn(some, uncovered, now)
             # Its aggregates may have changed meanwhile.
             watched.changed(watched.rollup)
@@ -244,23 +271,60 @@ class VerifiedMembers:
             # Wait only briefly: the thread may be waiting for Placement.
             thread.join(1.0)
 
+    def _is_running(self) -> bool:
+        """Return whether this process has a running thread."""
+        return (
+            self._thread is not None
+            and self._pid == os.getpid()
+            and self._thread.is_alive()
+        )
+
     def _start(self) -> None:
-        """Start the thread unless this process has one."""
-        if self._stopped or self._pid == os.getpid():
+        """Start the thread unless this process has a running one."""
+        if self._stopped or self._is_running():
             return
-        self._pid = os.getpid()
-        self._thread = self._make_thread(
+        now, pid = self._clock(), os.getpid()
+        if self._pid == pid and now < self._start_at:
+            return
+        self._pid, self._start_at = pid, now + FIRST_PAUSE
+        thread = self._make_thread(
             target=self._run, name='isolate-aggregates-rollups', daemon=True
         )
-        self._thread.start()
+        try:
+            thread.start()
+        except RuntimeError as exc:
+            # The process or the machine has too many threads.
+            trouble = f'the verifying thread cannot be started: {short(exc)}'
+            if trouble != self._trouble:
+                LOG.error(
+                    'Rollup aggregates cannot be verified: %s. The next '
+                    'request that needs them tries again.',
+                    trouble,
+                )
+            self._thread, self._trouble = None, trouble
+            return
+        self._thread, self._trouble = thread, ''
+        # Once, also if the thread is started again.
+        atexit.unregister(self.stop)
         atexit.register(self.stop)
 
     def _run(self) -> None:
-        while not self._stopped:
-            self._wake.clear()
-            pause = self.step()
-            if pause:
-                self._wake.wait(pause)
+        try:
+            while not self._stopped:
+                self._wake.clear()
+                pause = self.step()
+                if pause:
+                    self._wake.wait(pause)
+        except Exception as exc:
+            LOG.exception(
+                'The thread that verifies rollup aggregates has ended. The '
+                'next request that needs it starts it again.'
+            )
+            with self._changed:
+                self._trouble = (
+                    f'the verifying thread has ended: {type(exc).__name__}'
+                )
+                self._changed.notify_all()
 
     def _forget(self, now: float) -> None:
         self._watched = {
@@ -280,14 +344,25 @@ class VerifiedMembers:
             return -math.inf
         return self._asked_at[-most] + 60
 
-    def _count(self) -> None:
-        self._asked_at.append(self._clock())
+    def _count(self, until: float) -> None:
+        """Count a query, unless the thread no longer waits for the result."""
+        now = self._clock()
+        if now > until:
+            raise exception.ServiceUnreachable(
+                'Placement', None, 'takes too long to verify a rollup.'
+            )
+        self._asked_at.append(now)
 
     def _failed(self, exc: Exception) -> float:
         with self._changed:
             first = not self._pause
             self._pause = min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
             self._not_before = self._clock() + self._pause
+            self._trouble = (
+                short(exc)
+                if isinstance(exc, exception.IsolateAggregatesError)
+                else type(exc).__name__
+            )
             self._changed.notify_all()
         self._verified(FAILED)
         if not isinstance(exc, exception.IsolateAggregatesError):

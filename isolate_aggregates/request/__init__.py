@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests: flavor, image, project, scheduler hints and requested host."""
 
+from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.request.spec import (
     ComputeHost,
     Flavor,
     Image,
     Request,
+    RequestedNetwork,
     RequestSpec,
+    ResourceGroup,
 )
 
-__all__ = ['ComputeHost', 'Flavor', 'Image', 'Request', 'RequestSpec']
+__all__ = [
+    'ComputeHost',
+    'DeclaredProperties',
+    'Flavor',
+    'Image',
+    'Request',
+    'RequestSpec',
+    'RequestedNetwork',
+    'ResourceGroup',
+]

@@ -37,8 +37,6 @@ class ExtraSpec:
     :param kind: ``resources`` or ``trait``.
     :param suffix: The request group it belongs to; empty for the unsuffixed
         group.
-    :param name: The resource class or the trait.
-    :param value: The value as written.
     """
 
     kind: str
@@ -65,8 +63,6 @@ def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
     Only hosts whose reservation provider has the class can serve it; see
     `Placement API support for instance reservation
     <https://specs.openstack.org/openstack/blazar-specs/specs/rocky/placement-api.html>`_.
-
-    :param extra_specs: All extra specs of the flavor.
     """
     return frozenset(
         spec.name
@@ -80,10 +76,7 @@ def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
 
 
 def required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
-    """Return the traits that a flavor requires, in any request group.
-
-    :param extra_specs: All extra specs of the flavor.
-    """
+    """Return the traits that a flavor requires, in any request group."""
     return frozenset(
         spec.name
         for spec in parse(extra_specs)
@@ -96,8 +89,6 @@ def image_required_traits(properties: Mapping[str, object]) -> frozenset[str]:
 
     Images cannot have suffixes or forbid traits. Nova uses the property only
     if its value is exactly ``required`` (``nova.objects.ImageMetaProps``).
-
-    :param properties: All properties of the image.
     """
     return frozenset(
         key.removeprefix(TRAIT_PREFIX)

@@ -29,12 +29,7 @@ _ENCRYPTION_TRAITS = 32
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
-    """The resources and traits of the unsuffixed group that settings imply.
-
-    :param resources: The amounts by resource class.
-    :param required_traits: The traits that the host must have.
-    :param forbidden_traits: The traits that the host must not have.
-    """
+    """The resources and traits of the unsuffixed group that settings imply."""
 
     resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
     required_traits: frozenset[str] = frozenset()
@@ -43,11 +38,7 @@ class Translation:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings of one flavor and image, and how the two combine.
-
-    :param extra_specs: The flavor's extra specs.
-    :param properties: The image's properties.
-    """
+    """The settings of one flavor and image, and how the two combine."""
 
     extra_specs: Mapping[str, str]
     properties: Mapping[str, object]
@@ -75,10 +66,7 @@ class Settings:
     def checked(
         self, name: str, allowed: Iterable[str]
     ) -> tuple[str | None, str | None]:
-        """Return the values of flavor and image, after checking each.
-
-        :raises InvalidRequest: if one of them is not allowed.
-        """
+        """Return the values of flavor and image, after checking each."""
         values = self.flavor(name), self.image(name)
         for value in values:
             if value and value not in allowed:
@@ -95,15 +83,7 @@ def translate(
     vcpus: int,
     nova: int = NEWEST_NOVA,
 ) -> Translation:
-    """Return the resources and traits that settings imply.
-
-    :param extra_specs: The flavor's extra specs.
-    :param properties: The image's properties.
-    :param vcpus: The flavor's number of virtual CPUs.
-    :param nova: The release of Nova.
-    :raises InvalidRequest: if Nova's API would reject a setting, or flavor and
-        image contradict each other.
-    """
+    """Return the resources and traits that settings imply."""
     settings = Settings(extra_specs, properties)
     resources = {**_cpus(settings, vcpus), **_persistent_memory(settings)}
     if _memory_encryption(settings):
@@ -127,12 +107,6 @@ def required_traits(
 
     Settings that imply only resources are not checked: without the properties
     of its image, a valid request may have invalid ones.
-
-    :param extra_specs: The flavor's extra specs.
-    :param properties: The image's properties.
-    :param nova: The release of Nova.
-    :raises InvalidRequest: if Nova's API would reject a setting, or flavor and
-        image contradict each other.
     """
     settings = Settings(extra_specs, properties)
     required = {
@@ -215,10 +189,10 @@ def _masked(mask: str | None, vcpus: int) -> set[int] | None:
 
 
 def _cpu_set(spec: str) -> set[int]:
-    wanted: set[int] = set()
-    unwanted: set[int] = set()
+    included: set[int] = set()
+    excluded: set[int] = set()
     for rule in filter(None, map(str.strip, spec.split(','))):
-        into = unwanted if rule.startswith('^') else wanted
+        into = excluded if rule.startswith('^') else included
         first, _, last = rule.removeprefix('^').partition('-')
         try:
             into.update(range(int(first), int(last or first) + 1))
@@ -228,7 +202,7 @@ def _cpu_set(spec: str) -> set[int]:
                 'list of numbers, ranges such as 0-3, and exclusions such as '
                 '^0.'
             ) from None
-    return wanted - unwanted
+    return included - excluded
 
 
 def _thread_policy(settings: Settings) -> str | None:
@@ -266,10 +240,10 @@ def is_true(value: str | None) -> bool:
 def _memory_encryption(settings: Settings) -> str | None:
     flavor = settings.flavor('hw:mem_encryption')
     image = settings.image('hw:mem_encryption')
-    wanted = [is_true(value) for value in (flavor, image) if value is not None]
-    if not any(wanted):
+    values = [is_true(value) for value in (flavor, image) if value is not None]
+    if not any(values):
         return None
-    if not all(wanted):
+    if not all(values):
         raise exception.InvalidRequest(
             f'The flavor has hw:mem_encryption={flavor} but the image has '
             f'hw_mem_encryption={image}; set both to the same value.'

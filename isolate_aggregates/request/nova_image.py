@@ -22,8 +22,8 @@ _BOOLEANS = frozenset({
 
 # Properties that Nova converts to lower case.
 _LOWER = frozenset({
-    'hw_architecture', 'hw_emulation_architecture', 'hw_vif_model',
-    'hw_vm_mode', 'img_hv_type',
+    'hw_architecture', 'hw_emulation_architecture', 'hw_scsi_model',
+    'hw_vif_model', 'hw_vm_mode', 'img_hv_type', 'os_type',
 })  # fmt: skip
 
 # All supported properties, except those that are lists in Nova.
@@ -96,6 +96,8 @@ _VIF_MODELS = types.MappingProxyType({
 _OTHERS = types.MappingProxyType({
     'hw_architecture': _ARCHITECTURES,
     'hw_emulation_architecture': _ARCHITECTURES,
+    # For values of vmware_adaptertype.
+    'hw_scsi_model': {'lsilogicsas': 'lsisas1068', 'paravirtual': 'vmpvscsi'},
     'hw_vif_model': _VIF_MODELS,
     'hw_vm_mode': {'pv': 'xen', 'hv': 'hvm', 'baremetal': 'hvm'},
     'img_hv_type': {'xapi': 'xen'},
@@ -114,8 +116,6 @@ def kept(
     """Return a property as Nova stores it; None if Nova drops it.
 
     :param properties: All properties of the image, as in Glance.
-    :param name: Nova's name of the property.
-    :param nova: The release of Nova.
     """
     if name not in KNOWN or nova < _SINCE.get(name, implied.OLDEST_NOVA):
         return None
@@ -134,5 +134,5 @@ def kept(
         return str(implied.is_true(text))
     if name in _LOWER:
         text = text.lower()
-        return _OTHERS[name].get(text, text)
+        return _OTHERS.get(name, {}).get(text, text)
     return text

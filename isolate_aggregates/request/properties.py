@@ -16,7 +16,7 @@ WILDCARD = '*'
 
 
 @dataclasses.dataclass(frozen=True)
-class Declared:
+class DeclaredProperties:
     """The image properties that filters declare.
 
     :param patterns: The names of properties, or prefixes followed by ``*``.
@@ -30,7 +30,9 @@ class Declared:
     keys: frozenset[str] = frozenset()
 
     @classmethod
-    def union(cls, declared: 'Iterable[Declared]') -> 'Declared':
+    def union(
+        cls, declared: 'Iterable[DeclaredProperties]'
+    ) -> 'DeclaredProperties':
         """Combine the declarations of several filters.
 
         :param declared: The declarations of the filters.
@@ -73,7 +75,6 @@ def matches(pattern: str, name: str) -> bool:
     """Return whether a pattern matches a property.
 
     :param pattern: A name, or a prefix followed by ``*``.
-    :param name: The name of the property.
     """
     if pattern.endswith(WILDCARD):
         return name.startswith(pattern.removesuffix(WILDCARD))
@@ -81,9 +82,5 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def is_required_trait(name: str, value: str) -> bool:
-    """Return whether a property requires a trait, as in Nova.
-
-    :param name: The name of the property.
-    :param value: Its value.
-    """
+    """Return whether a property requires a trait, as in Nova."""
     return name.startswith(TRAIT_PREFIX) and value == REQUIRED

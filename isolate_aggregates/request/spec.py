@@ -8,11 +8,12 @@ or a cloud file. Inside nova-scheduler, Nova's own request spec is wrapped.
 
 from collections.abc import Collection, Mapping
 import dataclasses
-import functools
 from typing import Protocol
 
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.request import implied, properties
+from isolate_aggregates.request import implied
+from isolate_aggregates.request.properties import DeclaredProperties
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +173,7 @@ class RequestSpec(Protocol):
     def operator_traits(self) -> frozenset[str]:
         """Every required trait that no image, and so no tenant, can add."""
 
-    def declaring(self, declared: properties.Declared) -> 'RequestSpec':
+    def declaring(self, declared: DeclaredProperties) -> 'RequestSpec':
         """Return the request with only the declared image properties.
 
         The pipeline calls this before it runs the filters.
@@ -237,7 +238,7 @@ class Request:
         """The properties of the image; empty without an image."""
         return self.image.properties if self.image else {}
 
-    @functools.cached_property
+    @lazy_property
     def required_traits(self) -> frozenset[str]:
         """Every trait this request requires, in any request group."""
         if self.known_traits is not None:
@@ -253,7 +254,7 @@ class Request:
             | self._derived_traits
         )
 
-    @functools.cached_property
+    @lazy_property
     def operator_traits(self) -> frozenset[str]:
         """Every required trait that no image, and so no tenant, can add."""
         return operator_traits_of(
@@ -266,7 +267,7 @@ class Request:
             *(group.required_traits for group in self.resource_groups)
         )
 
-    def declaring(self, declared: properties.Declared) -> 'Request':
+    def declaring(self, declared: DeclaredProperties) -> 'Request':
         """Return the request without the properties that no filter declares.
 
         :param declared: The image properties that the filters declare.
@@ -287,12 +288,7 @@ def operator_traits_of(
     derived_traits: Collection[str] = (),
     nova: int = implied.NEWEST_NOVA,
 ) -> frozenset[str]:
-    """Return all required traits that no image can add.
-
-    :param flavor: The flavor.
-    :param derived_traits: Further required traits.
-    :param nova: The release of Nova.
-    """
+    """Return all required traits that no image can add."""
     return (
         xs.required_traits(flavor.extra_specs)
         | implied.required_traits(flavor.extra_specs, {}, nova)

@@ -70,9 +70,9 @@ from isolate_aggregates.reservations.hosts import (
     would_enable_host,
 )
 from isolate_aggregates.reservations.observed import (
+    HostSlots,
     HostState,
     ReservationHost,
-    Slots,
 )
 from isolate_aggregates.reservations.operations import (
     UNCHANGED,
@@ -91,9 +91,10 @@ from isolate_aggregates.reservations.reservation import (
     Shape,
     Terms,
 )
-from isolate_aggregates.reservations.room import Period
+from isolate_aggregates.reservations.room import FreePeriod
 from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.validation import new
 from isolate_aggregates.reservations.views import (
     HostCalendar,
     calendar,
@@ -101,21 +102,20 @@ from isolate_aggregates.reservations.views import (
     list_reservations,
     show,
 )
-from isolate_aggregates.reservations.wanted import new
 
 __all__ = [
     'UNCHANGED',
     'FailedHosts',
+    'FreePeriod',
     'HostCalendar',
+    'HostSlots',
     'HostState',
     'PendingChange',
-    'Period',
     'Phase',
     'Reservation',
     'ReservationHost',
     'ReservationStore',
     'Shape',
-    'Slots',
     'Status',
     'Terms',
     'calendar',

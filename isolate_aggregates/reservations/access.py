@@ -4,7 +4,7 @@
 Nova lists the access of only one flavor per call, so the results are cached.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from concurrent import futures
 import itertools
 import logging
@@ -18,10 +18,10 @@ LOG = logging.getLogger(__name__)
 _PARALLEL = 8
 
 # How many cached results are refreshed per call.
-_ASKED_AGAIN = 200
+_REFRESHED = 200
 
 
-class Access:
+class FlavorAccess:
     """The access of projects to the flavors of their reservations."""
 
     def __init__(self, compute: Compute) -> None:
@@ -44,28 +44,40 @@ class Access:
             may have been removed since. Each call refreshes the next ones in
             turn, so that the cost per call is limited.
         """
-        wanted = {found.id: found for found in reservations}
-        asked = [r for r in wanted.values() if not self._is_granted(r)]
+        by_id = {reservation.id: reservation for reservation in reservations}
+        unsure = [r for r in by_id.values() if not self._is_granted(r)]
         if again:
-            known = (wanted[name] for name in self._granted if name in wanted)
-            asked += itertools.islice(
-                filter(self._is_granted, known), _ASKED_AGAIN
+            cached = (by_id[name] for name in self._granted if name in by_id)
+            unsure += itertools.islice(
+                filter(self._is_granted, cached), _REFRESHED
             )
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             answers = pool.map(
-                lambda found: self._compute.projects(found.id), asked
+                lambda reservation: self._compute.projects(reservation.id),
+                unsure,
             )
-            for found, projects in zip(asked, answers, strict=True):
-                before = self._granted.pop(found.id, None)
-                if found.project in projects and not (
-                    {*found.former} & {*projects}
+            for reservation, projects in zip(unsure, answers, strict=True):
+                before = self._granted.pop(reservation.id, None)
+                if reservation.project in projects and not (
+                    {*reservation.former} & {*projects}
                 ):
-                    self._granted[found.id] = _grant_of(found)
-                elif before == _grant_of(found):
-                    self._lost.add(found.id)
+                    self._granted[reservation.id] = _grant_of(reservation)
+                elif before == _grant_of(reservation):
+                    self._lost.add(reservation.id)
         return {
-            name for name, found in wanted.items() if self._is_granted(found)
+            name
+            for name, reservation in by_id.items()
+            if self._is_granted(reservation)
         }
+
+    def forget_all_but(self, reservations: Set[str]) -> None:
+        """Forget the cached results of reservations that are gone.
+
+        :param reservations: The ids of all reservations.
+        """
+        for name in self._granted.keys() - reservations:
+            self._granted.pop(name, None)
+        self._lost.intersection_update(reservations)
 
     def _is_granted(self, reservation: Reservation) -> bool:
         return self._granted.get(reservation.id) == _grant_of(reservation)

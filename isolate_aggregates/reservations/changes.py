@@ -21,9 +21,11 @@ from isolate_aggregates.reservations.views import would_be
 ATTEMPTS = 10
 
 
-def present(found: Reservation) -> PendingChange:
+def present(reservation: Reservation) -> PendingChange:
     """Return a pending change that equals the current values."""
-    return PendingChange(found.amount, found.end, found.leaving)
+    return PendingChange(
+        reservation.amount, reservation.end, reservation.leaving
+    )
 
 
 # Returns the wanted change, given the current state.
@@ -38,19 +40,21 @@ def preview(
 ) -> Status:
     """Return the status that a change would lead to; change nothing."""
     observed = store.read()
-    found = observed.reservation(reservation_id)
+    reservation = observed.reservation(reservation_id)
     # A pending change of another command is completed first.
-    before = found.settled
-    _check_changeable(before, now)
-    wanted = dataclasses.replace(before, pending=decide(observed, before))
-    return would_be(store, observed, wanted, now)
+    current = reservation.settled
+    _check_changeable(current, now)
+    changed = dataclasses.replace(current, pending=decide(observed, current))
+    return would_be(store, observed, changed, now)
 
 
-def _check_changeable(found: Reservation, now: datetime.datetime) -> None:
-    if conditions.is_ending(found, now):
-        over = 'has ended' if found.has_ended(now) else 'is about to end'
+def _check_changeable(
+    reservation: Reservation, now: datetime.datetime
+) -> None:
+    if conditions.is_ending(reservation, now):
+        over = 'has ended' if reservation.has_ended(now) else 'is about to end'
         raise exception.ReservationError(
-            found.id, f'cannot be changed, because it {over}'
+            reservation.id, f'cannot be changed, because it {over}'
         )
 
 
@@ -69,26 +73,30 @@ def make(
     """
     for _ in range(ATTEMPTS):
         observed = store.read()
-        found = observed.reservation(reservation_id)
-        if found.pending:
+        reservation = observed.reservation(reservation_id)
+        if reservation.pending:
             # Complete the change of another command, which may have been
             # interrupted. If it does not fit, that command reports it.
             with contextlib.suppress(exception.ReservationError):
-                reconciler.reconcile(store, found.id, now)
+                reconciler.reconcile(store, reservation.id, now)
             observed = store.read()
-            found = observed.reservation(reservation_id)
-        _check_changeable(found, now)
-        if found.pending:
+            reservation = observed.reservation(reservation_id)
+        _check_changeable(reservation, now)
+        if reservation.pending:
             continue
-        wanted = decide(observed, found)
-        if wanted != present(found):
+        change = decide(observed, reservation)
+        if change != present(reservation):
             try:
                 store.compute.write_record(
-                    dataclasses.replace(found, pending=wanted)
+                    dataclasses.replace(reservation, pending=change)
                 )
             except exception.ServiceConflict:
                 continue
-        status = reconciler.reconcile(store, found.id, now)
+        status = reconciler.reconcile(store, reservation.id, now)
+        if status.is_over:
+            raise exception.ReservationError(
+                reservation.id, 'has ended while it was changed'
+            )
         if is_done(status):
             return status
         # Another command refused this change or made a different one.

@@ -15,14 +15,14 @@ from novaclient import exceptions as nova_exceptions
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.nova import (
+from isolate_aggregates.compute.client import (
     INLINE_EXTRA_SPECS,
     NovaClient,
     flavor_of,
     paged,
 )
 from isolate_aggregates.reservations import names, record
-from isolate_aggregates.reservations.record import Record
+from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation, Shape
 
 _PAGE = 1000
@@ -43,10 +43,7 @@ class Node:
     """A compute node.
 
     :param uuid: Its uuid, which is that of its root resource provider.
-    :param name: Its hypervisor hostname.
     :param service: The name of its compute service.
-    :param is_up: Whether the service answers.
-    :param is_enabled: Whether the service is enabled.
     """
 
     uuid: str
@@ -64,18 +61,18 @@ class Compute(NovaClient):
         with self._asking('the compute nodes') as nova:
             return [
                 Node(
-                    uuid=found.id,
-                    name=found.hypervisor_hostname,
-                    service=found.service['host'],
-                    is_up=found.state == 'up',
-                    is_enabled=found.status == 'enabled',
+                    uuid=hypervisor.id,
+                    name=hypervisor.hypervisor_hostname,
+                    service=hypervisor.service['host'],
+                    is_up=hypervisor.state == 'up',
+                    is_enabled=hypervisor.status == 'enabled',
                 )
-                for found in paged(nova.hypervisors.list)
+                for hypervisor in paged(nova.hypervisors.list)
             ]
 
     # Flavors, by their ids.
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[FlavorRecord]:
         """Return the private flavors with names of reservations."""
         with self._asking('the flavors') as nova:
             return _records(
@@ -84,16 +81,16 @@ class Compute(NovaClient):
                 )
             )
 
-    def record(self, flavor_id: str) -> Record | None:
+    def record(self, flavor_id: str) -> FlavorRecord | None:
         """Return the flavor with this id as a record; None if it is gone."""
         with self._asking_for(flavor_id) as nova:
             try:
-                found = nova.flavors.get(flavor_id)
+                flavor = nova.flavors.get(flavor_id)
             except nova_exceptions.NotFound:
                 return None
-            return _record(found)
+            return _record(flavor)
 
-    def revisions(self, reservation: Reservation) -> list[Record]:
+    def revisions(self, reservation: Reservation) -> list[FlavorRecord]:
         """Return the flavor and all revisions of a reservation.
 
         :returns: An empty list if the reservation is gone.
@@ -150,10 +147,10 @@ class Compute(NovaClient):
         """Return the ids of the projects that may use a flavor."""
         with self._asking_for(flavor_id) as nova:
             try:
-                found = nova.flavor_access.list(flavor=flavor_id)
+                entries = nova.flavor_access.list(flavor=flavor_id)
             except nova_exceptions.NotFound:
                 return []
-            return [str(entry.tenant_id) for entry in found]
+            return [str(entry.tenant_id) for entry in entries]
 
     def grant(self, flavor_id: str, project: str) -> None:
         """Give a project access to a flavor.
@@ -239,7 +236,7 @@ class Compute(NovaClient):
         }
         if service is not None:
             query['host'] = service
-        found: list[str] = []
+        servers: list[str] = []
         while True:
             path = f'/servers?{parse.urlencode(query)}'
             page = self.direct.parsed(
@@ -247,9 +244,9 @@ class Compute(NovaClient):
                 lambda document: [s['id'] for s in document['servers']],
                 self.direct.get(path),
             )
-            found += page
+            servers += page
             if not page or page[-1] == query.get('marker'):
-                return found
+                return servers
             query['marker'] = page[-1]
 
     def delete_server(self, server: str) -> None:
@@ -288,11 +285,11 @@ class Compute(NovaClient):
         """
         with self._asking('the migrations') as nova:
             servers = [
-                found.instance_uuid
-                for found in nova.migrations.list(
+                migration.instance_uuid
+                for migration in nova.migrations.list(
                     status='finished', migration_type='resize'
                 )
-                if found.uuid in migrations
+                if migration.uuid in migrations
             ]
         for server in servers:
             self._act(server, 'confirmResize')
@@ -361,16 +358,18 @@ class Compute(NovaClient):
         return self._asking(f'flavor {names.flavor(flavor_id)}')
 
 
-def _records(flavors: Iterable[Any]) -> list[Record]:
+def _records(flavors: Iterable[Any]) -> list[FlavorRecord]:
     return [
-        _record(found)
-        for found in flavors
-        if found.name == names.flavor(found.id)
+        _record(flavor)
+        for flavor in flavors
+        if flavor.name == names.flavor(flavor.id)
     ]
 
 
-def _record(found: Any) -> Record:
-    return Record(flavor_of(found, found.extra_specs), found.description or '')
+def _record(flavor: Any) -> FlavorRecord:
+    return FlavorRecord(
+        flavor_of(flavor, flavor.extra_specs), flavor.description or ''
+    )
 
 
 def _revision(reservation: Reservation) -> str:

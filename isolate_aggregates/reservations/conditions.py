@@ -32,7 +32,6 @@ def is_settled(
 ) -> bool:
     """Return whether there is nothing to do for a reservation.
 
-    :param is_granted: Whether the project has access to the flavor.
     :param leave: The hosts whose slots without a server are to be moved.
     """
     return not (
@@ -42,7 +41,7 @@ def is_settled(
         or lacks_extra_specs(observed, reservation)
         or is_misplaced(observed, reservation, leave)
         or has_left(observed, reservation)
-        or to_open(observed, reservation, now)
+        or hosts_to_switch(observed, reservation, now)
         or (is_open(reservation, now) and not is_granted)
     )
 
@@ -67,8 +66,10 @@ def is_misplaced(
 
     :param leave: The hosts whose slots without a server are to be moved.
     """
-    found = observed.slots(reservation.id)
-    stays = {n: on for n, on in found.items() if n not in reservation.leaving}
+    present = observed.slots(reservation.id)
+    stays = {
+        n: on for n, on in present.items() if n not in reservation.leaving
+    }
     return (
         sum(slots.total for slots in stays.values()) != reservation.amount
         or any(
@@ -78,7 +79,7 @@ def is_misplaced(
         )
         or any(
             slots.used != slots.total
-            for name, slots in found.items()
+            for name, slots in present.items()
             if name not in stays
         )
     )
@@ -102,7 +103,7 @@ def has_left(observed: ObservedState, reservation: Reservation) -> bool:
     return not observed.slots(reservation.id).keys() >= {*reservation.leaving}
 
 
-def to_leave(
+def hosts_to_leave(
     hosts: Iterable[ReservationHost], move: Move, short: Container[str]
 ) -> set[str]:
     """Return the hosts whose slots without a server are to be moved.
@@ -125,21 +126,21 @@ def is_ending(reservation: Reservation, now: datetime.datetime) -> bool:
     return end is not None and end - now <= CLOCKS_DIFFER
 
 
-def to_open(
+def hosts_to_switch(
     observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
 ) -> list[str]:
     """Return the hosts whose slots have to be opened or closed."""
-    found = []
+    hosts = []
     for name, slots in sorted(observed.slots(reservation.id).items()):
-        admits = takes(reservation, name, now)
-        if admits is not None and slots.open != admits * slots.total:
-            found.append(name)
-    return found
+        is_to_open = is_host_open(reservation, name, now)
+        if is_to_open is not None and slots.open != is_to_open * slots.total:
+            hosts.append(name)
+    return hosts
 
 
-def takes(
+def is_host_open(
     reservation: Reservation, host: str, now: datetime.datetime
 ) -> bool | None:
     """Return whether the slots on a host are to be open; see ``is_open``."""

@@ -39,7 +39,7 @@ def without_slots(request: ResourceRequest) -> dict[str, int]:
     }
 
 
-class Counted:
+class HostClaims:
     """The capacity of hosts, and what the slots on them need."""
 
     def __init__(
@@ -51,16 +51,16 @@ class Counted:
         self.store = store
         self.observed = observed
         self.now = now
-        # Flavors with invalid extra specs are left out; see unknown().
+        # Flavors with invalid extra specs are left out; see unknown_slots().
         self.needs = dict(
             _countable(
-                found.flavor
-                for found in observed.records.reservations.values()
+                reservation.flavor
+                for reservation in observed.records.reservations.values()
             )
         )
         self.foreign = dict(_countable(observed.records.foreign.values()))
 
-    def unknown(self, host: ReservationHost) -> str | None:
+    def unknown_slots(self, host: ReservationHost) -> str | None:
         for name in sorted(host.slots):
             if name not in self.needs and name not in self.foreign:
                 return f'has slots of reservation {name}, which is unknown'
@@ -71,7 +71,7 @@ class Counted:
         return room.HostCapacity(
             host=host.name,
             capacity=root.capacity,
-            below=tuple(one.capacity for one in below),
+            below=tuple(provider.capacity for provider in below),
             claims=tuple(self.claims(host)),
         )
 
@@ -101,7 +101,7 @@ class Counted:
                 end = max(room.later(end, cleaning_time), self.now + _INSTANT)
             yield room.Claim(other.counted_from, end, self.needs[name], number)
 
-    def whole(
+    def with_usage(
         self,
         host: ReservationHost,
         tree: list[ProviderSummary],
@@ -119,10 +119,10 @@ class Counted:
             ordinary=ordinary.get(host.root, {}),
             below=tuple(
                 {
-                    name: has - ordinary.get(one.uuid, {}).get(name, 0)
-                    for name, has in one.capacity.items()
+                    name: has - ordinary.get(provider.uuid, {}).get(name, 0)
+                    for name, has in provider.capacity.items()
                 }
-                for one in tree[1:]
+                for provider in tree[1:]
             ),
             claims=tuple(self.claims(host, but, self.store.cleaning_time)),
         )
@@ -140,10 +140,10 @@ class Counted:
             if slots.used
         ]
         if not reserved:
-            return {one.uuid: one.used for one in tree}
+            return {summary.uuid: summary.used for summary in tree}
         rest: Counter[str] = Counter()
-        for one in tree:
-            rest.update(one.used)
+        for summary in tree:
+            rest.update(summary.used)
         for number, amounts in reserved:
             rest.subtract({n: number * most for n, most in amounts.items()})
         if not any(rest.values()):
@@ -152,13 +152,13 @@ class Counted:
         # use less than the slot has, for example if it boots from a volume.
         # So the consumers are read one by one.
         total: dict[str, Counter[str]] = {}
-        for one in tree:
-            if any(one.used.values()):
-                total[one.uuid] = Counter()
+        for summary in tree:
+            if any(summary.used.values()):
+                total[summary.uuid] = Counter()
                 for taken in ordinary_consumers(
-                    self.store, one.uuid, host.provider
+                    self.store, summary.uuid, host.provider
                 ).values():
-                    total[one.uuid].update(taken)
+                    total[summary.uuid].update(taken)
         return total
 
 
@@ -186,16 +186,16 @@ def _countable(
     flavors: Iterable[Flavor],
 ) -> Iterator[tuple[str, dict[str, int]]]:
     # There are many flavors but few sizes, so each size is computed once.
-    known: dict[tuple[object, ...], dict[str, int] | None] = {}
+    by_size: dict[tuple[object, ...], dict[str, int] | None] = {}
     for flavor in flavors:
         size = _size(flavor)
-        if size not in known:
-            known[size] = None
+        if size not in by_size:
+            by_size[size] = None
             with contextlib.suppress(exception.InvalidRequest):
-                known[size] = needs(flavor)
-        found = known[size]
-        if found is not None:
-            yield flavor.id, found
+                by_size[size] = needs(flavor)
+        amounts = by_size[size]
+        if amounts is not None:
+            yield flavor.id, amounts
 
 
 def _size(flavor: Flavor) -> tuple[object, ...]:

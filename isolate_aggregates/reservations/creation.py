@@ -19,21 +19,22 @@ def create(
     """Create a reservation, or complete an interrupted attempt to.
 
     :param reservation: A reservation from :func:`new`.
-    :param now: The current time.
-    :raises InvalidRequest: if it has no project or ends in the past.
     :raises ReservationError: if it does not fit, or the id is taken; nothing
         is left behind then.
     """
     _check_new(reservation, now)
-    _write_new(store, reservation, now)
-    try:
-        return reconciler.reconcile(store, reservation.id, now)
-    except exception.NotFound:
-        # Another command reconciled it and it did not fit, or it was ended.
-        preview(store, reservation, now)
-        raise exception.ReservationError(
-            reservation.id, 'was ended by another command while it was created'
-        ) from None
+    _write_record(store, reservation, now)
+    with contextlib.suppress(exception.NotFound):
+        status = reconciler.reconcile(store, reservation.id, now)
+        if not status.is_over:
+            return status
+    # Another run refused it, because it did not fit, or a command ended it.
+    preview(store, reservation, now)
+    raise exception.ReservationError(
+        reservation.id,
+        'was refused or ended by another command while it was created; run '
+        'this command again',
+    )
 
 
 def preview(
@@ -42,19 +43,16 @@ def preview(
     """Return the status that creating would lead to; change nothing.
 
     :param reservation: A reservation from :func:`new`.
-    :param now: The current time.
-    :raises InvalidRequest: if it has no project or ends in the past.
-    :raises ReservationError: if it does not fit, or the id is taken.
     """
     _check_new(reservation, now)
     observed = store.read()
-    if _is_other(observed.records, reservation, now):
-        raise _taken(reservation.id)
-    known = observed.records.reservations.get(reservation.id)
-    _check_not_ending(known, now)
-    if known is not None and not _goes(known, now):
+    if _is_taken(observed.records, reservation):
+        raise _taken_error(reservation.id)
+    present = observed.records.reservations.get(reservation.id)
+    _check_not_ending(present, now)
+    if present is not None and not present.was_refused:
         # It would be completed, with its own times.
-        reservation = known
+        reservation = present
     return would_be(store, observed, reservation, now)
 
 
@@ -68,57 +66,51 @@ def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
         )
 
 
-def _write_new(
+def _write_record(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> None:
-    """Write the record of a new reservation, unless it exists.
-
-    :raises ReservationError: if the id is taken.
-    """
+    """Write the record of a new reservation, unless it exists."""
     for _ in range(changes.ATTEMPTS):
         if store.compute.create_record(reservation):
             return
         records = store.read().records
-        known = records.reservations.get(reservation.id)
-        if known is not None and _goes(known, now):
+        present = records.reservations.get(reservation.id)
+        if present is not None and present.was_refused:
             with contextlib.suppress(exception.NotFound):
                 reconciler.reconcile(store, reservation.id, now)
-        elif _is_other(records, reservation, now):
+        elif _is_taken(records, reservation):
             break
-        elif known is not None:
-            _check_not_ending(known, now)
+        elif present is not None:
+            _check_not_ending(present, now)
             return
-    raise _taken(reservation.id)
-
-
-def _goes(known: Reservation, now: datetime.datetime) -> bool:
-    """Return whether it was refused and is being removed."""
-    return not known.amount and known.has_ended(now)
+    raise _taken_error(reservation.id)
 
 
 def _check_not_ending(
-    known: Reservation | None, now: datetime.datetime
+    reservation: Reservation | None, now: datetime.datetime
 ) -> None:
     """Raise if a reservation with the id ends, and would not be kept."""
-    if known and known.settled.has_ended(now) and not _goes(known, now):
+    if (
+        reservation
+        and reservation.settled.has_ended(now)
+        and not reservation.was_refused
+    ):
         raise exception.ReservationError(
-            known.id,
+            reservation.id,
             'cannot be created, because an earlier reservation with that id '
             'is still ending; try again when reconcile has removed it',
         )
 
 
-def _is_other(
-    records: Records, wanted: Reservation, now: datetime.datetime
-) -> bool:
+def _is_taken(records: Records, reservation: Reservation) -> bool:
     """Return whether the id is taken by another reservation or flavor."""
-    known = records.reservations.get(wanted.id)
-    if known is None:
-        return wanted.id in records.foreign
-    return not (_goes(known, now) or _is_same(known, wanted))
+    present = records.reservations.get(reservation.id)
+    if present is None:
+        return reservation.id in records.foreign
+    return not (present.was_refused or _is_same(present, reservation))
 
 
-def _taken(reservation_id: str) -> exception.ReservationError:
+def _taken_error(reservation_id: str) -> exception.ReservationError:
     return exception.ReservationError(
         reservation_id,
         'cannot be created, because another reservation or a flavor already '
@@ -126,14 +118,14 @@ def _taken(reservation_id: str) -> exception.ReservationError:
     )
 
 
-def _is_same(known: Reservation, wanted: Reservation) -> bool:
+def _is_same(present: Reservation, reservation: Reservation) -> bool:
     """Return whether the existing reservation was created with these values.
 
     The times are not compared: a repeated command may compute them from now.
     """
 
-    def fixed(reservation: Reservation) -> tuple[object, ...]:
-        settled = reservation.settled
+    def fixed(either: Reservation) -> tuple[object, ...]:
+        settled = either.settled
         return (
             settled.project,
             settled.amount,
@@ -141,4 +133,4 @@ def _is_same(known: Reservation, wanted: Reservation) -> bool:
             settled.affinity,
         )
 
-    return fixed(known) == fixed(wanted)
+    return fixed(present) == fixed(reservation)

@@ -20,7 +20,6 @@ def finish(
 ) -> str | None:
     """End a reservation as far as possible now; call again for the rest.
 
-    :param reservation: The id of the reservation.
     :param providers: The uuids of the reservation providers with its slots.
     :returns: What has to finish first, as a sentence; None if only the flavor
         is left.
@@ -74,18 +73,18 @@ def _holders(
     store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> set[str]:
     """Return the consumers of the slots: servers and their migrations."""
-    found = set()
+    holders = set()
     for provider in providers:
         try:
             consumers = inventories.consumers(store.placement, provider)
         except exception.ServiceNotFound:
             continue
-        found |= {
+        holders |= {
             consumer
             for consumer, amounts in consumers.items()
             if names.resource_class(reservation) in amounts
         }
-    return found
+    return holders
 
 
 def _waiting(number: int) -> str:

@@ -7,6 +7,9 @@ import time
 
 from isolate_aggregates.reservations.observed import ReservationHost
 
+# Seconds after which a host that is not found any more is forgotten.
+_FORGET = 24 * 3600.0
+
 # Returns whether slots without a server may be moved off a host. Called for
 # each host with slots whenever the state has been read.
 Move = Callable[[ReservationHost], bool]
@@ -40,12 +43,21 @@ class FailedHosts:
     ) -> None:
         self._after = after.total_seconds()
         self._clock = clock or time.monotonic
-        self._since: dict[str, float] = {}
+        # The times of the first and the last call that found a host failed.
+        self._failed: dict[str, tuple[float, float]] = {}
 
     def __call__(self, host: ReservationHost) -> bool:
         """Return whether slots may be moved off a host."""
+        since, _ = self._failed.pop(host.name, (None, None))
         if not host.has_failed:
-            self._since.pop(host.name, None)
             return False
         now = self._clock()
-        return now - self._since.setdefault(host.name, now) >= self._after
+        since = now if since is None else since
+        # The one that was found longest ago comes first. It is gone.
+        while self._failed:
+            name, (_, at) = next(iter(self._failed.items()))
+            if now - at < max(self._after, _FORGET):
+                break
+            del self._failed[name]
+        self._failed[host.name] = since, now
+        return now - since >= self._after

@@ -50,14 +50,13 @@ def assign(
 ) -> planner.Assignment:
     """Choose hosts for the slots of a reservation.
 
-    :param reservation: The reservation with its wanted values.
     :param leave: The hosts whose slots without a server are to be moved.
     """
-    wanted = demand(reservation, now, store.cleaning_time)
-    return _on_takers(
+    need = demand(reservation, now, store.cleaning_time)
+    return _choose(
         observed,
         Capacities(store, observed, reservation, now),
-        lambda found: planner.assign(wanted, found, leave),
+        lambda hosts: planner.assign(need, hosts, leave),
     )
 
 
@@ -71,61 +70,63 @@ def first_fit(
 
     :param reservation: The reservation with its earliest possible start.
     """
-    wanted = demand(reservation, now, store.cleaning_time)
+    need = demand(reservation, now, store.cleaning_time)
     if reservation.end is not None:
         length = reservation.end - reservation.start
-        wanted = dataclasses.replace(wanted, end=wanted.start + length)
-    return _on_takers(
+        need = dataclasses.replace(need, end=need.start + length)
+    return _choose(
         observed,
         Capacities(store, observed, reservation, now),
-        lambda found: planner.first_fit(wanted, found),
+        lambda hosts: planner.first_fit(need, hosts),
     )
 
 
-def _on_takers(
+def _choose(
     observed: ObservedState,
-    hosts: 'Capacities',
+    capacities: 'Capacities',
     choose: Callable[[list[room.HostCapacity]], planner.Assignment],
 ) -> planner.Assignment:
     """Choose hosts, and reject those that do not accept a single server.
 
     Only chosen hosts are checked, as that reads their inventories.
     """
-    found = hosts.all()
+    hosts = capacities.all()
     while True:
-        assignment = choose(list(found.values()))
+        assignment = choose(list(hosts.values()))
         chosen = [
             observed.hosts[name]
             for name, slots in assignment.slots.items()
-            if slots > found[name].held
+            if slots > hosts[name].own
         ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             too_small = [
                 host.name
-                for host, takes in zip(
-                    chosen, pool.map(hosts.takes, chosen), strict=True
+                for host, accepts in zip(
+                    chosen,
+                    pool.map(capacities.accepts_server, chosen),
+                    strict=True,
                 )
-                if not takes
+                if not accepts
             ]
         if not too_small:
             return assignment
         for name in too_small:
-            found[name] = dataclasses.replace(
-                found[name], obstacle='cannot take a server of that size'
+            hosts[name] = dataclasses.replace(
+                hosts[name], obstacle='cannot take a server of that size'
             )
 
 
-def whole(
+def all_hosts(
     store: ReservationStore, observed: ObservedState, now: datetime.datetime
 ) -> list[room.HostCapacity]:
     """Return the capacity of all hosts with all claims, sorted by name."""
-    counted = counting.Counted(store, observed, now)
+    claims = counting.HostClaims(store, observed, now)
 
     def one(host: ReservationHost) -> room.HostCapacity:
-        obstacle = host.obstacle or counted.unknown(host)
+        obstacle = host.obstacle or claims.unknown_slots(host)
         if obstacle is None:
             try:
-                return counted.whole(host, store.tree(observed, host))
+                return claims.with_usage(host, store.tree(observed, host))
             except exception.ServiceNotFound:
                 obstacle = 'is gone'
         return room.HostCapacity(host.name, obstacle=obstacle)
@@ -148,16 +149,16 @@ def shortages(
     :param only: The names of the hosts to check; None for all.
     :returns: The problem by name of the host, as the predicate of a sentence.
     """
-    counted = counting.Counted(store, observed, now)
-    found = {}
+    claims = counting.HostClaims(store, observed, now)
+    problems = {}
     for name in observed.hosts if only is None else only:
         host = observed.hosts[name]
-        if host.slots and counted.unknown(host) is None:
+        if host.slots and claims.unknown_slots(host) is None:
             with contextlib.suppress(exception.ServiceNotFound):
-                short = room.shortage(counted.capacity(host), now)
+                short = room.shortage(claims.capacity(host), now)
                 if short:
-                    found[name] = short
-    return found
+                    problems[name] = short
+    return problems
 
 
 class Capacities:
@@ -173,11 +174,11 @@ class Capacities:
         self._store = store
         self._observed = observed
         self._reservation = reservation
-        self._counted = counting.Counted(store, observed, now)
+        self._claims = counting.HostClaims(store, observed, now)
         self._request = resources.resource_request(Request(reservation.flavor))
         # The slots' own trait is on the reservation providers.
-        self._wanted = self._request.all_required_traits - {names.TRAIT}
-        self._unwanted = frozenset().union(
+        self._required = self._request.all_required_traits - {names.TRAIT}
+        self._forbidden = frozenset().union(
             *(g.forbidden_traits for g in self._request.groups.values())
         )
 
@@ -188,33 +189,33 @@ class Capacities:
             if host.name not in self._reservation.leaving
         ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            found = pool.map(self._capacity, hosts)
-            return {capacity.host: capacity for capacity in found}
+            capacities = pool.map(self._capacity, hosts)
+            return {capacity.host: capacity for capacity in capacities}
 
     def _capacity(self, host: ReservationHost) -> room.HostCapacity:
         own = host.slots.get(self._reservation.id)
-        unknown = self._counted.unknown(host)
-        found = room.HostCapacity(
+        unknown = self._claims.unknown_slots(host)
+        basis = room.HostCapacity(
             host=host.name,
-            held=own.total if own else 0,
+            own=own.total if own else 0,
             used=own.used if own else 0,
             obstacle=host.obstacle or unknown,
         )
-        if unknown or (found.obstacle and not own):
-            return found
+        if unknown or (basis.obstacle and not own):
+            return basis
         try:
             tree = self._store.tree(self._observed, host)
-            whole = self._counted.whole(host, tree, self._reservation.id)
+            whole = self._claims.with_usage(host, tree, self._reservation.id)
         except exception.ServiceNotFound:
-            return dataclasses.replace(found, obstacle='is gone')
+            return dataclasses.replace(basis, obstacle='is gone')
         return dataclasses.replace(
             whole,
-            held=found.held,
-            used=found.used,
-            obstacle=found.obstacle or self._lack(tree),
+            own=basis.own,
+            used=basis.used,
+            obstacle=basis.obstacle or self._trait_obstacle(tree),
         )
 
-    def takes(self, host: ReservationHost) -> bool:
+    def accepts_server(self, host: ReservationHost) -> bool:
         """Return whether a host accepts one server of the reservation.
 
         Every provider with enough capacity must also accept the amount in one
@@ -225,34 +226,47 @@ class Capacities:
             for provider in self._store.tree(self._observed, host)
         ]
         for name, amount in counting.without_slots(self._request).items():
-            given = [found[name] for found in offers if name in found]
-            takers = [limits for limits in given if _allows(limits, amount)]
+            limits_by_provider = [
+                by_class[name] for by_class in offers if name in by_class
+            ]
+            takers = [
+                limits
+                for limits in limits_by_provider
+                if _allows(limits, amount)
+            ]
             if not takers or any(
                 limits not in takers and inventories.capacity(limits) >= amount
-                for limits in given
+                for limits in limits_by_provider
             ):
                 return False
         return True
 
-    def _lack(self, tree: list[ProviderSummary]) -> str | None:
+    def _trait_obstacle(self, tree: list[ProviderSummary]) -> str | None:
         """Return which required or forbidden traits rule a host out.
 
         If several providers of the tree have an inventory of a resource class,
         Placement chooses one. So a required trait must be on all of them, and
         a forbidden trait on none.
         """
-        if not self._wanted and not self._unwanted:
+        if not self._required and not self._forbidden:
             return None
         suppliers = [
-            [one.traits for one in tree if one.capacity.get(name)]
+            [
+                provider.traits
+                for provider in tree
+                if provider.capacity.get(name)
+            ]
             for name in counting.without_slots(self._request)
         ]
-        sure: set[str] = set()
-        seen: set[str] = set()
-        for found in filter(None, suppliers):
-            sure |= frozenset.intersection(*found)
-            seen |= frozenset.union(*found)
-        lacking, forbidden = self._wanted - sure, self._unwanted & seen
+        certain: set[str] = set()
+        possible: set[str] = set()
+        for traits in filter(None, suppliers):
+            certain |= frozenset.intersection(*traits)
+            possible |= frozenset.union(*traits)
+        lacking, forbidden = (
+            self._required - certain,
+            self._forbidden & possible,
+        )
         wrong = [
             *(f'lacks {trait}' for trait in sorted(lacking)),
             *(

@@ -22,7 +22,7 @@ from isolate_aggregates.reservations.observed import (
 from isolate_aggregates.reservations.store import ReservationStore
 
 # What to do about a pool that may be Blazar's.
-_WHOSE_POOL = (
+_POOL_ADVICE = (
     'set [blazar:physical:host] aggregate_freepool_name to another name, or '
     f'set {names.POOL_KEY}=true on the pool if no Blazar uses it'
 )
@@ -32,15 +32,14 @@ def would_enable_host(store: ReservationStore, name: str) -> bool:
     """Return whether enabling a host would change anything; change nothing.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
-    :raises IsolateAggregatesError: what :func:`enable_host` would raise.
     """
-    observed, node, found = _read_enablable(store, name)
+    observed, node, host = _read_enablable(store, name)
     pool = observed.pool
     return not (
-        found
-        and found.is_enabled
+        host
+        and host.is_enabled
         and pool
-        and not _lacking(pool)
+        and not _missing_metadata(pool)
         and _is_mirrored(store, pool, node.uuid)
     )
 
@@ -49,30 +48,28 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     """Make a compute node a host for reservations, unless it is one.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
-    :returns: The host.
-    :raises NotFound: if Nova has no such compute node.
     :raises ReservationHostError: if ordinary servers run there, or the
         aggregate is in use for another purpose; the host is then not added to
         the pool.
     """
-    observed, node, found = _read_enablable(store, name)
+    observed, node, host = _read_enablable(store, name)
     pool = _locked_pool(store, observed.pool)
     joins = node.service not in pool.hosts
     if joins:
-        _join(store, pool, node.service)
+        _add_to_pool(store, pool, node.service)
     # Nova mirrors the membership to Placement, but does not retry.
     providers.change_aggregates(
         store.placement, node.uuid, lambda before: before | {pool.uuid}
     )
-    if not (found and found.is_ready):
+    if not (host and host.is_ready):
         try:
             # Check again: a server may have come before the host joined.
-            _refuse_ordinary(store, node, found)
+            _refuse_ordinary(store, node, host)
         except exception.ReservationHostError:
             if joins:
-                _leave(store, pool, node.service, node.uuid)
+                _remove_from_pool(store, pool, node.service, node.uuid)
             raise
-        _create_provider(store, node, found)
+        _create_provider(store, node, host)
     return store.read().hosts[node.name]
 
 
@@ -81,16 +78,16 @@ def _read_enablable(
 ) -> tuple[ObservedState, Node, ReservationHost | None]:
     """Return what enabling needs; raise if the host cannot be enabled."""
     observed = store.read()
-    node = _node(observed, name)
+    node = _find_node(observed, name)
     if node.name not in observed.providers:
         raise exception.ReservationHostError(
             node.name, 'has no resource provider in Placement yet'
         )
-    found = observed.hosts.get(node.name)
-    if not (found and found.is_ready):
-        _refuse_ordinary(store, node, found)
+    host = observed.hosts.get(node.name)
+    if not (host and host.is_ready):
+        _refuse_ordinary(store, node, host)
     _refuse_foreign(node, observed.pool)
-    if found and found.provider and not (found.is_ready or found.in_pool):
+    if host and host.provider and not (host.is_ready or host.in_pool):
         # A host joins the pool before it gets its reservation provider.
         raise exception.ReservationHostError(
             node.name,
@@ -99,19 +96,18 @@ def _read_enablable(
             'which would reserve the same capacity; delete '
             f'{names.provider(node.name)} if no Blazar uses it',
         )
-    return observed, node, found
+    return observed, node, host
 
 
 def would_disable_host(store: ReservationStore, name: str) -> bool:
     """Return whether disabling a host would change anything; change nothing.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
-    :raises IsolateAggregatesError: what :func:`disable_host` would raise.
     """
     observed = store.read()
-    host = _host(observed, name)
+    host = _find_host(observed, name)
     if host is None:
-        root = _node(observed, name).uuid
+        root = _find_node(observed, name).uuid
     else:
         _refuse_slots(host)
         _refuse_unknown(host, observed.pool)
@@ -126,22 +122,21 @@ def disable_host(store: ReservationStore, name: str) -> None:
     """Disable a host for reservations, unless it is an ordinary one.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
-    :raises NotFound: if there is no such host.
     :raises ReservationHostError: if reservations have slots there, or it may
         be a host of Blazar.
     """
     observed = store.read()
-    host = _host(observed, name)
+    host = _find_host(observed, name)
     if host is None:
-        # An ordinary host; _node raises NotFound if there is none.
-        node = _node(observed, name)
+        # An ordinary host; _find_node raises NotFound if there is none.
+        node = _find_node(observed, name)
         if observed.pool:
-            _unmirror(store, observed.pool, node.uuid)
+            _remove_mirrored(store, observed.pool, node.uuid)
         return
     _refuse_slots(host)
     _refuse_unknown(host, observed.pool)
     if host.provider:
-        _close(store, host)
+        _remove_trait(store, host)
         try:
             inventories.delete_provider(store.placement, host.provider)
         except exception.ServiceConflict:
@@ -149,9 +144,9 @@ def disable_host(store: ReservationStore, name: str) -> None:
                 host.name, 'has a reservation provider that is in use'
             ) from None
     if observed.pool and host.service and _leaves_pool(observed, host):
-        _leave(store, observed.pool, host.service, host.root)
+        _remove_from_pool(store, observed.pool, host.service, host.root)
     elif observed.pool:
-        _unmirror(store, observed.pool, host.root)
+        _remove_mirrored(store, observed.pool, host.root)
 
 
 def _leaves_pool(observed: ObservedState, host: ReservationHost) -> bool:
@@ -168,10 +163,10 @@ def _leaves_pool(observed: ObservedState, host: ReservationHost) -> bool:
 
 def _refuse_slots(host: ReservationHost) -> None:
     if host.slots:
-        found = text.named('reservation', host.slots)
+        owners = text.named('reservation', host.slots)
         raise exception.ReservationHostError(
             host.name,
-            f'has slots of {found}; end them, or move them away with repair '
+            f'has slots of {owners}; end them, or move them away with repair '
             'after disabling the compute service',
         )
 
@@ -188,7 +183,7 @@ def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
         raise exception.ReservationHostError(
             host.name,
             'was not enabled here and is in no locked pool, so it may be a '
-            f'host of Blazar; {_WHOSE_POOL}',
+            f'host of Blazar; {_POOL_ADVICE}',
         )
 
 
@@ -198,7 +193,6 @@ def would_delete_pool(
     """Return whether deleting the pool would change anything; change nothing.
 
     :param disabled: The names of hosts to regard as disabled already.
-    :raises InvalidRequest: as :func:`delete_pool`.
     """
     observed = store.read()
     _refuse_use(observed, disabled)
@@ -232,29 +226,31 @@ def _refuse_use(
     pool = observed.pool
     if pool is None:
         return
-    found = [_host(observed, name) for name in disabled]
+    hosts_to_disable = [_find_host(observed, name) for name in disabled]
     kept = {
         host.service
         for host in observed.hosts.values()
-        if host.provider and host not in found
+        if host.provider and host not in hosts_to_disable
     }
-    gone = {host.service for host in found if host and host.service} - kept
-    problem = _use(observed, pool, pool.hosts - gone)
+    gone = {
+        host.service for host in hosts_to_disable if host and host.service
+    } - kept
+    problem = _reason_to_keep(observed, pool, pool.hosts - gone)
     if problem:
         raise exception.InvalidRequest(
             f'Pool {pool.name} cannot be deleted, because it {problem}.'
         )
 
 
-def _use(
+def _reason_to_keep(
     observed: ObservedState, pool: Aggregate, hosts: Collection[str]
 ) -> str | None:
     """Return why the pool is still needed, as the predicate of a sentence."""
     if hosts:
         return f'has hosts: {text.listed(hosts)}'
-    known = {*observed.records.reservations, *observed.records.problems}
-    if known:
-        return f'is needed for {text.named("reservation", known)}'
+    reservations = {*observed.records.reservations, *observed.records.problems}
+    if reservations:
+        return f'is needed for {text.named("reservation", reservations)}'
     if names.POOL_KEY not in pool.metadata:
         return (
             'was not created by isolate-aggregates: it has no '
@@ -275,7 +271,7 @@ def list_hosts(store: ReservationStore) -> list[ReservationHost]:
     return list(store.read().hosts.values())
 
 
-def _close(store: ReservationStore, host: ReservationHost) -> None:
+def _remove_trait(store: ReservationStore, host: ReservationHost) -> None:
     """Remove the trait, so that no more slots are added to the host.
 
     It is removed with the generation at which there were no slots, and slots
@@ -289,26 +285,22 @@ def _close(store: ReservationStore, host: ReservationHost) -> None:
     )
 
 
-def _node(observed: ObservedState, name: str) -> Node:
-    """Find a compute node by its hypervisor hostname or compute service.
-
-    :raises NotFound: if there is none.
-    :raises NotUnique: if the compute service has several nodes.
-    """
-    for found in observed.nodes:
-        if found.name == name:
-            return found
-    served = [found for found in observed.nodes if found.service == name]
+def _find_node(observed: ObservedState, name: str) -> Node:
+    """Find a compute node by its hypervisor hostname or compute service."""
+    for node in observed.nodes:
+        if node.name == name:
+            return node
+    served = [node for node in observed.nodes if node.service == name]
     if len(served) > 1:
         raise exception.NotUnique(
-            'compute service', name, [found.name for found in served]
+            'compute service', name, [node.name for node in served]
         )
     if not served:
         raise exception.NotFound('compute node', name, 'Nova')
     return served[0]
 
 
-def _host(observed: ObservedState, name: str) -> ReservationHost | None:
+def _find_host(observed: ObservedState, name: str) -> ReservationHost | None:
     if name in observed.hosts:
         # It may be gone from Nova.
         return observed.hosts[name]
@@ -319,13 +311,13 @@ def _host(observed: ObservedState, name: str) -> ReservationHost | None:
 def _refuse_ordinary(
     store: ReservationStore, node: Node, host: ReservationHost | None
 ) -> None:
-    found = counting.ordinary_consumers(
+    consumers = counting.ordinary_consumers(
         store, node.uuid, host.provider if host else None
     )
-    if found:
+    if consumers:
         raise exception.ReservationHostError(
             node.name,
-            f'runs servers without a reservation ({text.listed(found)}); '
+            f'runs servers without a reservation ({text.listed(consumers)}); '
             'move or delete them first',
         )
 
@@ -337,7 +329,7 @@ def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
             node.name,
             f'cannot join the pool {pool.name}, which has hosts but no lock: '
             'it may belong to Blazar, and the lock would keep out the servers '
-            f'of Blazar; {_WHOSE_POOL}',
+            f'of Blazar; {_POOL_ADVICE}',
         )
 
 
@@ -349,13 +341,13 @@ def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:
         pool = store.read_pool()
         if pool is None:
             raise exception.NotFound('aggregate', store.pool, 'Nova')
-    lacking = _lacking(pool)
-    if lacking:
-        store.compute.set_metadata(pool, lacking)
+    missing = _missing_metadata(pool)
+    if missing:
+        store.compute.set_metadata(pool, missing)
     return pool
 
 
-def _lacking(pool: Aggregate) -> dict[str, str]:
+def _missing_metadata(pool: Aggregate) -> dict[str, str]:
     """Return the metadata that the lock of the pool lacks."""
     return {
         key: value
@@ -364,7 +356,9 @@ def _lacking(pool: Aggregate) -> dict[str, str]:
     }
 
 
-def _join(store: ReservationStore, pool: Aggregate, service: str) -> None:
+def _add_to_pool(
+    store: ReservationStore, pool: Aggregate, service: str
+) -> None:
     try:
         store.compute.add_host(pool, service)
     except exception.ServiceConflict:
@@ -374,11 +368,11 @@ def _join(store: ReservationStore, pool: Aggregate, service: str) -> None:
         # Another client added it first.
 
 
-def _leave(
+def _remove_from_pool(
     store: ReservationStore, pool: Aggregate, service: str, root: str
 ) -> None:
     store.compute.remove_host(pool, service)
-    _unmirror(store, pool, root)
+    _remove_mirrored(store, pool, root)
 
 
 def _is_mirrored(store: ReservationStore, pool: Aggregate, root: str) -> bool:
@@ -389,7 +383,9 @@ def _is_mirrored(store: ReservationStore, pool: Aggregate, root: str) -> bool:
         return False
 
 
-def _unmirror(store: ReservationStore, pool: Aggregate, root: str) -> None:
+def _remove_mirrored(
+    store: ReservationStore, pool: Aggregate, root: str
+) -> None:
     try:
         providers.change_aggregates(
             store.placement, root, lambda before: before - {pool.uuid}

@@ -25,30 +25,30 @@ def calendar(
     :param until: The end of events for reservations without an end, as an
         event must have one.
     """
-    made = icalendar.Calendar()
-    made.add('prodid', _PRODUCT)
-    made.add('version', '2.0')
-    made.add('method', 'PUBLISH')
+    document = icalendar.Calendar()
+    document.add('prodid', _PRODUCT)
+    document.add('version', '2.0')
+    document.add('method', 'PUBLISH')
     for status in statuses:
-        made.add_component(_event(status, now, until))
-    written: bytes = made.to_ical()
+        document.add_component(_event(status, now, until))
+    written: bytes = document.to_ical()
     return written.decode()
 
 
 def _event(
     status: Status, now: datetime.datetime, until: datetime.datetime
 ) -> icalendar.Event:
-    found = status.reservation
-    project = text.escaped(found.project)
-    slots = text.counted(found.settled.amount, 'slot')
+    reservation = status.reservation
+    project = text.escaped(reservation.project)
+    slots = text.counted(reservation.settled.amount, 'slot')
     event = icalendar.Event()
     # UID stays the same, so that a calendar program updates the event when it
     # reads the file again; SEQUENCE tells it which version is newer.
-    event.add('uid', found.id)
-    event.add('sequence', found.revision)
+    event.add('uid', reservation.id)
+    event.add('sequence', reservation.revision)
     event.add('dtstamp', now)
-    event.add('dtstart', found.start)
-    event.add('dtend', found.end or max(until, found.start))
+    event.add('dtstart', reservation.start)
+    event.add('dtend', reservation.end or max(until, reservation.start))
     event.add('summary', f'{slots} for project {project}')
     event.add('description', '\n'.join(_lines(status, project)))
     event.add('categories', [project])
@@ -62,13 +62,13 @@ _STATUS = {Phase.ASKED: 'TENTATIVE'}
 
 
 def _lines(status: Status, project: str) -> Iterable[str]:
-    found = status.reservation
+    reservation = status.reservation
     yield f'Project: {project}'
-    yield f'Flavor: {found.flavor.name}'
+    yield f'Flavor: {reservation.flavor.name}'
     yield f'State: {status.state.value}'
     for name, slots in sorted(status.hosts.items()):
         yield f'{text.escaped(name)}: {text.counted(slots.total, "slot")}'
-    if found.end is None:
+    if reservation.end is None:
         yield 'It never ends.'
     for problem in status.problems:
         yield f'Problem: {text.escaped(problem)}'

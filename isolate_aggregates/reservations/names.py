@@ -64,10 +64,7 @@ def revision_of(flavor_id: str) -> Revision | None:
 
 
 def reservation_id(text: str) -> str:
-    """Return the id of a reservation in its canonical form.
-
-    :raises InvalidRequest: if it is not a uuid.
-    """
+    """Return the id of a reservation in its canonical form."""
     try:
         return str(uuid.UUID(text))
     except ValueError:
@@ -102,12 +99,12 @@ def reservation_of(name: str) -> str | None:
     if not name.startswith(RESERVATION_CLASS):
         return None
     try:
-        found = str(
+        reservation = str(
             uuid.UUID(name.removeprefix(RESERVATION_CLASS).replace('_', '-'))
         )
     except ValueError:
         return None
-    return found if resource_class(found) == name else None
+    return reservation if resource_class(reservation) == name else None
 
 
 def provider(hostname: str) -> str:

@@ -9,11 +9,11 @@ the provider and the record of every reservation with slots there.
 from collections.abc import Mapping
 import dataclasses
 import enum
-import functools
 from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.compute import Node
@@ -22,10 +22,9 @@ from isolate_aggregates.reservations.reservation import Reservation
 
 
 @dataclasses.dataclass(frozen=True)
-class Slots:
+class HostSlots:
     """The slots of one reservation on one host.
 
-    :param total: The number of slots.
     :param open: The number of slots that servers may use.
     :param used: The number of slots with a server.
     """
@@ -50,9 +49,7 @@ class ReservationHost:
 
     :param name: Its hypervisor hostname.
     :param root: The uuid of its resource provider.
-    :param root_generation: The generation of that provider.
     :param service: The name of its compute service; None if it is gone.
-    :param state: Whether it can take servers.
     :param in_pool: Whether it is in the pool, which excludes ordinary servers.
     :param has_failed: Whether its compute service is gone or down, disabled
         or not.
@@ -60,7 +57,6 @@ class ReservationHost:
         GPUs, by uuid.
     :param provider: The uuid of its reservation provider; None if it has
         none.
-    :param generation: The generation of the reservation provider.
     :param is_ready: Whether the reservation provider has the trait that
         allows slots on it.
     :param slots: The slots on it, by reservation id.
@@ -77,7 +73,7 @@ class ReservationHost:
     provider: str | None = None
     generation: int = 0
     is_ready: bool = False
-    slots: Mapping[str, Slots] = dataclasses.field(default_factory=dict)
+    slots: Mapping[str, HostSlots] = dataclasses.field(default_factory=dict)
 
     @property
     def is_enabled(self) -> bool:
@@ -102,10 +98,8 @@ class ObservedState:
 
     :param pool: The aggregate of the hosts for reservations; None if it does
         not exist yet.
-    :param nodes: The compute nodes.
     :param providers: The uuids of all root providers, by name.
     :param hosts: The hosts for reservations, by name.
-    :param records: The parsed records of all reservations.
     :param extra_specs: The extra specs of the reservations' flavors, by
         flavor id.
     :param summaries: Capacity and usage of the providers in the pool, by uuid.
@@ -122,7 +116,6 @@ class ObservedState:
     def reservation(self, reservation: str) -> Reservation:
         """Return a reservation.
 
-        :raises InvalidRequest: if the id is not a uuid.
         :raises NotFound: if there is no such reservation.
         :raises ReservationError: if its record cannot be read.
         """
@@ -140,34 +133,34 @@ class ObservedState:
             self.records.reservations.values(), key=lambda r: (r.start, r.id)
         )
 
-    def slots(self, reservation: str) -> dict[str, Slots]:
+    def slots(self, reservation: str) -> dict[str, HostSlots]:
         """Return the slots of a reservation by name of the host."""
         return dict(self._by_reservation.get(reservation, {}))
 
-    @functools.cached_property
-    def _by_reservation(self) -> Mapping[str, Mapping[str, Slots]]:
-        found: dict[str, dict[str, Slots]] = {}
+    @lazy_property
+    def _by_reservation(self) -> Mapping[str, Mapping[str, HostSlots]]:
+        by_reservation: dict[str, dict[str, HostSlots]] = {}
         for host in self.hosts.values():
             for reservation, slots in host.slots.items():
-                found.setdefault(reservation, {})[host.name] = slots
-        return found
+                by_reservation.setdefault(reservation, {})[host.name] = slots
+        return by_reservation
 
 
 def slots_from(
     inventories: Mapping[str, Mapping[str, Any]], used: Mapping[str, int]
-) -> dict[str, Slots]:
+) -> dict[str, HostSlots]:
     """Return the slots in a provider's inventories, by reservation id.
 
     :param inventories: The inventories by resource class.
     :param used: The usage by resource class.
     """
-    found = {}
+    slots = {}
     for name, inventory in inventories.items():
         reservation = names.reservation_of(name)
         if reservation is not None:
             total = inventory['total']
             reserved = inventory.get('reserved', 0)
-            found[reservation] = Slots(
+            slots[reservation] = HostSlots(
                 total, max(0, total - reserved), used.get(name, 0)
             )
-    return found
+    return slots

@@ -21,7 +21,11 @@ from isolate_aggregates.reservations.reservation import (
 )
 from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.wanted import check_amount, utc
+from isolate_aggregates.reservations.unreadable import (
+    OnUnreadable,
+    log_unreadable,
+)
+from isolate_aggregates.reservations.validation import check_amount, utc
 
 
 class Unchanged:
@@ -52,45 +56,46 @@ def update(
     :param project: The id of the new project; None to keep it.
     :param start: The new start; None to keep it.
     :param affinity: As for :func:`new`; UNCHANGED to keep it.
-    :param dry_run: Only return the resulting status.
-    :raises NotFound: if there is no such reservation.
-    :raises InvalidRequest: if a new value is invalid.
     :raises ReservationError: if the change does not fit, there are more
         servers than slots, or it comes too late; nothing is changed then.
     """
     if amount is not None:
         check_amount(amount)
     if not isinstance(end, Unchanged):
-        end = utc('end', end)
-    start = utc('start', start)
+        end = end and utc('end', end)
+    start = start and utc('start', start)
 
-    def terms_of(found: Reservation) -> Terms:
+    def terms_of(reservation: Reservation) -> Terms:
         return Terms(
-            found.project if project is None else project,
-            start or found.start,
-            found.affinity if isinstance(affinity, Unchanged) else affinity,
+            reservation.project if project is None else project,
+            start or reservation.start,
+            reservation.affinity
+            if isinstance(affinity, Unchanged)
+            else affinity,
         )
 
-    def decide(observed: ObservedState, found: Reservation) -> PendingChange:
-        terms = terms_of(found)
-        wanted = PendingChange(
-            found.amount if amount is None else amount,
-            found.end if isinstance(end, Unchanged) else end,
-            found.leaving,
-            terms if terms != found.terms else None,
+    def decide(
+        observed: ObservedState, reservation: Reservation
+    ) -> PendingChange:
+        terms = terms_of(reservation)
+        change = PendingChange(
+            reservation.amount if amount is None else amount,
+            reservation.end if isinstance(end, Unchanged) else end,
+            reservation.leaving,
+            terms if terms != reservation.terms else None,
         )
-        if wanted.terms and conditions.has_begun(observed, found, now):
-            raise exception.ReservationError(found.id, conditions.BEGUN)
-        if wanted != changes.present(found):
-            _check_end(found, terms.start, wanted, now)
-        return wanted
+        if change.terms and conditions.has_begun(observed, reservation, now):
+            raise exception.ReservationError(reservation.id, conditions.BEGUN)
+        if change != changes.present(reservation):
+            _check_end(reservation, terms.start, change, now)
+        return change
 
     def is_done(status: Status) -> bool:
-        told = status.reservation
+        reservation = status.reservation
         return (
-            amount in (None, told.amount)
-            and (isinstance(end, Unchanged) or told.end == end)
-            and terms_of(told) == told.terms
+            amount in (None, reservation.amount)
+            and (isinstance(end, Unchanged) or reservation.end == end)
+            and terms_of(reservation) == reservation.terms
         )
 
     if dry_run:
@@ -113,24 +118,26 @@ def move(
 
     :param hosts: The names of the hosts to leave; None for those that are
         down, disabled or gone; empty to cancel an earlier move.
-    :param dry_run: Only return the resulting status.
-    :raises NotFound: if there is no such reservation.
-    :raises InvalidRequest: if it has no slots on these hosts.
     :raises ReservationError: if it does not fit elsewhere; nothing is changed
         then.
     """
     named = hosts
 
-    def decide(observed: ObservedState, found: Reservation) -> PendingChange:
+    def decide(
+        observed: ObservedState, reservation: Reservation
+    ) -> PendingChange:
         return dataclasses.replace(
-            changes.present(found), leaving=_leaving(observed, found, named)
+            changes.present(reservation),
+            leaving=_leaving(observed, reservation, named),
         )
 
     def is_done(status: Status) -> bool:
-        left = status.reservation.leaving
+        leaving = status.reservation.leaving
         if not named:
-            return named is None or not left
-        return all(name in left or name not in status.hosts for name in named)
+            return named is None or not leaving
+        return all(
+            name in leaving or name not in status.hosts for name in named
+        )
 
     if dry_run:
         return changes.preview(store, reservation_id, now, decide)
@@ -143,7 +150,6 @@ def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
     Nova evacuates them asynchronously; call again if some evacuations fail.
 
     :returns: The ids of the servers.
-    :raises NotFound: if there is no such reservation.
     """
     servers = to_evacuate(store, reservation_id)
     for server in servers:
@@ -159,44 +165,44 @@ def to_evacuate(
     """Return the servers on the failed hosts that a reservation is leaving.
 
     :param leaving: The names of these hosts; None for the recorded ones.
-    :returns: The ids of the servers.
-    :raises NotFound: if there is no such reservation.
     """
     observed = store.read()
-    found = observed.reservation(reservation_id)
-    left = found.leaving if leaving is None else leaving
+    reservation = observed.reservation(reservation_id)
+    hosts = reservation.leaving if leaving is None else leaving
     failed = {
         host.service
         for host in observed.hosts.values()
-        if host.name in left and host.has_failed and host.service
+        if host.name in hosts and host.has_failed and host.service
     }
     return [
         server
         for service in sorted(failed)
-        for server in store.compute.servers_of(found.id, service)
+        for server in store.compute.servers_of(reservation.id, service)
     ]
 
 
 def _leaving(
-    observed: ObservedState, found: Reservation, named: Collection[str] | None
+    observed: ObservedState,
+    reservation: Reservation,
+    named: Collection[str] | None,
 ) -> tuple[str, ...]:
     """Return the hosts to leave; see :func:`move` for ``named``."""
-    slots = observed.slots(found.id)
+    slots = observed.slots(reservation.id)
     if named is None:
         named = [name for name in slots if observed.hosts[name].obstacle]
         if not named:
             raise exception.InvalidRequest(
-                f'All hosts of reservation {found.id} work; specify the host '
-                'to leave.'
+                f'All hosts of reservation {reservation.id} work; specify the '
+                'host to leave.'
             )
     elif not named:
         return ()
     for name in named:
         if name not in slots:
             raise exception.InvalidRequest(
-                f'Reservation {found.id} has no slots on {name}.'
+                f'Reservation {reservation.id} has no slots on {name}.'
             )
-    return tuple(sorted({*found.leaving, *named}))
+    return tuple(sorted({*reservation.leaving, *named}))
 
 
 def end(
@@ -206,25 +212,24 @@ def end(
 
     Its servers are deleted. Until they are gone it is ``ending``; call again
     or reconcile to complete it.
-
-    :raises NotFound: if there is no such reservation.
-    :raises ReservationError: if its record cannot be read.
     """
     for _ in range(changes.ATTEMPTS):
         observed = store.read()
         reconciler.remove_strays(store, observed)
-        found = observed.reservation(reservation_id)
-        if found.pending or not found.has_ended(now):
-            found = dataclasses.replace(found, end=now, pending=None)
+        reservation = observed.reservation(reservation_id)
+        if reservation.pending or not reservation.has_ended(now):
+            reservation = dataclasses.replace(
+                reservation, end=now, pending=None
+            )
             try:
-                store.compute.write_record(found)
+                store.compute.write_record(reservation)
             except exception.ServiceConflict:
                 continue
         try:
-            status = reconciler.reconcile(store, found.id, now)
+            status = reconciler.reconcile(store, reservation.id, now)
         except exception.NotFound:
             # Another command completed it.
-            return Status(found, Phase.ENDED)
+            return Status(reservation, Phase.ENDED)
         if status.reservation.has_ended(now):
             return status
     raise changes.contended(reservation_id)
@@ -234,6 +239,7 @@ def repair(
     store: ReservationStore,
     now: datetime.datetime,
     reservation_id: str | None = None,
+    on_unreadable: OnUnreadable = log_unreadable,
 ) -> list[Status]:
     """Move slots without a server off hosts that cannot serve them.
 
@@ -241,18 +247,18 @@ def repair(
     reservations are repaired, resource classes and flavors that interrupted
     commands left behind are deleted as well.
 
-    :param reservation_id: The id of a reservation; None for all.
     :returns: The resulting statuses, with what could not be done among their
         problems.
-    :raises NotFound: if there is no such reservation.
     """
     if reservation_id is None:
         classes = inventories.classes(store.placement)
-        statuses = reconciler.reconcile_all(store, now, move=every_host)
+        statuses = reconciler.reconcile_all(
+            store, now, every_host, on_unreadable
+        )
         reconciler.remove_orphans(store, classes)
         return statuses
-    found = store.read().reservation(reservation_id)
-    return [reconciler.reconcile(store, found.id, now, move=every_host)]
+    reservation = store.read().reservation(reservation_id)
+    return [reconciler.reconcile(store, reservation.id, now, move=every_host)]
 
 
 def to_repair(
@@ -264,32 +270,31 @@ def to_repair(
 
     :returns: The ids of the reservations to repair, and the names of resource
         classes and flavors of reservations that no longer exist.
-    :raises NotFound: if there is no such reservation.
     """
     # Read before the records, as in repair.
     classes = inventories.classes(store.placement)
     observed = store.read()
     records = observed.records
     checked = list(observed.reservations)
-    left: list[str] = []
+    remnants: list[str] = []
     if reservation_id is None:
-        left += reconciler.orphans(records, classes)
-        left += [stray.flavor_id for stray in records.strays]
+        remnants += reconciler.orphans(records, classes)
+        remnants += [stray.flavor_id for stray in records.strays]
     else:
         checked = [observed.reservation(reservation_id)]
     due = reconciler.unsettled(store, observed, checked, now, every_host)
-    return due, left
+    return due, remnants
 
 
 def _check_end(
-    found: Reservation,
+    reservation: Reservation,
     start: datetime.datetime,
-    wanted: PendingChange,
+    change: PendingChange,
     now: datetime.datetime,
 ) -> None:
-    if wanted.end is not None and wanted.end <= max(now, start):
+    if change.end is not None and change.end <= max(now, start):
         raise exception.InvalidRequest(
-            f'Reservation {found.id} cannot be changed to end at '
-            f'{wanted.end.isoformat()}, which is in the past or before its '
+            f'Reservation {reservation.id} cannot be changed to end at '
+            f'{change.end.isoformat()}, which is in the past or before its '
             'start.'
         )

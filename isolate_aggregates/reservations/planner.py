@@ -27,7 +27,6 @@ class Assignment:
 
     :param slots: The number of slots by host, none of them 0.
     :param missing: The number of slots that do not fit on any host.
-    :param used: The number of slots with a server.
     :param free: The number of slots that each host could take, by host.
     """
 
@@ -43,6 +42,7 @@ class Assignment:
         demand = self.demand
         slots = text.counted(demand.amount, 'slot')
         if self.used > demand.amount:
+            # At least two, as a demand has at least one slot.
             return f'cannot have {slots}, because {self.used} have servers'
         needs = ', '.join(
             f'{amount} {name}' for name, amount in sorted(demand.needs.items())
@@ -55,22 +55,23 @@ class Assignment:
         )
         return (
             f'needs {slots} of {needs}{_AFFINITY[demand.affinity]} from '
-            f'{start} {end}, but there is room for {self._room}'
+            f'{start} {end}, but there is room for {self._free_text}'
         )
 
     @property
-    def _room(self) -> str:
+    def _free_text(self) -> str:
         """The hosts with free capacity, the largest first, as text."""
         hosts = sorted(
             ((name, free) for name, free in self.free.items() if free),
-            key=lambda found: (-found[1], found[0]),
+            key=lambda entry: (-entry[1], entry[0]),
         )
         if not hosts:
             number = len(self.free)
-            return f'none on {"any of " if number else ""}the {number} hosts'
-        shown = [f'{free} on {name}' for name, free in hosts]
-        more = len(shown) - _HOSTS_IN_A_SENTENCE
-        named = ', '.join(shown[:_HOSTS_IN_A_SENTENCE])
+            any_of = 'any of ' if number > 1 else ''
+            return f'none on {any_of}the {text.counted(number, "host")}'
+        rooms = [f'{free} on {name}' for name, free in hosts]
+        more = len(rooms) - _HOSTS_IN_A_SENTENCE
+        named = ', '.join(rooms[:_HOSTS_IN_A_SENTENCE])
         return f'{named} and some on {more} more' if more > 0 else named
 
 
@@ -95,7 +96,7 @@ def assign(
         ),
         key=lambda host: host.name,
     )
-    choose = _on_one_host if demand.affinity else _anywhere
+    choose = _on_one_host if demand.affinity else _on_any_hosts
     slots = choose(demand, hosts)
     # A slot with a server cannot be removed, but counts as missing if it does
     # not fit on its host.
@@ -124,20 +125,20 @@ def first_fit(
         fits, the assignment has missing slots.
     """
     hosts = [host for host in capacities if host.obstacle is None]
-    room = _Room(demand, hosts)
-    found = demand
-    for moment in _moments_of_more(demand, hosts):
-        later = _later(demand, moment)
-        if later is None:
+    room = _FreeSlots(demand, hosts)
+    earliest = demand
+    for moment in _times_of_more(demand, hosts):
+        moved = _starting_at(demand, moment)
+        if moved is None:
             break
-        found = later
-        room.move_to(found)
+        earliest = moved
+        room.move_to(earliest)
         if room.is_enough:
             break
-    return assign(found, capacities)
+    return assign(earliest, capacities)
 
 
-def _moments_of_more(
+def _times_of_more(
     demand: Demand, hosts: Iterable[HostCapacity]
 ) -> list[datetime.datetime]:
     """Return the times at which capacity may become free, sorted."""
@@ -154,8 +155,8 @@ def _moments_of_more(
     )
 
 
-def _later(demand: Demand, start: datetime.datetime) -> Demand | None:
-    """Return a demand moved to a later start; None if its end overflows."""
+def _starting_at(demand: Demand, start: datetime.datetime) -> Demand | None:
+    """Return a demand moved to a moved start; None if its end overflows."""
     end = None
     if demand.end is not None:
         try:
@@ -167,8 +168,8 @@ def _later(demand: Demand, start: datetime.datetime) -> Demand | None:
     return dataclasses.replace(demand, start=start, end=end)
 
 
-class _Room:
-    """Counts the slots of a demand that fit as it moves to later times.
+class _FreeSlots:
+    """Counts the slots of a demand that fit as it moves to moved times.
 
     At each step only the hosts whose claims have changed are computed again.
     """
@@ -179,24 +180,24 @@ class _Room:
         self._total = 0
         self._demand = demand
         self._due = list(range(len(hosts)))
-        self._changes = sorted(self._all_changes(), reverse=True)
+        self._changes = sorted(self._changes_by_time(), reverse=True)
 
     @property
     def is_enough(self) -> bool:
         return self._total >= self._demand.amount
 
     def move_to(self, demand: Demand) -> None:
-        """Update the counts for a later time."""
+        """Update the counts for a moved time."""
         due = {*self._due}
         self._due = []
         while self._changes and self._changes[-1][:2] <= (demand.start, False):
             due.add(self._changes.pop()[2])
         for index in due:
-            slots = self._of(self._hosts[index], demand)
+            slots = self._slots_on(self._hosts[index], demand)
             self._total += slots - self._slots[index]
             self._slots[index] = slots
 
-    def _of(self, host: HostCapacity, demand: Demand) -> int:
+    def _slots_on(self, host: HostCapacity, demand: Demand) -> int:
         """Return how many slots a host can contribute."""
         free = free_slots(host, demand)
         if demand.affinity is None:
@@ -205,7 +206,9 @@ class _Room:
             return demand.amount if free >= demand.amount else 0
         return min(free, 1)
 
-    def _all_changes(self) -> Iterator[tuple[datetime.datetime, bool, int]]:
+    def _changes_by_time(
+        self,
+    ) -> Iterator[tuple[datetime.datetime, bool, int]]:
         """Yield the starts at which a host's free capacity may change.
 
         A claim stops to overlap the demand when it ends (False), and starts to
@@ -247,7 +250,7 @@ class _Candidate:
         if demand.affinity is False:
             most = min(most, 1)
         fits = most
-        stay = host.held
+        stay = host.own
         if demand.affinity is False:
             stay = min(stay, 1)
         if host.obstacle is not None:
@@ -255,34 +258,34 @@ class _Candidate:
         return cls(
             name=host.host,
             used=host.used,
-            keep=max(host.used, min(host.held, most)),
+            keep=max(host.used, min(host.own, most)),
             stay=max(host.used, stay),
             most=most,
             fits=fits,
         )
 
 
-def _anywhere(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
+def _on_any_hosts(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
     slots = {host.name: host.used for host in hosts}
-    left = demand.amount - sum(slots.values())
+    missing = demand.amount - sum(slots.values())
     # Hosts that keep the most slots come first, so that the slots stay on few
     # hosts.
     for host in sorted(hosts, key=lambda host: -host.keep):
-        take = max(0, min(left, host.keep - slots[host.name]))
+        take = max(0, min(missing, host.keep - slots[host.name]))
         slots[host.name] += take
-        left -= take
+        missing -= take
     # Prefer hosts that have slots already: with fewer hosts, fewer can fail.
     for host in sorted(
         hosts, key=lambda host: (not slots[host.name], -host.most)
     ):
-        take = max(0, min(left, host.most - slots[host.name]))
+        take = max(0, min(missing, host.most - slots[host.name]))
         slots[host.name] += take
-        left -= take
+        missing -= take
     # Slots that fit nowhere else stay.
     for host in hosts:
-        take = max(0, min(left, host.stay - slots[host.name]))
+        take = max(0, min(missing, host.stay - slots[host.name]))
         slots[host.name] += take
-        left -= take
+        missing -= take
     return slots
 
 

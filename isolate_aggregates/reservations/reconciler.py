@@ -4,7 +4,6 @@
 from collections.abc import Collection, Iterable
 import contextlib
 import datetime
-import logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
@@ -20,8 +19,11 @@ from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.status import Status
 from isolate_aggregates.reservations.store import ReservationStore
-
-LOG = logging.getLogger(__name__)
+from isolate_aggregates.reservations.unreadable import (
+    OnUnreadable,
+    find_unreadable,
+    log_unreadable,
+)
 
 
 def reconcile(
@@ -32,13 +34,10 @@ def reconcile(
 ) -> Status:
     """Bring a reservation to the state it should be in.
 
-    :param reservation: The id of the reservation.
-    :param now: The current time.
     :param move: Returns whether slots without a server may be moved off a host
         that is down, disabled, gone or too small.
     :returns: The resulting status, with what could not be done among its
         problems.
-    :raises NotFound: if there is no such reservation.
     :raises ReservationError: if a pending change does not fit. The change is
         then withdrawn; a new reservation is removed.
     """
@@ -58,46 +57,47 @@ def reconcile_all(
     store: ReservationStore,
     now: datetime.datetime,
     move: Move = no_host,
+    on_unreadable: OnUnreadable = log_unreadable,
 ) -> list[Status]:
     """Bring all reservations to the state they should be in.
 
     If one reservation fails, the others are still reconciled. Reservations
-    whose record cannot be read are logged and skipped.
+    whose record cannot be read are skipped.
 
-    :param now: The current time.
     :param move: Returns whether slots without a server may be moved off a host
         that is down, disabled, gone or too small.
     :returns: The resulting statuses, including reservations that ended, sorted
         by start. What could not be done is among their problems.
-    :raises IsolateAggregatesError: if the current state cannot be read.
     """
     before = observed = store.read()
-    for problem in before.records.problems.values():
-        LOG.error('%s', problem)
+    for problem in find_unreadable(store, before):
+        on_unreadable(problem)
     remove_strays(store, before)
     runs = {
-        found.id: Reconciliation(store, found.id, now, move)
-        for found in before.reservations
+        reservation.id: Reconciliation(store, reservation.id, now, move)
+        for reservation in before.reservations
     }
+    store.access.forget_all_but(runs.keys())
     due = list(runs.values())
     short = host_capacity.shortages(store, observed, now)
     while due:
         # For all reservations at once, so that the calls run in parallel.
         granted = store.access.granted(
             (
-                found
-                for found in observed.reservations
-                if found.has_started(now) and not found.has_ended(now)
+                reservation
+                for reservation in observed.reservations
+                if reservation.has_started(now)
+                and not reservation.has_ended(now)
             ),
             again=observed is before,
         )
-        leave = conditions.to_leave(observed.hosts.values(), move, short)
-        worked = [run for run in due if run.attempt(observed, granted, leave)]
-        if worked:
+        leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
+        changed = [run for run in due if run.attempt(observed, granted, leave)]
+        if changed:
             observed = store.read()
             short = host_capacity.shortages(store, observed, now)
         # If one was ended meanwhile, its slots must be closed again.
-        due = [run for run in worked if run.has_opened]
+        due = [run for run in changed if run.has_opened]
     return [
         run.status(observed, short, before.reservation(name))
         for name, run in runs.items()
@@ -113,13 +113,13 @@ def unsettled(
 ) -> set[str]:
     """Return the ids of the reservations that reconciling would change."""
     short = host_capacity.shortages(store, observed, now)
-    leave = conditions.to_leave(observed.hosts.values(), move, short)
+    leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
     granted = store.access.granted(checked, again=True)
     return {
-        found.id
-        for found in checked
+        reservation.id
+        for reservation in checked
         if not conditions.is_settled(
-            observed, found, now, found.id in granted, leave
+            observed, reservation, now, reservation.id in granted, leave
         )
     }
 
@@ -142,7 +142,7 @@ def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
 
 def orphans(records: Records, classes: Iterable[str]) -> list[str]:
     """Return the resource classes of reservations that are gone."""
-    known = {
+    reservations = {
         *records.reservations,
         *records.problems,
         *records.foreign,
@@ -150,9 +150,9 @@ def orphans(records: Records, classes: Iterable[str]) -> list[str]:
     return [
         name
         for name in classes
-        if (found := names.reservation_of(name))
-        and found not in known
-        and names.is_made_here(found)
+        if (reservation := names.reservation_of(name))
+        and reservation not in reservations
+        and names.is_made_here(reservation)
     ]
 
 
@@ -161,6 +161,6 @@ def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
     for stray in observed.records.strays:
         # Read the record again: flavors are listed page by page, and the
         # reservation may have been created between two pages.
-        found = store.compute.record(stray.reservation)
-        if found is None or stray.incarnation not in found.description:
+        flavor = store.compute.record(stray.reservation)
+        if flavor is None or stray.incarnation not in flavor.description:
             store.compute.delete_flavor(stray.flavor_id)

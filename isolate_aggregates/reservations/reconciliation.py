@@ -37,7 +37,7 @@ from isolate_aggregates.reservations import (
 )
 from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.healing import Move
-from isolate_aggregates.reservations.observed import ObservedState, Slots
+from isolate_aggregates.reservations.observed import HostSlots, ObservedState
 from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
@@ -54,26 +54,25 @@ _PATIENCE = 6
 _PAUSE = 0.2  # seconds
 
 # A run takes a few steps; so many mean that another program undoes them.
-_MOST_STEPS = 40
+_MAX_STEPS = 40
 
-_NONE = Slots(0, 0, 0)
+_NO_SLOTS = HostSlots(0, 0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
 class _SlotWrite:
     """A change of the number of slots on a host.
 
-    :param total: The new number of slots.
     :param is_pending: Whether it is part of a change that is not granted yet.
     """
 
     host: str
-    before: Slots
+    before: HostSlots
     total: int
     is_pending: bool
 
     @property
-    def turn(self) -> int:
+    def order(self) -> int:
         """The order of writes: new hosts, then fewer slots, then more."""
         if not self.before.total:
             return 0
@@ -115,7 +114,7 @@ class Reconciliation:
         # A revision, and the providers written since it was read.
         self._secured: tuple[int, set[str]] = (0, set())
         self._ended: Reservation | None = None
-        self._has_made_class = False
+        self._created_class = False
 
     def attempt(
         self,
@@ -129,10 +128,10 @@ class Reconciliation:
         :param leave: The hosts whose slots without a server are to be moved.
         :returns: Whether there was something to do.
         """
-        self._look_at_clock()
-        found = observed.records.reservations.get(self.id)
-        if found is None or conditions.is_settled(
-            observed, found, self._now, self.id in granted, leave
+        self._update_time()
+        reservation = observed.records.reservations.get(self.id)
+        if reservation is None or conditions.is_settled(
+            observed, reservation, self._now, self.id in granted, leave
         ):
             return False
         try:
@@ -152,10 +151,10 @@ class Reconciliation:
             still something to do after many steps.
         """
         self.has_opened = False
-        known = [observed] if observed else []
-        for _ in range(_MOST_STEPS):
+        states = [observed] if observed else []
+        for _ in range(_MAX_STEPS):
             try:
-                found, is_done = self._step(known)
+                state, is_done = self._step(states)
             except (exception.NotFound, exception.ServiceNotFound):
                 if self._store.compute.record(self.id) is not None:
                     raise
@@ -164,10 +163,10 @@ class Reconciliation:
                     'reservation', self.id, 'Nova'
                 ) from None
             if is_done:
-                return found
+                return state
         raise exception.ReservationError(
             self.id,
-            f'is still not complete after {_MOST_STEPS} steps, because '
+            f'is still not complete after {_MAX_STEPS} steps, because '
             'another program keeps changing it; find out which',
         )
 
@@ -182,9 +181,11 @@ class Reconciliation:
         :param short: The hosts with too little capacity, with the problem.
         :param before: The reservation before the run, in case it is gone now.
         """
-        found = observed.records.reservations.get(self.id)
-        if found is not None:
-            return status_of(observed, found, self._now, short, self.notes)
+        reservation = observed.records.reservations.get(self.id)
+        if reservation is not None:
+            return status_of(
+                observed, reservation, self._now, short, self.notes
+            )
         last = self._ended or before
         if last is None:
             raise exception.NotFound('reservation', self.id, 'Nova')
@@ -192,14 +193,14 @@ class Reconciliation:
 
     @retried
     def _step(
-        self, known: list[ObservedState]
+        self, states: list[ObservedState]
     ) -> tuple[ObservedState | None, bool]:
         """Take a step; return the state and whether it was the last step.
 
-        :param known: The state, if it has just been read; it is used once.
+        :param states: The state, if it has just been read; it is used once.
         """
-        self._look_at_clock()
-        observed = known.pop() if known else self._store.read(self.id)
+        self._update_time()
+        observed = states.pop() if states else self._store.read(self.id)
         reservation = observed.reservation(self.id)
         for flavor in observed.records.superseded.get(self.id, ()):
             self._store.compute.delete_flavor(flavor)
@@ -211,10 +212,10 @@ class Reconciliation:
             return None, True
         if conditions.lacks_extra_specs(observed, reservation):
             self._write_extra_specs(reservation)
-        leave = self._leave(observed)
+        leave = self._hosts_to_leave(observed)
         if conditions.is_misplaced(observed, reservation, leave):
             assignment = self._assign(observed, reservation, leave)
-            if self._write(
+            if self._write_assignment(
                 observed, reservation, assignment, is_pending=False
             ):
                 return None, False
@@ -230,12 +231,12 @@ class Reconciliation:
                 )
             )
             return None, False
-        if self._open(observed, reservation):
+        if self._open_slots(observed, reservation):
             self.has_opened = True
             return None, True
         return observed, True
 
-    def _look_at_clock(self) -> None:
+    def _update_time(self) -> None:
         """Set the current time, as a run among many may last for minutes."""
         passed = int(time.monotonic() - self._began)
         self._now = self._began_at + datetime.timedelta(seconds=passed)
@@ -253,13 +254,13 @@ class Reconciliation:
             self._write_extra_specs(reservation)
         if self._secured[0] != reservation.revision:
             self._secured = reservation.revision, set()
-        wanted = reservation.settled
-        assignment = self._assign(observed, wanted)
+        changed = reservation.settled
+        assignment = self._assign(observed, changed)
         is_late = pending.terms is not None and conditions.has_begun(
             observed, reservation, self._now
         )
         if is_late or assignment.missing:
-            reservation = self._give_back(observed, reservation)
+            reservation = self._release(observed, reservation)
             if (
                 not is_late
                 and self._patience
@@ -272,10 +273,12 @@ class Reconciliation:
             raise exception.ReservationError(
                 self.id, conditions.BEGUN if is_late else assignment.refusal
             )
-        if self._write(observed, wanted, assignment, is_pending=True):
+        if self._write_assignment(
+            observed, changed, assignment, is_pending=True
+        ):
             return
         self._secure(observed)
-        self._store.compute.write_record(wanted)
+        self._store.compute.write_record(changed)
 
     def _secure(self, observed: ObservedState) -> None:
         """Make sure that the slots of a pending change still exist.
@@ -286,16 +289,16 @@ class Reconciliation:
         on a host are open, all are opened: once the change is granted, readers
         assume that the slots on a host are all open or all closed.
         """
-        for name, found in observed.slots(self.id).items():
-            is_mixed = 0 < found.open < found.total
+        for name, on_host in observed.slots(self.id).items():
+            is_mixed = 0 < on_host.open < on_host.total
             if (
                 is_mixed
                 or observed.hosts[name].provider not in (self._secured[1])
             ):
-                opened = found.total if found.open else 0
-                self._put(observed, name, found.total, opened)
+                opened = on_host.total if on_host.open else 0
+                self._write_slots(observed, name, on_host.total, opened)
 
-    def _give_back(
+    def _release(
         self, observed: ObservedState, reservation: Reservation
     ) -> Reservation:
         """Remove the slots that a pending change has added.
@@ -308,7 +311,7 @@ class Reconciliation:
         # With a new revision, no other run can grant the change any more.
         written = self._store.compute.write_record(reservation)
         assignment = self._assign(observed, before)
-        self._write(observed, before, assignment, is_pending=False)
+        self._write_assignment(observed, before, assignment, is_pending=False)
         return written
 
     def _refuse(self, reservation: Reservation) -> None:
@@ -341,16 +344,19 @@ class Reconciliation:
             self._store, observed, reservation, self._now, leave
         )
 
-    def _leave(self, observed: ObservedState) -> set[str]:
+    def _hosts_to_leave(self, observed: ObservedState) -> set[str]:
         """Return the hosts whose slots without a server are to be moved."""
         hosts = [observed.hosts[name] for name in observed.slots(self.id)]
-        left = [host for host in hosts if self._move(host)]
+        candidates = [host for host in hosts if self._move(host)]
         short = host_capacity.shortages(
-            self._store, observed, self._now, [host.name for host in left]
+            self._store,
+            observed,
+            self._now,
+            [host.name for host in candidates],
         )
-        return conditions.to_leave(left, self._move, short)
+        return conditions.hosts_to_leave(candidates, self._move, short)
 
-    def _write(
+    def _write_assignment(
         self,
         observed: ObservedState,
         reservation: Reservation,
@@ -369,19 +375,19 @@ class Reconciliation:
         before = observed.slots(self.id)
         writes = []
         for name in sorted(before.keys() | assignment.slots.keys()):
-            found = before.get(name, _NONE)
+            on_host = before.get(name, _NO_SLOTS)
             total = assignment.slots.get(name, 0)
             if name in reservation.leaving:
-                total = found.used
+                total = on_host.used
             if is_pending:
-                total = max(total, found.total)
-            if total != found.total:
-                writes.append(_SlotWrite(name, found, total, is_pending))
-        for write in sorted(writes, key=lambda write: write.turn):
-            self._put(observed, write.host, write.total, write.open)
+                total = max(total, on_host.total)
+            if total != on_host.total:
+                writes.append(_SlotWrite(name, on_host, total, is_pending))
+        for write in sorted(writes, key=lambda write: write.order):
+            self._write_slots(observed, write.host, write.total, write.open)
         return bool(writes)
 
-    def _put(
+    def _write_slots(
         self, observed: ObservedState, name: str, total: int, opened: int
     ) -> None:
         host = observed.hosts[name]
@@ -408,7 +414,9 @@ class Reconciliation:
             ) from exc
         self._secured[1].add(host.provider)
 
-    def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
+    def _open_slots(
+        self, observed: ObservedState, reservation: Reservation
+    ) -> bool:
         """Open or close slots as due, and grant the project access.
 
         :returns: Whether anything was changed.
@@ -417,22 +425,24 @@ class Reconciliation:
         lacks_access = is_open and not self._store.access.granted(
             [reservation]
         )
-        to_open = conditions.to_open(observed, reservation, self._now)
+        to_switch = conditions.hosts_to_switch(
+            observed, reservation, self._now
+        )
         if (lacks_access and reservation.former) or (
-            to_open and is_open is False
+            to_switch and is_open is False
         ):
             # Access of a former project, or from before the start was moved.
             self._store.access.revoke(self.id)
-        for name in to_open:
+        for name in to_switch:
             provider = observed.hosts[name].provider
-            found = observed.slots(self.id)[name]
+            on_host = observed.slots(self.id)[name]
             if provider:
                 slots.change(
                     self._store.placement,
                     provider,
                     reservation.resource_class,
-                    slots.opened_from(found.total, found.open)
-                    if conditions.takes(reservation, name, self._now)
+                    slots.opened_from(on_host.total, on_host.open)
+                    if conditions.is_host_open(reservation, name, self._now)
                     else slots.closed,
                 )
         if lacks_access:
@@ -440,7 +450,7 @@ class Reconciliation:
             # cannot change after this check.
             self._check_newest(reservation)
             self._store.access.grant(reservation)
-        return bool(to_open or lacks_access)
+        return bool(to_switch or lacks_access)
 
     def _check_newest(self, reservation: Reservation) -> None:
         """Raise ServiceConflict unless a record is unchanged."""
@@ -461,11 +471,11 @@ class Reconciliation:
         inventories.create_class(
             self._store.placement, names.resource_class(self.id)
         )
-        self._has_made_class = True
+        self._created_class = True
 
     def _delete_class(self) -> None:
         """Delete the class if this run created it for an ended reservation."""
-        if self._has_made_class:
+        if self._created_class:
             with contextlib.suppress(exception.ServiceConflict):
                 inventories.delete_class(
                     self._store.placement, names.resource_class(self.id)
@@ -487,7 +497,7 @@ class Reconciliation:
 
     def _providers(self, observed: ObservedState) -> list[str]:
         """Return the reservation providers with slots of the reservation."""
-        found = (
+        providers = (
             observed.hosts[name].provider for name in observed.slots(self.id)
         )
-        return [provider for provider in found if provider]
+        return [provider for provider in providers if provider]

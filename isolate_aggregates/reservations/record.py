@@ -40,7 +40,7 @@ BLAZAR_MARK = 'isolate-aggregates-blazar'
 
 
 @dataclasses.dataclass(frozen=True)
-class Record:
+class FlavorRecord:
     """A flavor with the name of a reservation's flavor."""
 
     flavor: Flavor
@@ -51,7 +51,6 @@ class Record:
 class Records:
     """The contents of all records.
 
-    :param reservations: The reservations, by id.
     :param problems: The errors of records that cannot be read, by reservation
         id.
     :param foreign: The flavors of reservations of other programs, and of those
@@ -103,17 +102,17 @@ def is_ours(description: str | None) -> bool:
     return _MARK in (description or '')
 
 
-def read(found: Iterable[Record]) -> Records:
+def read(flavors: Iterable[FlavorRecord]) -> Records:
     """Parse records and their revisions."""
     originals = {}
     revisions: dict[str, list[tuple[names.Revision, str]]] = {}
-    for one in found:
-        revision = names.revision_of(one.flavor.id)
+    for record in flavors:
+        revision = names.revision_of(record.flavor.id)
         if revision is None:
-            originals[one.flavor.id] = one
+            originals[record.flavor.id] = record
         else:
-            known = revisions.setdefault(revision.reservation, [])
-            known.append((revision, one.description))
+            entries = revisions.setdefault(revision.reservation, [])
+            entries.append((revision, record.description))
     reservations = {}
     problems = {}
     foreign = {}
@@ -153,7 +152,7 @@ def read(found: Iterable[Record]) -> Records:
         if others:
             revisions[name] = others
     strays = tuple(
-        revision for known in revisions.values() for revision, _ in known
+        revision for entries in revisions.values() for revision, _ in entries
     )
     return Records(reservations, problems, foreign, superseded, strays)
 
@@ -161,7 +160,10 @@ def read(found: Iterable[Record]) -> Records:
 def _replaced(
     flavor: Flavor, written: Iterable[tuple[names.Revision, str]]
 ) -> exception.ReservationError:
-    newest = max((one for one, _ in written), key=lambda one: one.number)
+    newest = max(
+        (revision for revision, _ in written),
+        key=lambda revision: revision.number,
+    )
     return exception.ReservationError(
         flavor.id,
         f'has a flavor {flavor.name} whose description was replaced; set it '
@@ -172,11 +174,7 @@ def _replaced(
 def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
     """Parse a reservation.
 
-    :param flavor: The flavor of the reservation.
     :param description: Its description, or that of a later revision.
-    :param revision: The number of that revision.
-    :raises ReservationError: if the description is invalid, or has a newer
-        format.
     """
     try:
         document = json.loads(description)
@@ -187,7 +185,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 f'was written in format {version}, but this release only '
                 f'knows format {_VERSION}; use the newer release for it',
             )
-        asked = document.get('asked')
+        pending = document.get('asked')
         if names.reservation_id(flavor.id) != flavor.id:
             raise ValueError(f'{flavor.id} is not written as a uuid')
         return Reservation(
@@ -206,12 +204,12 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
             affinity=_affinity(document['affinity']),
             leaving=_texts(document, 'leaving'),
             former=_texts(document, 'former'),
-            pending=asked
+            pending=pending
             and PendingChange(
-                _amount(asked['amount']),
-                _time(asked['end']),
-                _texts(asked, 'leaving'),
-                _terms(asked.get('terms')),
+                _amount(pending['amount']),
+                _time(pending['end']),
+                _texts(pending, 'leaving'),
+                _terms(pending['terms']),
             ),
             incarnation=str(document['incarnation']),
             revision=revision,
@@ -241,10 +239,10 @@ def _time(text: str | None) -> datetime.datetime | None:
 
 
 def _start(text: str) -> datetime.datetime:
-    found = datetime.datetime.fromisoformat(text)
-    if found.tzinfo is None:
+    time = datetime.datetime.fromisoformat(text)
+    if time.tzinfo is None:
         raise ValueError(f'{text} has no time zone')
-    return found.astimezone(datetime.UTC)
+    return time.astimezone(datetime.UTC)
 
 
 def _amount(value: object) -> int:
@@ -254,8 +252,7 @@ def _amount(value: object) -> int:
 
 
 def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    # Missing in records of earlier releases.
-    return tuple(str(text) for text in document.get(key, ()))
+    return tuple(str(text) for text in document[key])
 
 
 def _terms(document: Mapping[str, Any] | None) -> Terms | None:

@@ -13,7 +13,6 @@ from isolate_aggregates.reservations import names
 class Shape:
     """The size of one slot, as a flavor has it.
 
-    :param vcpus: Number of virtual CPUs.
     :param ram: Memory in MiB.
     :param disk: Root disk in GiB.
     :param ephemeral: Ephemeral disk in GiB.
@@ -47,7 +46,6 @@ class Terms:
     """The attributes that can be changed only before the start.
 
     :param project: The id of the project that may use the reservation.
-    :param start: The start of the reservation.
     :param affinity: See :class:`Reservation`.
     """
 
@@ -62,7 +60,6 @@ class PendingChange:
 
     When other reservations are planned, a pending change counts as granted.
 
-    :param amount: The new number of slots.
     :param end: The new end; None for no end.
     :param leaving: The names of hosts to leave; see :class:`Reservation`.
     :param terms: New terms; None if they do not change.
@@ -79,18 +76,15 @@ class Reservation:
     """Slots for the servers of one project during a period of time.
 
     :param id: The id of the reservation, a uuid.
-    :param project: The id of the project that may use it.
     :param start: The start, with a time zone.
     :param end: The end, with a time zone; None for no end.
     :param amount: The number of slots; 0 while the reservation is new and its
         slots are still pending.
-    :param shape: The size of a slot.
     :param affinity: True for all slots on one host, False for no two slots on
         one host, None for no restriction.
     :param leaving: The names of hosts that the reservation is leaving. Slots
         with a server remain there and do not count towards the amount.
     :param former: The ids of earlier projects, which may still have access.
-    :param pending: A change that is neither granted nor refused yet.
     :param incarnation: Distinguishes the reservation from an earlier one with
         the same id.
     :param revision: The number of the record's revision that it was read from.
@@ -178,5 +172,15 @@ class Reservation:
         """Return whether the start has passed; it may have ended too."""
         return self.start <= now
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether it did not fit, or was ended before that was known."""
+        return not self.amount and self.pending is None
+
     def has_ended(self, now: datetime.datetime) -> bool:
-        return self.end is not None and self.end <= now
+        """Return whether the end has passed, or there never was a start.
+
+        A refused reservation has ended even if the clock of the run that
+        refused it is ahead of this one.
+        """
+        return self.was_refused or (self.end is not None and self.end <= now)

@@ -16,10 +16,8 @@ import math
 class Claim:
     """The slots of a reservation on a host.
 
-    :param start: The start of the claim.
     :param end: The end of the claim; None for no end.
     :param needs: The resources of one slot, by resource class.
-    :param slots: The number of slots.
     """
 
     start: datetime.datetime
@@ -32,10 +30,8 @@ class Claim:
 class Demand:
     """The slots that a reservation needs.
 
-    :param start: The start of the demand.
     :param end: The end of the demand; None for no end.
     :param needs: The resources of one slot, by resource class.
-    :param amount: The number of slots.
     :param affinity: True for all slots on one host, False for no two slots on
         one host, None for no restriction.
     :param cleaning_time: How long the host must remain free after the end.
@@ -58,14 +54,13 @@ class Demand:
 class HostCapacity:
     """The capacity of a host for one reservation.
 
-    :param host: The name of the host.
     :param capacity: The capacity of its root provider, by resource class.
     :param ordinary: The usage of the root provider by servers without a
         reservation, by resource class.
     :param below: For each child provider, its capacity for reservations by
         resource class.
     :param claims: The slots of all other reservations.
-    :param held: The number of slots of this reservation on the host.
+    :param own: The number of slots of this reservation on the host.
     :param used: The number of these slots with a server.
     :param obstacle: Why the host cannot take slots; None if it can. Existing
         slots remain unless they are moved.
@@ -76,13 +71,13 @@ class HostCapacity:
     ordinary: Mapping[str, int] = dataclasses.field(default_factory=dict)
     below: tuple[Mapping[str, int], ...] = ()
     claims: tuple[Claim, ...] = ()
-    held: int = 0
+    own: int = 0
     used: int = 0
     obstacle: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class Period:
+class FreePeriod:
     """A period in which the free capacity of a host does not change.
 
     :param slots: The number of reserved slots.
@@ -120,20 +115,20 @@ def free_slots(host: HostCapacity, demand: Demand) -> int:
     """
     claims = [claim for claim in host.claims if _overlap(claim, demand)]
     moments = _moments(claims, demand.start)
-    found = []
+    numbers = []
     for resource_class, need in demand.needs.items():
         if need > 0:
             shares = _shares(host, resource_class)
-            found += [
-                max(0, _left(shares, taken, need)) // need
-                for taken in _taken(claims, moments, resource_class)
+            numbers += [
+                max(0, _remaining(shares, taken, need)) // need
+                for taken in _slot_sizes(claims, moments, resource_class)
             ]
-    return min(found, default=0)
+    return min(numbers, default=0)
 
 
 def periods(
     host: HostCapacity, start: datetime.datetime, end: datetime.datetime
-) -> list[Period]:
+) -> list[FreePeriod]:
     """Return the free capacity of a host as successive periods."""
     changes = {
         time
@@ -143,7 +138,7 @@ def periods(
     }
     times = [start, *sorted(changes), end]
     whole = capacity(host)
-    found: list[Period] = []
+    result: list[FreePeriod] = []
     for since, until in itertools.pairwise(times):
         claims = [claim for claim in host.claims if _includes(claim, since)]
         slots = sum(claim.slots for claim in claims)
@@ -151,10 +146,10 @@ def periods(
         for name, amount in whole.items():
             taken = sum(c.slots * c.needs.get(name, 0) for c in claims)
             free[name] = max(0, amount - taken)
-        if found and (found[-1].slots, found[-1].free) == (slots, free):
-            since = found.pop().start
-        found.append(Period(since, until, slots, free))
-    return found
+        if result and (result[-1].slots, result[-1].free) == (slots, free):
+            since = result.pop().start
+        result.append(FreePeriod(since, until, slots, free))
+    return result
 
 
 def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:
@@ -167,12 +162,12 @@ def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:
     classes = sorted({name for claim in host.claims for name in claim.needs})
     for resource_class in classes:
         shares = _shares(host, resource_class)
-        for taken in _taken(host.claims, moments, resource_class):
-            left = _left(shares, taken)
-            if left < 0:
+        for taken in _slot_sizes(host.claims, moments, resource_class):
+            remaining = _remaining(shares, taken)
+            if remaining < 0:
                 need = sum(size * number for size, number in taken)
                 return (
-                    f'has room for {need + left} of the {need} '
+                    f'has room for {need + remaining} of the {need} '
                     f'{resource_class} that the slots there need'
                 )
     return None
@@ -185,7 +180,7 @@ def _moments(
     return {first, *(max(claim.start, first) for claim in claims)}
 
 
-def _taken(
+def _slot_sizes(
     claims: Sequence[Claim],
     moments: Iterable[datetime.datetime],
     resource_class: str,
@@ -208,7 +203,7 @@ def _shares(host: HostCapacity, resource_class: str) -> list[int]:
     ]
 
 
-def _left(
+def _remaining(
     shares: Sequence[int], taken: Iterable[tuple[int, int]], *sizes: int
 ) -> int:
     """Return the capacity left for slots of some sizes besides the others.
@@ -217,10 +212,10 @@ def _left(
     """
     every = {*sizes, *(size for size, _ in taken)}
     used = sum(size * number for size, number in taken)
-    return (_limit(shares, every) if every else 0) - used
+    return (_safe_total(shares, every) if every else 0) - used
 
 
-def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
+def _safe_total(shares: Sequence[int], sizes: Collection[int]) -> int:
     """Return the total that slots may need so that each is sure to fit.
 
     A slot takes all it needs from one provider, and Placement chooses which.

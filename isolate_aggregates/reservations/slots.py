@@ -48,18 +48,17 @@ def write(
     :param opened: The number of slots that servers may use.
     :param generation: The generation that the decision was based on.
     :raises ServiceConflict: if the provider has another generation now.
-    :raises ServiceNotFound: if the provider is gone.
     """
-    found = inventories.read(placement, provider)
-    if found.generation != generation:
+    current = inventories.read(placement, provider)
+    if current.generation != generation:
         raise exception.ServiceConflict(
             'Placement',
             None,
             f'has resource provider {provider} at generation '
-            f'{found.generation}, no longer {generation}; run the command '
+            f'{current.generation}, no longer {generation}; run the command '
             'again.',
         )
-    by_class = dict(found.by_class)
+    by_class = dict(current.by_class)
     by_class.pop(resource_class, None)
     if total:
         by_class[resource_class] = inventory(total, opened)
@@ -84,21 +83,21 @@ def change(
         inventory to delete is in use.
     """
     try:
-        found = inventories.read(placement, provider)
-        before = found.by_class.get(resource_class)
+        current = inventories.read(placement, provider)
+        before = current.by_class.get(resource_class)
         if before is None:
             return
         after = new(before)
         if after == before:
             return
-        by_class = dict(found.by_class)
+        by_class = dict(current.by_class)
         del by_class[resource_class]
         if after is not None:
             by_class[resource_class] = after
         inventories.write(
             placement,
             provider,
-            inventories.Inventories(found.generation, by_class),
+            inventories.Inventories(current.generation, by_class),
         )
     except exception.ServiceNotFound:
         return

@@ -8,9 +8,9 @@ import enum
 
 from isolate_aggregates import text
 from isolate_aggregates.reservations.observed import (
+    HostSlots,
     HostState,
     ObservedState,
-    Slots,
 )
 from isolate_aggregates.reservations.reservation import Reservation
 
@@ -38,8 +38,13 @@ class Status:
 
     reservation: Reservation
     state: Phase
-    hosts: Mapping[str, Slots] = dataclasses.field(default_factory=dict)
+    hosts: Mapping[str, HostSlots] = dataclasses.field(default_factory=dict)
     problems: tuple[str, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the reservation has ended, or its end has begun."""
+        return self.state in (Phase.ENDING, Phase.ENDED)
 
     @property
     def slots(self) -> int:
@@ -58,7 +63,7 @@ class Status:
     @property
     def missing(self) -> int:
         """The number of slots that are missing."""
-        if self.state in (Phase.ENDING, Phase.ENDED):
+        if self.is_over:
             return 0
         return max(0, self.reservation.amount - self.slots)
 
@@ -73,15 +78,14 @@ def status_of(
     """Return the status of a reservation.
 
     :param short: The capacity problems of hosts, by name of the host.
-    :param notes: Further problems.
     """
-    found = Status(
+    status = Status(
         reservation,
         _state(reservation, now),
         observed.slots(reservation.id),
     )
-    problems = [*notes, *_problems(observed, found, short)]
-    return dataclasses.replace(found, problems=tuple(problems))
+    problems = [*notes, *_problems(observed, status, short)]
+    return dataclasses.replace(status, problems=tuple(problems))
 
 
 def _state(reservation: Reservation, now: datetime.datetime) -> Phase:
@@ -111,7 +115,12 @@ def _problems(
             continue
         if host.obstacle is None:
             continue
-        used = f', {slots.used} of them with servers' if slots.used else ''
+        used = (
+            f', {slots.used} with '
+            + text.plural(slots.used, 'a server', 'servers')
+            if slots.used
+            else ''
+        )
         word = (
             'left the cloud' if host.state is HostState.GONE else host.obstacle
         )

@@ -24,13 +24,13 @@ from isolate_aggregates.placement.client import (
 )
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import names, record
-from isolate_aggregates.reservations.access import Access
+from isolate_aggregates.reservations.access import FlavorAccess
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.observed import (
+    HostSlots,
     HostState,
     ObservedState,
     ReservationHost,
-    Slots,
     slots_from,
 )
 from isolate_aggregates.reservations.reservation import Reservation
@@ -49,7 +49,6 @@ _NO_TIME = datetime.timedelta()
 class ReservationStore:
     """Access to the reservations of a cloud.
 
-    :param connection: The connection to Nova and Placement.
     :param pool: The name of the aggregate of the hosts for reservations.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first retry, doubled for each further one.
@@ -67,12 +66,12 @@ class ReservationStore:
         self.pool = pool
         self.cleaning_time = cleaning_time
         self.compute = Compute(connection, retry_delay)
-        self.access = Access(self.compute)
+        self.access = FlavorAccess(self.compute)
         self.placement = PlacementClient(
             connection.adapter('placement'), retry_delay
         )
         # Cache: the slots on a reservation provider at a generation, by uuid.
-        self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
+        self._known: dict[str, tuple[int, dict[str, HostSlots]]] = {}
         # Cache: a provider of a full host at a generation, by uuid.
         self._providers: dict[str, tuple[int, ProviderSummary]] = {}
 
@@ -86,12 +85,12 @@ class ReservationStore:
         :raises ServiceError: if the clocks differ by more than ``MOST_SKEW``.
         """
         before = _now()
-        told = self.placement.date()
+        server_time = self.placement.date()
         after = _now()
-        if told is not None:
+        if server_time is not None:
             # The header has whole seconds.
-            behind = told - after
-            ahead = before - told - datetime.timedelta(seconds=1)
+            behind = server_time - after
+            ahead = before - server_time - datetime.timedelta(seconds=1)
             if max(behind, ahead) > MOST_SKEW:
                 way = 'behind' if behind > ahead else 'ahead'
                 seconds = max(behind, ahead).total_seconds()
@@ -113,7 +112,6 @@ class ReservationStore:
             closed slots on a host.
         :param only: The id of a reservation; hosts that certainly have no
             slots of it are left out. None for all hosts.
-        :raises IsolateAggregatesError: if anything cannot be read.
         """
         listed = self.placement.resource_providers()
         # If a provider gets the trait between the two calls, its generation is
@@ -126,6 +124,9 @@ class ReservationStore:
         nodes = self.compute.nodes()
         pool = self.read_pool()
         summaries = self._summaries(pool)
+        for cache in self._known, self._providers:
+            for uuid in cache.keys() - {entry['uuid'] for entry in listed}:
+                cache.pop(uuid, None)
         hosts = self._hosts(
             listed, {entry['uuid']: entry for entry in ready}, nodes, pool
         )
@@ -135,15 +136,17 @@ class ReservationStore:
             hosts = [
                 host
                 for host in hosts
-                if not (found := summaries.get(host.provider or ''))
-                or name in found.capacity
+                if not (summary := summaries.get(host.provider or ''))
+                or name in summary.capacity
             ]
         flavors = self.compute.records()
         records = record.read(flavors)
         changing = {
-            found.id
-            for found in records.reservations.values()
-            if found.pending or found.leaving or found.id == closely
+            reservation.id
+            for reservation in records.reservations.values()
+            if reservation.pending
+            or reservation.leaving
+            or reservation.id == closely
         }
         slots = self._slots(hosts, summaries, changing)
         return ObservedState(
@@ -162,7 +165,7 @@ class ReservationStore:
             },
             records=records,
             extra_specs={
-                found.flavor.id: found.flavor.extra_specs for found in flavors
+                entry.flavor.id: entry.flavor.extra_specs for entry in flavors
             },
             summaries=summaries,
         )
@@ -173,8 +176,8 @@ class ReservationStore:
 
     def is_newest(self, reservation: Reservation) -> bool:
         """Return whether the record of a reservation is unchanged."""
-        found = record.read(self.compute.revisions(reservation))
-        return found.reservations.get(reservation.id) == reservation
+        records = record.read(self.compute.revisions(reservation))
+        return records.reservations.get(reservation.id) == reservation
 
     def read_pool(self) -> Aggregate | None:
         """Return the aggregate of the pool; None if it does not exist."""
@@ -205,10 +208,10 @@ class ReservationStore:
     def _provider(
         self, uuid: str, root: str, generation: int
     ) -> ProviderSummary:
-        at, known = self._providers.get(uuid, (None, None))
-        if known and at == generation:
-            return known
-        found = inventories.read(self.placement, uuid)
+        cached_at, cached = self._providers.get(uuid, (None, None))
+        if cached and cached_at == generation:
+            return cached
+        current = inventories.read(self.placement, uuid)
         later, used = inventories.usages(self.placement, uuid)
         summary = ProviderSummary(
             uuid=uuid,
@@ -216,12 +219,12 @@ class ReservationStore:
             parent=None if uuid == root else root,
             capacity={
                 name: inventories.capacity(inventory)
-                for name, inventory in found.by_class.items()
+                for name, inventory in current.by_class.items()
             },
             used=used,
             traits=providers.traits(self.placement, uuid),
         )
-        if generation == found.generation == later:
+        if generation == current.generation == later:
             self._providers[uuid] = generation, summary
         return summary
 
@@ -253,7 +256,7 @@ class ReservationStore:
             if entry['parent_provider_uuid']:
                 tree = below.setdefault(entry['root_provider_uuid'], {})
                 tree[entry['uuid']] = entry['generation']
-        found = []
+        hosts = []
         for entry in listed:
             if entry['parent_provider_uuid']:
                 continue
@@ -292,37 +295,37 @@ class ReservationStore:
                     ),
                     is_ready=is_ready,
                 )
-            found.append(host)
-        return sorted(found, key=lambda host: host.name)
+            hosts.append(host)
+        return sorted(hosts, key=lambda host: host.name)
 
     def _slots(
         self,
         hosts: Iterable[ReservationHost],
         summaries: Mapping[str, ProviderSummary],
         changing: set[str],
-    ) -> dict[str, dict[str, Slots]]:
+    ) -> dict[str, dict[str, HostSlots]]:
         mixed = {names.resource_class(name) for name in changing}
-        slots: dict[str, dict[str, Slots]] = {}
+        slots: dict[str, dict[str, HostSlots]] = {}
         unknown = []
         for host in hosts:
             if host.provider is None:
                 continue
-            generation, known = self._known.get(host.provider, (None, {}))
+            generation, cached = self._known.get(host.provider, (None, {}))
             summary = summaries.get(host.provider)
             if generation == host.generation and summary:
                 slots[host.provider] = {
                     name: dataclasses.replace(
-                        found,
+                        on_host,
                         used=summary.used.get(names.resource_class(name), 0),
                     )
-                    for name, found in known.items()
+                    for name, on_host in cached.items()
                 }
             elif generation == host.generation and not (
                 # New allocations change the generation; deleted ones do not.
-                (host.obstacle or changing & known.keys())
-                and any(found.used for found in known.values())
+                (host.obstacle or changing & cached.keys())
+                and any(on_host.used for on_host in cached.values())
             ):
-                slots[host.provider] = known
+                slots[host.provider] = cached
             elif (
                 summary
                 and all(summary.capacity.values())
@@ -340,20 +343,20 @@ class ReservationStore:
             else:
                 unknown.append(host)
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            found = pool.map(
+            readings = pool.map(
                 lambda host: self._read_slots(host, summaries), unknown
             )
-            for host, read in zip(unknown, found, strict=True):
-                slots[host.provider or ''] = read
+            for host, reading in zip(unknown, readings, strict=True):
+                slots[host.provider or ''] = reading
         return slots
 
     def _read_slots(
         self, host: ReservationHost, summaries: Mapping[str, ProviderSummary]
-    ) -> dict[str, Slots]:
+    ) -> dict[str, HostSlots]:
         provider = host.provider or ''
         try:
-            found = inventories.read(self.placement, provider)
-            generation = found.generation
+            current = inventories.read(self.placement, provider)
+            generation = current.generation
             if provider in summaries:
                 # Still valid: read after the generation of the host.
                 used = summaries[provider].used
@@ -362,8 +365,8 @@ class ReservationStore:
         except exception.ServiceNotFound:
             # Deleted meanwhile; writes to it will fail.
             return {}
-        slots = slots_from(found.by_class, used)
-        if host.generation == found.generation == generation:
+        slots = slots_from(current.by_class, used)
+        if host.generation == current.generation == generation:
             self._known[provider] = generation, slots
         return slots
 

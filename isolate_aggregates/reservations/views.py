@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read-only views of reservations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
-import logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import host_capacity, names, room
-from isolate_aggregates.reservations.observed import ObservedState, Slots
+from isolate_aggregates.reservations.observed import HostSlots, ObservedState
 from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.reservations.room import Period
+from isolate_aggregates.reservations.room import FreePeriod
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.wanted import check_time
-
-LOG = logging.getLogger(__name__)
+from isolate_aggregates.reservations.unreadable import (
+    OnUnreadable,
+    find_unreadable,
+    log_unreadable,
+)
+from isolate_aggregates.reservations.validation import utc
 
 
 def would_be(
@@ -29,15 +31,15 @@ def would_be(
 
     :raises ReservationError: if the change does not fit.
     """
-    wanted = reservation.settled
-    assignment = host_capacity.assign(store, observed, wanted, now)
+    changed = reservation.settled
+    assignment = host_capacity.assign(store, observed, changed, now)
     if assignment.missing:
-        raise exception.ReservationError(wanted.id, assignment.refusal)
-    present = observed.slots(wanted.id)
-    has_begun = present and wanted.has_started(now)
-    planned = _planned(wanted, assignment).hosts
+        raise exception.ReservationError(changed.id, assignment.refusal)
+    present = observed.slots(changed.id)
+    has_begun = present and changed.has_started(now)
+    planned = _planned(changed, assignment).hosts
     return Status(
-        wanted,
+        changed,
         Phase.ACTIVE if has_begun else Phase.PLANNED,
         {
             name: dataclasses.replace(present.get(name, on), total=on.total)
@@ -47,7 +49,7 @@ def would_be(
         | {
             name: dataclasses.replace(on, total=on.used)
             for name, on in present.items()
-            if name in wanted.leaving and on.used
+            if name in changed.leaving and on.used
         },
     )
 
@@ -59,54 +61,44 @@ def find(
 
     :param reservation: A reservation from :func:`new` with its earliest
         possible start. Its duration is kept.
-    :param now: The current time.
-    :returns: The status that it would have when created with that start.
     :raises ReservationError: if it never fits.
     """
     observed = store.read()
-    wanted = reservation.settled
-    assignment = host_capacity.first_fit(store, observed, wanted, now)
+    settled = reservation.settled
+    assignment = host_capacity.first_fit(store, observed, settled, now)
     if assignment.missing:
         raise exception.ReservationError(
-            wanted.id,
+            settled.id,
             f'does not fit at any time, because it {assignment.refusal}',
         )
     demand = assignment.demand
     return _planned(
-        dataclasses.replace(wanted, start=demand.start, end=demand.end),
+        dataclasses.replace(settled, start=demand.start, end=demand.end),
         assignment,
     )
 
 
-def _planned(wanted: Reservation, assignment: Assignment) -> Status:
-    slots = {name: Slots(n, 0, 0) for name, n in assignment.slots.items()}
-    return Status(wanted, Phase.PLANNED, slots)
+def _planned(reservation: Reservation, assignment: Assignment) -> Status:
+    slots = {name: HostSlots(n, 0, 0) for name, n in assignment.slots.items()}
+    return Status(reservation, Phase.PLANNED, slots)
 
 
 def show(
     store: ReservationStore, reservation_id: str, now: datetime.datetime
 ) -> Status:
-    """Return the status of a reservation.
-
-    :raises NotFound: if there is no such reservation.
-    :raises ReservationError: if its record cannot be read.
-    """
+    """Return the status of a reservation."""
     observed = store.read(only=names.reservation_id(reservation_id))
-    found = observed.reservation(reservation_id)
+    reservation = observed.reservation(reservation_id)
     short = host_capacity.shortages(
-        store, observed, now, observed.slots(found.id)
+        store, observed, now, observed.slots(reservation.id)
     )
-    return status_of(observed, found, now, short)
-
-
-def _log(problem: exception.ReservationError) -> None:
-    LOG.error('%s', problem)
+    return status_of(observed, reservation, now, short)
 
 
 def list_reservations(
     store: ReservationStore,
     now: datetime.datetime,
-    on_unreadable: Callable[[exception.ReservationError], None] = _log,
+    on_unreadable: OnUnreadable = log_unreadable,
 ) -> list[Status]:
     """Return the statuses of all reservations, sorted by start.
 
@@ -114,12 +106,12 @@ def list_reservations(
         read, and which is missing in the list. By default these are logged.
     """
     observed = store.read()
-    for problem in observed.records.problems.values():
+    for problem in find_unreadable(store, observed):
         on_unreadable(problem)
     short = host_capacity.shortages(store, observed, now)
     return [
-        status_of(observed, found, now, short)
-        for found in observed.reservations
+        status_of(observed, reservation, now, short)
+        for reservation in observed.reservations
     ]
 
 
@@ -136,17 +128,25 @@ class HostCalendar:
     host: str
     obstacle: str | None
     capacity: Mapping[str, int]
-    periods: tuple[Period, ...]
+    periods: tuple[FreePeriod, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Calendar:
+    """The free capacity of all hosts over time, for the report page.
+
+    :param start: The start, in UTC.
+    :param end: The end, in UTC.
+    """
+
+    start: datetime.datetime
+    end: datetime.datetime
+    hosts: Sequence[HostCalendar]
 
 
 def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
-    """Check the period of a calendar.
-
-    :raises InvalidRequest: if the period is invalid.
-    """
-    check_time('start', start)
-    check_time('end', end)
-    if end <= start:
+    """Check the period of a calendar."""
+    if utc('end', end) <= utc('start', start):
         raise exception.InvalidRequest(
             f'A calendar cannot end at {end.isoformat()}, because it starts '
             f'at {start.isoformat()}.'
@@ -159,10 +159,7 @@ def calendar(
     start: datetime.datetime,
     end: datetime.datetime,
 ) -> list[HostCalendar]:
-    """Return the free capacity of each host for reservations over a period.
-
-    :raises InvalidRequest: if the period is invalid.
-    """
+    """Return the free capacity of each host for reservations over a period."""
     check_period(start, end)
     return [
         HostCalendar(
@@ -171,5 +168,5 @@ def calendar(
             room.capacity(host),
             () if host.obstacle else tuple(room.periods(host, start, end)),
         )
-        for host in host_capacity.whole(store, store.read(), now)
+        for host in host_capacity.all_hosts(store, store.read(), now)
     ]

@@ -7,7 +7,6 @@ translates its exceptions, and reports invalid responses.
 
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
-import functools
 from typing import Any, ClassVar, TypeVar
 
 from keystoneauth1 import adapter
@@ -15,9 +14,10 @@ from keystoneauth1 import exceptions as ks_exceptions
 import requests
 
 from isolate_aggregates import exception
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.text import public, short
+from isolate_aggregates.text import public_url, short
 
 # Of the common web servers, uWSGI has the lowest default limit: its buffer of
 # 4,096 bytes has to hold the headers and two copies of the query, which leaves
@@ -47,11 +47,11 @@ class Service:
     :param name: The name in messages, for example ``Placement``.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first retry, doubled for each further one.
-    :param retries: The number of retries; None for three.
     :param long_query: The length in bytes of path and query above which a
         failure may be due to the length. Callers that search for the limit
         give a length that was answered. None for the default limits of web
         servers.
+    :param options: The options to name in messages.
     """
 
     def __init__(
@@ -61,8 +61,10 @@ class Service:
         retry_delay: float | None = None,
         retries: int | None = None,
         long_query: int | None = None,
+        options: errors.Options = errors.OF_COMMANDS,
     ) -> None:
         self.name = name
+        self._options = options
         self._client = client
         self._retry_delay = retry_delay
         self._retries = RETRIES if retries is None else retries
@@ -74,12 +76,9 @@ class Service:
             _TOO_LONG if long_query is None else (*_TOO_LONG, 500)
         )
 
-    @functools.cached_property
+    @lazy_property
     def endpoint(self) -> str:
-        """The endpoint, for messages; read once from the service catalog.
-
-        :raises ServiceError: if it cannot be read from Keystone.
-        """
+        """The endpoint, for messages; read once from the service catalog."""
         self._authenticate()
         try:
             endpoint = self._client.get_endpoint()
@@ -94,14 +93,16 @@ class Service:
             # The catalog is invalid.
             raise self._no_token(exc) from exc
         if not endpoint:
+            option = self._options.endpoint.format(
+                service_type=self._client.service_type
+            )
             raise exception.ServiceError(
                 self.name,
                 None,
                 'has no endpoint: this auth type has no service catalog; '
-                'specify the endpoint with '
-                f'--os-{self._client.service_type}-endpoint-override.',
+                f'specify the endpoint with {option}.',
             )
-        return public(endpoint)
+        return public_url(endpoint)
 
     def root(self, version: str) -> str:
         """Return the prefix of paths, as endpoints may or may not have it.
@@ -123,10 +124,6 @@ class Service:
         """Call the API and return a response with an accepted status.
 
         Connection errors and the statuses 429 and 503 are retried.
-
-        :param path: Path and query string below the endpoint.
-        :param accept: The statuses that the caller handles.
-        :raises ServiceError: or one of its subclasses, for any other result.
         """
         headers = {'Accept': 'application/json'}
         if json is not None:
@@ -150,20 +147,12 @@ class Service:
         return answer
 
     def get(self, path: str, microversion: str | None = None) -> Any:
-        """Call the API and return the JSON object of the response.
-
-        :param path: Path and query string below the endpoint.
-        :raises ServiceError: or one of its subclasses, if this fails.
-        """
+        """Call the API and return the JSON object of the response."""
         answer = self.request('GET', path, microversion)
         return self.decode(answer, path)
 
     def decode(self, answer: requests.Response, path: str) -> dict[str, Any]:
-        """Return the JSON object of a response.
-
-        :param path: The path of the request, for the message.
-        :raises ServiceError: if it is not a JSON object.
-        """
+        """Return the JSON object of a response."""
         try:
             document = answer.json()
         except ValueError:
@@ -181,11 +170,7 @@ class Service:
     def parsed(
         self, path: str, parser: Callable[[Any], _T], document: Any
     ) -> _T:
-        """Parse a document.
-
-        :param path: The path of the request, for the message.
-        :raises ServiceError: if the document lacks data that the parser needs.
-        """
+        """Parse a document."""
         try:
             return parser(document)
         except (LookupError, TypeError, AttributeError, ValueError) as exc:
@@ -198,10 +183,7 @@ class Service:
 
     @contextlib.contextmanager
     def translated(self, path: str = '') -> Iterator[None]:
-        """Translate keystoneauth's exceptions into ours.
-
-        :raises ServiceError: or one of its subclasses.
-        """
+        """Translate keystoneauth's exceptions into ours."""
         where = self.endpoint
         # So that later failures are not due to a missing token.
         self._authenticate()
@@ -210,7 +192,9 @@ class Service:
         except (ks_exceptions.ConnectionError, OSError) as exc:
             if len(path) > self._long_query and errors.was_closed(exc):
                 raise self._too_long(path, 'closed the connection') from exc
-            raise errors.unreachable(self.name, where, exc) from exc
+            raise errors.unreachable(
+                self.name, where, exc, self._options
+            ) from exc
         except ks_exceptions.ClientException as exc:
             # Renewing the token failed.
             raise self._no_token(exc) from exc
@@ -225,7 +209,9 @@ class Service:
 
     def _no_token(self, exc: Exception) -> exception.ServiceError:
         auth = self._client.auth or self._client.session.auth
-        return errors.from_keystone(getattr(auth, 'auth_url', None), exc)
+        return errors.from_keystone(
+            getattr(auth, 'auth_url', None), exc, self._options
+        )
 
     def failure(
         self, method: str, path: str, answer: requests.Response
@@ -252,8 +238,6 @@ class Service:
         """Return the error for an unexpected status.
 
         :param request: Method and path of the request.
-        :param status: The status of the response.
-        :param said: The error message of the service.
         """
         said = short(said) or 'no reason was given'
         if status == 401:
@@ -330,5 +314,8 @@ class ApiClient:
         self, connection: Connection, retry_delay: float | None = None
     ) -> None:
         self._service = Service(
-            self.NAME, connection.adapter(self.TYPE), retry_delay
+            self.NAME,
+            connection.adapter(self.TYPE),
+            retry_delay,
+            options=connection.options,
         )

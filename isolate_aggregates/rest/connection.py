@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.rest.errors import OF_COMMANDS, Options
 from isolate_aggregates.text import short
 
 # The default timeout in seconds.
@@ -24,12 +25,14 @@ class Connection:
     :param interface: The endpoint interfaces, in order of preference.
     :param endpoints: Endpoints that take precedence over the service catalog,
         by service type.
+    :param options: The options to name in messages.
     """
 
     session: session.Session
     region_name: str | None = None
     interface: tuple[str, ...] = ('public',)
     endpoints: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    options: Options = OF_COMMANDS
 
     def adapter(self, service_type: str) -> adapter.Adapter:
         """Return a keystoneauth adapter for a service."""
@@ -53,9 +56,8 @@ def from_conf(
 ) -> Connection:
     """Return the configured connection.
 
-    :param longest: An upper limit in seconds for the configured timeout; None
-        for no limit.
-    :raises ConfigError: if the configuration is incomplete.
+    :param longest: The deadline in nova-scheduler in seconds, an upper limit
+        for the configured timeout; None for commands.
     """
     # Register again, as auth_section may name another group.
     loading.register_auth_conf_options(conf, ia_conf.GROUP)
@@ -80,8 +82,28 @@ def from_conf(
             ),
             region_name=section.region_name,
             interface=tuple(section.valid_interfaces),
+            options=OF_COMMANDS if longest is None else _of_scheduler(longest),
         )
+    except (
+        cfg.NoSuchOptError,
+        cfg.NoSuchGroupError,
+        cfg.TemplateSubstitutionError,
+    ) as exc:
+        # The error has what follows the $, which may be in a password.
+        raise exception.ConfigError(
+            option,
+            'cannot be used: one of its options has a $ without the name of '
+            'an option; write $$ for a dollar sign.',
+        ) from exc
     except (ks_exceptions.ClientException, TypeError, ValueError) as exc:
         raise exception.ConfigError(
             option, f'cannot be used: {short(exc)}.'
         ) from exc
+
+
+def _of_scheduler(longest: float) -> Options:
+    return Options(
+        timeout=f'[{ia_conf.GROUP}] timeout and aggregate_deadline, the lower '
+        f'of which counts (aggregate_deadline = {longest:g})',
+        cafile=f'[{ia_conf.GROUP}] cafile',
+    )

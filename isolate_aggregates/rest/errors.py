@@ -2,10 +2,13 @@
 """Builds one-sentence messages for connection errors.
 
 The exceptions of keystoneauth quote those of requests, which quote those of
-urllib3, and so on. The root cause is at the end of that chain.
+urllib3, and so on. The root cause is at the end of that chain. Those about
+invalid URLs quote what they take for the host or the port, which may be a
+piece of a password: they are not quoted.
 """
 
 from collections.abc import Iterator
+import dataclasses
 import http.client
 import ssl
 
@@ -13,24 +16,49 @@ from keystoneauth1 import exceptions as ks_exceptions
 import requests
 
 from isolate_aggregates import exception
-from isolate_aggregates.text import public, short
+from isolate_aggregates.text import public_url, short
+
+_INVALID_URL = (
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidURL,
+    requests.exceptions.MissingSchema,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options that messages name.
+
+    :param timeout: The option with the timeout, and its limit if it has one.
+    :param cafile: The option with the CA file.
+    :param endpoint: The option with the endpoint.
+    """
+
+    timeout: str = '--timeout or [isolate_aggregates] timeout'
+    cafile: str = '--os-cacert or [isolate_aggregates] cafile'
+    endpoint: str = '--os-{service_type}-endpoint-override'
+
+
+# The options of commands.
+OF_COMMANDS = Options()
 
 
 def unreachable(
-    name: str, where: str | None, exc: BaseException
+    name: str,
+    where: str | None,
+    exc: BaseException,
+    options: Options = OF_COMMANDS,
 ) -> exception.ServiceUnreachable:
     """Return the error for a service that did not answer."""
     if _has(exc, ssl.SSLError, requests.exceptions.SSLError):
         problem = (
             f'cannot be trusted: {_reason(exc)}; check its certificate, and '
-            'specify the CA that signed it with --os-cacert or '
-            '[isolate_aggregates] cafile.'
+            f'specify the CA that signed it with {options.cafile}.'
         )
     elif _has(exc, requests.exceptions.Timeout):
         problem = (
             'does not answer in time; check whether it is overloaded, or '
-            'allow more seconds with --timeout or [isolate_aggregates] '
-            'timeout.'
+            f'allow more seconds with {options.timeout}.'
         )
     elif _has(exc, ks_exceptions.ConnectionError):
         problem = (
@@ -51,12 +79,12 @@ def was_closed(exc: BaseException) -> bool:
 
 
 def from_keystone(
-    where: str | None, exc: BaseException
+    where: str | None, exc: BaseException, options: Options = OF_COMMANDS
 ) -> exception.ServiceError:
     """Return the error for a failure to get a token."""
-    where = public(where) if where else None
+    where = public_url(where) if where else None
     if _has(exc, ks_exceptions.ConnectionError) or isinstance(exc, OSError):
-        return unreachable('Keystone', where, exc)
+        return unreachable('Keystone', where, exc, options)
     if isinstance(exc, ks_exceptions.Unauthorized):
         return exception.ServiceDenied(
             'Keystone',
@@ -71,11 +99,15 @@ def from_keystone(
             f'answered {exc.http_status}: {_message(exc)}; check the auth URL '
             'and the credentials.',
         )
-    worded = (
-        isinstance(exc, ks_exceptions.ClientException)
-        or type(exc) is Exception
-    )
-    said = short(exc if worded else repr(exc))
+    if isinstance(exc, ks_exceptions.ClientException) or (
+        type(exc) is Exception
+    ):
+        said = short(exc)
+    elif type(exc) is ValueError:
+        # urllib raises it for invalid URLs.
+        said = 'the auth URL, or a URL in the service catalog, is invalid'
+    else:
+        said = short(repr(exc))
     return exception.ServiceError(
         'Keystone',
         where,
@@ -100,6 +132,8 @@ def _has(exc: BaseException, *kinds: type[BaseException]) -> bool:
 
 def _reason(exc: BaseException) -> str:
     for link in _chain(exc):
+        if isinstance(link, _INVALID_URL):
+            return 'this URL is invalid (user name and password are not shown)'
         if isinstance(link, ssl.SSLCertVerificationError):
             return short(link.verify_message)
         if isinstance(link, http.client.RemoteDisconnected):

@@ -8,12 +8,12 @@
   returns the candidate hosts, or the reasons of the filters.
 * :mod:`~isolate_aggregates.testing.placement` mocks Placement's HTTP API. It
   needs requests-mock (extra ``testing``). For tests that write,
-  :mod:`~isolate_aggregates.placement.embedded` runs the real Placement (extra
+  :mod:`~isolate_aggregates.tools.embedded` runs the real Placement (extra
   ``embedded``).
 * :mod:`~isolate_aggregates.testing.plugin` has the mock as a pytest fixture.
 """
 
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
@@ -26,10 +26,15 @@ from isolate_aggregates.testing.builders import (
 )
 from isolate_aggregates.testing.hosts import hosts_for, reasons_for
 from isolate_aggregates.testing.placement import PlacementFixture
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 __all__ = [
     'EmbeddedPlacement',
+    'Inventory',
     'PlacementFixture',
+    'Provider',
+    'Snapshot',
     'hosts_for',
     'make_aggregate',
     'make_compute_node',

@@ -12,8 +12,6 @@ import types
 import uuid as uuids
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.document import derived_uuid
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import (
     MAX_INT,
@@ -25,8 +23,9 @@ from isolate_aggregates.request import (
     Flavor,
     Image,
     Request,
-    RequestSpec,
 )
+from isolate_aggregates.tools.cloud.file.document import derived_uuid
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 # Parents before children.
 Tree = tuple[Provider, ...]
@@ -125,7 +124,7 @@ def make_request(
     project_id: str | None = 'demo',
     scheduler_hints: Mapping[str, str | Iterable[str]] | None = None,
     requested_host: ComputeHost | None = None,
-) -> RequestSpec:
+) -> Request:
     """Return a request for one server.
 
     :param flavor: The flavor; None for that of :func:`make_flavor`.
@@ -373,9 +372,9 @@ def _checked(provider: Provider) -> Provider:
 
 def _check_hosts(aggregates: Iterable[Aggregate], providers: Tree) -> None:
     """Reject misspelled hosts, with which a test would prove nothing."""
-    known = {provider.host for provider in providers}
+    hosts = {provider.host for provider in providers}
     for aggregate in aggregates:
-        unknown = sorted(aggregate.hosts - known)
+        unknown = sorted(aggregate.hosts - hosts)
         if unknown:
             raise ValueError(
                 f'aggregate {aggregate.name} has {", ".join(unknown)}, but '

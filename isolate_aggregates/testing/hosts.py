@@ -2,26 +2,30 @@
 """Runs request filters for a request, and returns the result."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
-from isolate_aggregates.cloud.saved import SnapshotCloud
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect import candidates
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.simulator import Simulator
 from isolate_aggregates.request import Request, RequestSpec
 from isolate_aggregates.testing import builders
+from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.simulator import Simulator
 
-Filters = Mapping[str, Any] | Pipeline
+if TYPE_CHECKING:
+    from keystoneauth1 import adapter
+
+Filters = Mapping[str, RequestFilter]
 
 
 def hosts_for(
     request: Request,
     snapshot: Snapshot,
     filters: Filters,
-    placement: PlacementClient | None = None,
+    placement: 'adapter.Adapter | None' = None,
     *,
     traits: Iterable[str] = (),
     resource_classes: Iterable[str] = (),
@@ -30,9 +34,10 @@ def hosts_for(
 
     :param request: The request.
     :param snapshot: The cloud.
-    :param filters: Filters by name, in the order in which they run, or a
-        pipeline. They need not be installed.
-    :param placement: A Placement client to query, for example that of a
+    :param filters: Filters by name, in the order in which they run. They need
+        not be installed.
+    :param placement: A keystoneauth adapter for the Placement to query, for
+        example that of a
         :class:`~isolate_aggregates.testing.placement.PlacementFixture`; None
         to compute the candidates in memory.
     :param traits: Further custom traits that exist, for those that no provider
@@ -47,7 +52,7 @@ def hosts_for(
     """
     snapshot = builders.declare(snapshot, traits, resource_classes)
     cloud = _SimulatedCloud(snapshot, placement)
-    outcome = candidates.find(cloud, _pipeline(filters), request, limit=None)
+    outcome = candidates.find(cloud, Pipeline(filters), request, limit=None)
     return [host.name for host in outcome.hosts]
 
 
@@ -58,30 +63,35 @@ def reasons_for(
 
     :param request: The request, which the filters may refuse.
     :param snapshot: The cloud.
-    :param filters: Filters by name, in the order in which they run, or a
-        pipeline. They need not be installed.
+    :param filters: Filters by name, in the order in which they run. They need
+        not be installed.
     :raises FilterError: if a filter fails or violates its contract.
     """
-    found = decide(request, snapshot.index, _pipeline(filters))
-    return [one.constraint.reason for one in found.destination.conclusions]
+    decision = decide(request, snapshot.index, Pipeline(filters))
+    return [
+        conclusion.constraint.reason
+        for conclusion in decision.destination.conclusions
+    ]
 
 
 class _SimulatedCloud(SnapshotCloud):
     """A snapshot with a simulated or given Placement."""
 
     def __init__(
-        self, snapshot: Snapshot, placement: PlacementClient | None
+        self, snapshot: Snapshot, placement: 'adapter.Adapter | None'
     ) -> None:
         super().__init__(snapshot)
         # Only allocation_candidates() of the client is used here, and the
         # simulator has a compatible method.
-        self.placement = placement or cast(
-            PlacementClient,
-            Simulator(
-                snapshot.providers, snapshot.traits, snapshot.resource_classes
-            ),
+        self.placement = (
+            PlacementClient(placement)
+            if placement
+            else cast(
+                PlacementClient,
+                Simulator(
+                    snapshot.providers,
+                    snapshot.traits,
+                    snapshot.resource_classes,
+                ),
+            )
         )
-
-
-def _pipeline(filters: Filters) -> Pipeline:
-    return filters if isinstance(filters, Pipeline) else Pipeline(filters)

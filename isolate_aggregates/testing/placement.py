@@ -15,9 +15,9 @@ import weakref
 
 from keystoneauth1 import adapter, session, token_endpoint
 
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.testing import builders, service
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import requests_mock
@@ -35,12 +35,15 @@ class PlacementFixture:
     """A mocked Placement with the providers of a snapshot.
 
     It is a context manager, and can be used with ``useFixture()`` of testtools
-    and fixtures. It supports all ``GET`` requests of Placement's API at all
-    microversions, with the same errors as Placement. Other requests are
-    answered with 501. All tokens have administrator rights.
+    and fixtures. It answers all ``GET`` requests of Placement's API, with the
+    same errors as Placement, at the microversions that Nova 31 to 34, Blazar,
+    osc-placement and this package send. It answers others with 406, and
+    requests that change something with 501. All tokens have administrator
+    rights.
 
     :param snapshot: The cloud.
-    :param max_microversion: The newest supported microversion, up to 1.39.
+    :param max_microversion: The newest supported microversion, from 1.29 to
+        1.39.
     :param url: Its endpoint. Fixtures that are active at the same time need
         different endpoints.
     :param http: An existing mocker, to mock other services too. None to create
@@ -50,8 +53,8 @@ class PlacementFixture:
         those that no provider has.
     :param resource_classes: Further custom resource classes that exist in each
         loaded cloud, for those without an inventory.
-    :raises ValueError: if the microversion is invalid or newer than 1.39, or
-        if the name of a trait or resource class is invalid.
+    :raises ValueError: if the microversion is not one of these, or if the name
+        of a trait or resource class is invalid.
     """
 
     def __init__(
@@ -67,32 +70,24 @@ class PlacementFixture:
         self.url = url.rstrip('/')
         self._prefix = parse.urlsplit(self.url).path
         self._max_microversion = max_microversion
-        self._given = http
+        self._shared_mocker = http
         self._mocker: requests_mock.Mocker | None = None
         self._declared = tuple(traits), tuple(resource_classes)
         self.load(snapshot)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Replace the cloud.
-
-        :param snapshot: The cloud.
-        """
+        """Replace the cloud."""
         self._service = service.MockedService(
             builders.declare(snapshot, *self._declared),
             self._max_microversion,
             self._prefix,
         )
 
-    @functools.cached_property
+    @lazy_property
     def adapter(self) -> adapter.Adapter:
         """A keystoneauth adapter for the mocked Placement."""
         auth = token_endpoint.Token(self.url, 'admin')
         return adapter.Adapter(session.Session(auth), service_type='placement')
-
-    @functools.cached_property
-    def client(self) -> PlacementClient:
-        """A client of this package for the mocked Placement."""
-        return PlacementClient(self.adapter)
 
     def start(self) -> Self:
         """Start the mock.
@@ -108,7 +103,7 @@ class PlacementFixture:
                 f'Placement cannot be mocked ({exc}); install '
                 'isolate-aggregates[testing].'
             ) from exc
-        mocker = self._given or _own_mocker()
+        mocker = self._shared_mocker or _own_mocker()
         endpoints = _endpoints.setdefault(mocker, set())
         if self.url in endpoints:
             raise RuntimeError(
@@ -120,7 +115,7 @@ class PlacementFixture:
             additional_matcher=lambda request: self._mocker is mocker,
             json=self._answer,
         )
-        if not endpoints and not self._given:
+        if not endpoints and not self._shared_mocker:
             mocker.start()
         endpoints.add(self.url)
         self._mocker = mocker
@@ -133,7 +128,7 @@ class PlacementFixture:
             return
         endpoints = _endpoints[mocker]
         endpoints.remove(self.url)
-        if not endpoints and not self._given:
+        if not endpoints and not self._shared_mocker:
             mocker.stop()
             _own_mocker.cache_clear()
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.testing import placement, service
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import live
 from oslo_utils import timeutils
 import pytest
 
-from isolate_aggregates.cli import app
 from isolate_aggregates.reservations.blazar import connection
 from isolate_aggregates.rest import client
+from isolate_aggregates.tools.cli import app
 
 HERE = pathlib.Path(__file__).parent
 PLUGINS = (

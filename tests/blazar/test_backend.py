@@ -86,20 +86,6 @@ def test_a_flavor_has_the_size_of_a_slot(blazar, cloud):
     assert cloud.left() == []
 
 
-def test_a_flavor_that_blazar_adopted_is_kept(blazar, cloud):
-    """Blazar's database has one size for all disks, and no extra specs."""
-    backend = blazar.plugin.backend
-    backend.prepare(RESERVATION, Shape(1, 64, 1, 2, 3, {'hw:cpu_policy': 'x'}))
-    before = cloud.call('GET', f'compute/flavors/{RESERVATION}')['flavor']
-
-    backend.prepare(RESERVATION, Shape(1, 64, 3))
-
-    found = cloud.call('GET', f'compute/flavors/{RESERVATION}')['flavor']
-    assert found == before
-    assert found['extra_specs']['hw:cpu_policy'] == 'x'
-    assert backend.finish(RESERVATION, []) is None
-
-
 def test_changed_slots_are_repaired_after_a_restart(blazar, cloud):
     lease, reservation = blazar.reserve(amount=2, affinity=True)
     blazar.pass_time()

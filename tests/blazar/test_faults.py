@@ -2,7 +2,6 @@
 """Whatever call fails, nothing is left over and nothing is lost."""
 
 import datetime
-import os
 import threading
 
 from blazar import exceptions as blazar_exceptions
@@ -13,14 +12,15 @@ from live import OWNER
 from oslo_db import exception as db_exceptions
 from oslo_utils import timeutils
 import pytest
+from thorough import every
 
-from isolate_aggregates.reservations.blazar import rows
+from isolate_aggregates.reservations.blazar import exceptions, rows
 from isolate_aggregates.reservations.reservation import Shape
 
 BEFORE, AFTER, FROM_THEN_ON = 'before', 'after', 'from then on'
 MODES = (AFTER, FROM_THEN_ON)
 # An ordinary run breaks every tenth call, one with THOROUGH=1 each.
-EVERY = 1 if os.environ.get('THOROUGH') else 10
+EVERY = every(10)
 
 
 class Wire:
@@ -283,3 +283,14 @@ def test_moved_slots_are_there_later(blazar, cloud, wire, mode):
         blazar.end(lease)
         cloud.force_down('host1', down=False)
         blazar.look_at_hosts()
+
+
+def test_a_resource_property_that_no_host_has_is_named(blazar, cloud):
+    with pytest.raises(exceptions.UnknownResourceProperty) as caught:
+        blazar.reserve(1, resource_properties='["==", "$gpu", "a100"]')
+    assert str(caught.value) == (
+        'No host has a resource property gpu, which the requirements '
+        '["==", "$gpu", "a100"] name'
+    )
+    assert caught.value.code == 400
+    assert cloud.left() == []

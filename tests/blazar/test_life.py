@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of leases in a real blazar-manager, Nova and Placement."""
 
-import contextlib
+from concurrent import futures
 import threading
 
 from blazar import context
@@ -9,6 +9,7 @@ from blazar.manager import exceptions as manager_exceptions
 from live import OWNER, STRANGER
 import pytest
 
+from isolate_aggregates.reservations.blazar import planning
 from isolate_aggregates.reservations.blazar.periodic import PeriodicCompletion
 
 
@@ -118,35 +119,50 @@ def test_hosts_with_reservations_come_first(blazar):
     blazar.end(second)
 
 
+class ObservedLock:
+    """A lock that counts the threads that have come to it."""
+
+    def __init__(self, lock):
+        self._lock = lock
+        self.arrivals = threading.Semaphore(0)
+
+    def __enter__(self):
+        self.arrivals.release()
+        return self._lock.__enter__()
+
+    def __exit__(self, *details):
+        return self._lock.__exit__(*details)
+
+
 def test_concurrent_leases_do_not_get_the_same_slots(
     blazar, cloud, monkeypatch
 ):
     choose = blazar.plugin.pickup_hosts
-    meet = threading.Barrier(2)
+    lock = ObservedLock(planning.CHOOSING)
 
-    def choose_together(reservation, values):
+    def choose_while_the_other_waits(reservation, values):
         chosen = choose(reservation, values)
-        if reservation:
-            with contextlib.suppress(threading.BrokenBarrierError):
-                meet.wait(timeout=2)
+        if reservation and not waits:
+            waits.extend(lock.arrivals.acquire(timeout=120) for _ in range(2))
         return chosen
 
-    monkeypatch.setattr(blazar.plugin, 'pickup_hosts', choose_together)
-    outcomes = []
+    waits = []
+    monkeypatch.setattr(planning, 'CHOOSING', lock)
+    monkeypatch.setattr(
+        blazar.plugin, 'pickup_hosts', choose_while_the_other_waits
+    )
 
     def reserve():
         try:
-            outcomes.append(blazar.reserve(amount=4, vcpus=5)[0])
+            return blazar.reserve(amount=4, vcpus=5)[0]
         except manager_exceptions.NotEnoughHostsAvailable:
-            outcomes.append(None)
+            return None
 
-    threads = [threading.Thread(target=reserve) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with futures.ThreadPoolExecutor(2) as pool:
+        outcomes = [pool.submit(reserve) for _ in range(2)]
 
-    [lease] = filter(None, outcomes)
+    [lease] = filter(None, (outcome.result() for outcome in outcomes))
+    assert waits == [True, True]
     blazar.end(lease)
 
 

@@ -5,15 +5,13 @@ Blazar's database may be replaced by an empty one, by an old backup, or by that
 of another Blazar.
 """
 
-import datetime
-import json
-
 from blazar import context
 from blazar.db import api as db_api
 from blazar.db.sqlalchemy import facade_wrapper
 import live
-from live import OWNER
+from live import OWNER, class_of
 import pytest
+import sqlalchemy as sa
 
 from isolate_aggregates.reservations.blazar import database
 from isolate_aggregates.reservations.blazar.exceptions import (
@@ -35,22 +33,6 @@ def replace_database(conf, tmp_path):
     return replace
 
 
-@pytest.fixture
-def command(program, tmp_path):
-    """Return a function that runs it with the configuration of Blazar."""
-    path = str(tmp_path / 'blazar.conf')
-    return lambda action, *arguments, asks=False: program(
-        *('blazar', action, '--blazar-config-file', path, *arguments),
-        asks=asks,
-    )
-
-
-def listed(command):
-    finished = command('list', '-f', 'json')
-    assert (finished.code, finished.err) == (0, '')
-    return json.loads(finished.out)['reservations']
-
-
 def running(blazar, cloud):
     """Return an active lease, its reservation and a server."""
     lease, reservation = blazar.reserve(amount=2, affinity=True)
@@ -68,10 +50,10 @@ def test_a_database_keeps_its_id(blazar, replace_database):
 
 
 def test_another_database_ends_nothing(
-    blazar, make_manager, cloud, replace_database, command, caplog
+    blazar, make_manager, cloud, replace_database, caplog
 ):
     lease, reservation, server = running(blazar, cloud)
-    known = database.database_id()
+    owner = database.database_id()
 
     replace_database('other')
     other = live.Blazar(make_manager(), cloud)
@@ -80,30 +62,14 @@ def test_another_database_ends_nothing(
 
     assert cloud.servers() == [server['id']]
     assert cloud.slots(reservation) == {'host1': (2, 0)}
-    warnings = [r for r in caplog.records if known in r.getMessage()]
+    warnings = [r for r in caplog.records if owner in r.getMessage()]
     assert len(warnings) == 1
-    assert listed(command) == [
-        {
-            'id': reservation,
-            'projects': [OWNER],
-            'state': 'other',
-            'database': known,
-            'ended': None,
-            'slots': 2,
-            'servers': [server['id']],
-            'hosts': {'host1': 2},
-        }
-    ]
 
     replace_database('blazar')
-    [found] = listed(command)
-    assert found['state'] == 'known'
     blazar.end(lease)
 
 
-def test_an_earlier_state_of_the_database_ends_nothing(
-    blazar, cloud, command, caplog
-):
+def test_an_earlier_state_of_the_database_ends_nothing(blazar, cloud, caplog):
     lease, reservation, server = running(blazar, cloud)
     db_api.lease_destroy(lease)
 
@@ -118,97 +84,114 @@ def test_an_earlier_state_of_the_database_ends_nothing(
         if r.levelname == 'WARNING' and reservation in r.getMessage()
     ]
     assert len(warnings) == 1
-    [found] = listed(command)
-    assert found['state'] == 'unknown'
-
-    cloud.hold_deletions(True)
-    assert command('end', reservation, '--yes').code == 3
-    [found] = listed(command)
-    assert (found['state'], found['ended']['by']) == (
-        'ending',
-        'an operator',
-    )
-    cloud.hold_deletions(False)
-    # Its Blazar completes what was written down.
-    cloud.wait_until_gone()
+    end_by_hand(cloud, reservation)
     again.complete()
     assert cloud.left() == []
 
 
-def test_a_reservation_known_to_blazar_ends_with_its_lease(
-    blazar, cloud, command
-):
-    """It would create the flavor again, and give its project access."""
-    lease, reservation, server = running(blazar, cloud)
-
-    finished = command('end', reservation, '--yes')
-
-    assert (finished.code, finished.err) == (
-        1,
-        f'Blazar knows reservation {reservation}; delete its lease.\n',
+def end_by_hand(cloud, reservation):
+    """End a reservation as the page about Blazar says."""
+    flavor = f'compute/flavors/{reservation}'
+    cloud.call(
+        'POST',
+        f'{flavor}/action',
+        {'removeTenantAccess': {'tenant': OWNER}},
     )
-    assert cloud.servers() == [server['id']]
-    blazar.end(lease)
-
-
-def test_a_reservation_adopted_during_the_prompt_is_not_ended(
-    blazar, cloud, command, answer
-):
-    lost, reservation, server = running(blazar, cloud)
-    db_api.lease_destroy(lost)
-    until = f'{(blazar.now + datetime.timedelta(minutes=30)).isoformat()}Z'
-    answer(
-        'y\n', lambda: command('adopt', reservation, '--yes', '--end', until)
+    assert cloud.is_refused(OWNER, reservation)
+    servers = cloud.call(
+        'GET', f'compute/servers?all_tenants=1&flavor={reservation}'
     )
-
-    finished = command('end', reservation, asks=True)
-
-    assert finished.code == 1
-    assert f'Blazar knows reservation {reservation}' in finished.err
-    assert cloud.servers() == [server['id']]
-    blazar.end(blazar.reservation(reservation)['lease_id'])
-
-
-def test_a_reservation_that_was_lost_is_adopted(blazar, cloud, command):
-    lost, reservation, server = running(blazar, cloud)
-    db_api.lease_destroy(lost)
-
-    assert command('adopt', reservation, '--yes').code == 2
-    end = blazar.now + datetime.timedelta(minutes=30)
-    until = f'{end.isoformat()}Z'
-    finished = command('adopt', reservation, '--yes', '--end', until)
-    assert (finished.code, finished.err) == (0, '')
-
-    [found] = listed(command)
-    assert found['state'] == 'known'
-    assert blazar.slots(reservation) == {'host1': 2}
-    found = blazar.reservation(reservation)
-    assert (found['status'], found['amount']) == ('active', 2)
-    blazar.complete()
-    assert cloud.servers() == [server['id']]
-    # The lease that it got counts, and ends it.
-    blazar.pass_time(30)
-    blazar.complete_all()
-    assert blazar.status(found['lease_id']) == 'TERMINATED'
-    assert cloud.left() == []
+    for server in servers['servers']:
+        cloud.delete(server)
+    cloud.wait_until_gone()
+    name = class_of(reservation)
+    for host in cloud.slots(reservation):
+        provider = cloud.providers()[f'blazar_{host}']
+        cloud.call(
+            'DELETE',
+            f'placement/resource_providers/{provider}/inventories/{name}',
+        )
+    cloud.call('DELETE', f'placement/resource_classes/{name}')
+    cloud.call('DELETE', flavor)
 
 
-def test_a_database_that_lost_its_id_adopts_its_reservations(
-    blazar, cloud, command
-):
-    lease, reservation, server = running(blazar, cloud)
+def test_a_database_that_lost_its_id_gets_it_back(blazar, cloud, caplog):
+    lease, _, server = running(blazar, cloud)
+    before = database.database_id()
     with facade_wrapper.session_for_write() as session:
         database._TABLE.drop(session.connection())
     # As blazar-manager does when it starts.
     vars(blazar.plugin).pop('backend')
+    blazar.complete()
+    assert before in caplog.text
 
-    [found] = listed(command)
-    assert found['state'] == 'other'
-    finished = command('adopt', reservation, '--yes')
-    assert (finished.code, finished.err) == (0, '')
-    [found] = listed(command)
-    assert found['state'] == 'known'
+    with facade_wrapper.session_for_write() as session:
+        session.execute(
+            sa.text('UPDATE isolate_aggregates_database SET id = :id'),
+            {'id': before},
+        )
+    vars(blazar.plugin).pop('backend')
+
     assert cloud.servers() == [server['id']]
+    blazar.end(lease)
+    assert cloud.left() == []
+
+
+def warnings_about(caplog, reservation):
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelname == 'WARNING' and reservation in record.getMessage()
+    ]
+
+
+def test_a_lost_lease_does_not_keep_others_from_being_completed(
+    blazar, cloud, caplog
+):
+    leases = {}
+    for _ in range(2):
+        lease, reservation = blazar.reserve(amount=1)
+        leases[reservation] = lease
+    blazar.pass_time()
+    # The lost one is looked at first.
+    lost, kept = sorted(leases)
+    before = {name: cloud.slots(name) for name in leases}
+    with facade_wrapper.session_for_write() as session:
+        session.execute(
+            sa.text('DELETE FROM leases WHERE id = :id'), {'id': leases[lost]}
+        )
+    blazar.plugin.backend.publish(kept, {}, before[kept])
+    assert cloud.slots(kept) == {}
+    again = type(blazar.plugin)()
+
+    for _ in range(2):
+        again.complete()
+
+    assert {name: cloud.slots(name) for name in leases} == before
+    [warning] = warnings_about(caplog, lost)
+    assert warning == (
+        f'Reservation {lost} belongs to lease {leases[lost]}, which is not in '
+        'the database of Blazar; restore the database, or end the reservation '
+        'as an operator.'
+    )
+    end_by_hand(cloud, lost)
+    blazar.end(leases[kept])
+
+
+def test_slots_without_rows_in_the_database_are_not_withdrawn(
+    blazar, cloud, caplog
+):
+    lease, reservation, _ = running(blazar, cloud)
+    with facade_wrapper.session_for_write() as session:
+        session.execute(sa.text('DELETE FROM computehost_allocations'))
+    again = type(blazar.plugin)()
+
+    for _ in range(2):
+        again.complete()
+
+    assert cloud.slots(reservation) == {'host1': (2, 0)}
+    [warning] = warnings_about(caplog, reservation)
+    assert 'no allocation in the database of Blazar' in warning
     blazar.end(lease)
     assert cloud.left() == []
 
@@ -247,6 +230,6 @@ def test_a_lease_is_not_forgotten_before_its_end_is_written_down(
 
 
 def test_a_missing_configuration_file_is_named(program, conf):
-    finished = program('blazar', 'list', '--blazar-config-file', '/none')
+    finished = program('import', '--blazar-config-file', '/none')
     assert finished.code == 1
     assert '/none' in finished.err

@@ -12,14 +12,14 @@ from oslo_config import cfg
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import base
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.audit import AuditedCloud
-from isolate_aggregates.inspect.report import page as report_page
-from isolate_aggregates.inspect.report.calendar import Calendar
-from isolate_aggregates.inspect.report.content import Content
 from isolate_aggregates.request import Image
+from isolate_aggregates.reservations.views import Calendar
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.report import page as report_page
+from isolate_aggregates.tools.report.content import Content
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser')

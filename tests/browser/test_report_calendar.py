@@ -8,8 +8,8 @@ import pathlib
 import pytest
 from test_report_page import HOSTILE, POOR_CONTRAST
 
-from isolate_aggregates.inspect.report.calendar import Calendar
-from isolate_aggregates.reservations import HostCalendar, Period
+from isolate_aggregates.reservations import FreePeriod, HostCalendar
+from isolate_aggregates.reservations.views import Calendar
 
 START = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -18,7 +18,7 @@ CAPACITY = {'MEMORY_MB': 4096, 'VCPU': 10}
 
 def period(start, end, slots, vcpus):
     free = {'MEMORY_MB': max(0, 4096 - 64 * slots), 'VCPU': vcpus}
-    return Period(START + start * DAY, START + end * DAY, slots, free)
+    return FreePeriod(START + start * DAY, START + end * DAY, slots, free)
 
 
 def host(name, *periods, obstacle=None):
@@ -33,7 +33,7 @@ GPUS = HostCalendar(
     'gpus',
     None,
     {'VGPU': 4},
-    [Period(START, START + 8 * DAY, 1, {'VGPU': 3})],
+    [FreePeriod(START, START + 8 * DAY, 1, {'VGPU': 3})],
 )
 DOWN = host('down', obstacle='is down')
 

@@ -330,9 +330,10 @@ def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
     assert finding.locator('h3').inner_text().split() == [
         'warning', 'flavor', 'fpga.small', 'trait-nowhere'
     ]  # fmt: skip
-    repair = finding.locator('.repair').inner_text()
-    assert 'openstack flavor unset --property trait:CUSTOM_FPGA ' in repair
-    assert ' or: isolate-aggregates lock <aggregate> ' in repair
+    first, second = finding.locator('.repair').all_inner_texts()
+    assert 'openstack flavor unset --property trait:CUSTOM_FPGA ' in first
+    assert ' lets flavor fpga.small use ' in first
+    assert second.startswith('or: isolate-aggregates lock AGGREGATE ')
 
 
 # Sorting.

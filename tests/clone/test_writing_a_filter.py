@@ -14,6 +14,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -33,13 +34,15 @@ LEFT_OUT = ('.[!i]*', '__pycache__', 'build', 'dist', '*.egg-info')
 LINK = 'import site; site.addsitedir({site!r})\n'
 PIP = """\
 #!/bin/sh
-exec {python} -m pip --python {venv}/bin/python \
+exec {python} -m pip --python {own_python} \
     --disable-pip-version-check "$@" --no-build-isolation --no-index
 """
 PROGRAM = """\
-#!{venv}/bin/python
+#!/bin/sh
+'''exec' {own_python} "$0" "$@"
+' '''
 import sys
-from isolate_aggregates.cli.app import main
+from isolate_aggregates.tools.cli.app import main
 sys.exit(main())
 """
 
@@ -116,7 +119,10 @@ class Reader:
         for name, text in (('pip', PIP), ('isolate-aggregates', PROGRAM)):
             program = self._venv / 'bin' / name
             program.write_text(
-                text.format(venv=self._venv, python=sys.executable)
+                text.format(
+                    own_python=shlex.quote(f'{self._venv}/bin/python'),
+                    python=shlex.quote(sys.executable),
+                )
             )
             program.chmod(0o755)
 

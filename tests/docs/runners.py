@@ -53,16 +53,12 @@ AS_A_WHOLE = {
 BY_OTHERS = {
     r'make ': 'tests/docs/test_tools.py',
     r'pip install ': 'tests/docs/test_tools.py',
-    r'pip download ': 'tests/release/test_container.py',
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
-    r'isolate-aggregates reservation blazar ': (
-        'tests/blazar/test_lost_database.py'
-    ),
     r'isolate-aggregates reservation import ': 'tests/blazar/test_import.py',
     r'pytest$': 'tests/docs/test_testing_filters.py',
-    r'git apply etc/upstream/nova/': 'tests/nova/test_hook.py',
+    r'git apply etc/upstream/nova/': 'tests/nova/test_upstream_patch.py',
 }
 
 # What cannot be run by a test, by how it begins, and why.
@@ -71,6 +67,7 @@ NOT_RUN = {
     r'tox -e nova3': 'it takes an hour; the matrix is its result',
     r'docker ': 'it needs images of kolla',
     r'podman ': 'it needs podman and a base image',
+    r'pip download ': 'it fetches what an image needs, which podman builds',
     r'kubectl ': 'it needs a cluster of Kubernetes',
     r'helm ': 'it needs a deployment of openstack-helm',
     r'(ansible-playbook|/opt/genestack/bin/install-nova) ?': (

@@ -14,15 +14,20 @@ import logging
 import os
 import pathlib
 import selectors
+import shlex
 import socket
 import subprocess
 import sys
 from unittest import mock
 
-from isolate_aggregates.cli import periodic
+from isolate_aggregates.tools.cli import periodic
 
+# The path of the interpreter may have spaces, which "#!" does not allow. The
+# first lines are the shell's, and a text in Python.
 _SCRIPT = """\
-#!{python} -IS
+#!/bin/sh
+'''exec' {python} -IS "$0" "$@"
+' '''
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as there:
     there.connect({socket!r})
@@ -75,7 +80,7 @@ class Terminal:
             script = scripts / name
             script.write_text(
                 _SCRIPT.format(
-                    python=sys.executable,
+                    python=shlex.quote(sys.executable),
                     socket=str(scripts / 'socket'),
                     name=name,
                 )

@@ -2,12 +2,9 @@
 """The page of the public API names what others may rely on, and no more."""
 
 import importlib
-import inspect
 import re
 
 from pages import SOURCE
-
-from isolate_aggregates.filters import contract
 
 PAGE = SOURCE / 'reference' / 'api.rst'
 PACKAGES = ('aggregates', 'filters', 'request', 'testing')
@@ -22,24 +19,6 @@ def exported():
         package = importlib.import_module(f'isolate_aggregates.{name}')
         found |= {f'{package.__name__}.{each}' for each in package.__all__}
     return found
-
-
-def declared():
-    """Return the members that a filter may have besides being callable."""
-    protocols = [
-        value
-        for value in vars(contract).values()
-        if inspect.isclass(value)
-        and getattr(value, '_is_protocol', False)
-        and value.__module__ == contract.__name__
-        and value is not contract.RequestFilter
-    ]
-    return {
-        member
-        for protocol in protocols
-        for member in (*inspect.get_annotations(protocol), *vars(protocol))
-        if not member.startswith('_')
-    }
 
 
 def test_the_page_lists_the_exported_names():
@@ -65,12 +44,3 @@ def test_each_name_is_described():
             else:
                 described.add(module + name)
     assert described == exported()
-
-
-def test_the_page_lists_the_attributes_of_a_filter():
-    listed = re.findall(
-        r'^   \* - ``(\w+)(?:\(\w+\))?``$',
-        PAGE.read_text('utf-8'),
-        re.MULTILINE,
-    )
-    assert sorted(listed) == sorted(declared())

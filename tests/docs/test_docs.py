@@ -16,8 +16,8 @@ import yaml
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.placement import microversion
+from isolate_aggregates.tools.cloud.file import cloud_file
 
 NOTES = sorted((ROOT / 'releasenotes' / 'notes').glob('*'))
 SAMPLE = 'etc/isolate-aggregates/isolate-aggregates.conf.sample'
@@ -89,7 +89,9 @@ def schema_keys(schema: object) -> set[str]:
 
 def test_each_key_of_a_cloud_file_is_described():
     schema = yaml.safe_load(
-        (ROOT / 'isolate_aggregates/cloud/schema.yaml').read_text('utf-8')
+        (ROOT / 'isolate_aggregates/tools/cloud/file/schema.yaml').read_text(
+            'utf-8'
+        )
     )
     keys = schema_keys(schema)
     assert {'version', 'step_size', 'children', 'extra_specs'} <= keys
@@ -265,3 +267,14 @@ def test_reno_accepts_each_release_note(path):
     assert isinstance(note.pop('prelude', ''), str)
     for entries in note.values():
         assert all(isinstance(entry, str) for entry in entries)
+
+
+def test_the_side_bar_cuts_no_title():
+    """The theme shows 24 characters; decision records are not in it."""
+    titles = [
+        re.search(r'^=+\n(.+)\n=+$', page.read_text('utf-8'), re.MULTILINE)
+        for page in SOURCE.rglob('*.rst')
+        if page.parent.name != 'decisions' and page.stem != 'contributing'
+    ]
+    assert len(titles) > 50
+    assert [title[1] for title in titles if len(title[1]) > 24] == []

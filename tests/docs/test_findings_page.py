@@ -12,7 +12,7 @@ _PAGE = ROOT / 'doc/source/admin/findings.rst'
 
 def kinds_in_code():
     """Yield the kinds that the rules of the audit give to findings."""
-    for path in (ROOT / 'isolate_aggregates/inspect/audit').glob('*.py'):
+    for path in (ROOT / 'isolate_aggregates/tools/audit').glob('*.py'):
         for node in ast.walk(ast.parse(path.read_text())):
             # Kind, severity, and description of the rule.
             is_finding = isinstance(node, ast.Call) and len(node.args) > 4

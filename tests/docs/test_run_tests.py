@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``make test`` runs all parts, and fails if any does or none has a test."""
+"""``make test`` runs all parts, and fails if any does or runs no test."""
 
 import re
 import runpy
@@ -31,6 +31,9 @@ def run(monkeypatch, tmp_path):
     parts = {name: tool['Part']((f'tests/{name}',)) for name in ('one', 'two')}
     tool['run'].__globals__.update(ROOT=tmp_path, PARTS=parts)
     monkeypatch.setattr('sys.argv', ['run_tests.py'])
+    # Those of the run that this test is part of.
+    monkeypatch.delenv('TESTS_RECORD', raising=False)
+    monkeypatch.delenv('WITHOUT', raising=False)
     # Without those that are not needed pytest starts sooner.
     monkeypatch.setenv('PYTEST_DISABLE_PLUGIN_AUTOLOAD', '1')
 
@@ -47,68 +50,56 @@ def total(out):
     return re.sub(r' in [\d.]+s', '', last.strip('= '))
 
 
-@pytest.mark.parametrize(
-    ('quick', 'slow'), [('smoke', 'rest'), ('quick', 'slow')]
-)
-def test_a_part_can_be_limited(run, capfd, quick, slow):
-    assert run(f'one:{quick}', f'two:{slow}', '--', '-v') == 0
-    out = capfd.readouterr().out
-    assert 'test_one.py::test_quick PASSED' in out
-    assert 'test_two.py::test_slow PASSED' in out
-    assert total(out) == '2 passed'
-
-
 def test_a_part_may_select_no_test_unless_all_parts_do(run, capfd):
     assert run('one', 'two', '--', '-k', 'test_two') == 0
     assert total(capfd.readouterr().out) == '2 passed'
     assert run('one', '--', '-k', 'nothing') == 5
     said = total(capfd.readouterr().out)
-    assert said == 'No part has a test for: -k nothing'
+    assert said == 'No part runs a test: -k nothing'
 
 
-def test_a_path_is_run_in_its_part_alone(run, capfd):
-    path = 'tests/two/test_two.py'
-    assert run('one', 'two', '--', f'{path}::test_slow') == 0
-    out = capfd.readouterr().out
-    assert 'Tests of two' in out
-    assert 'Tests of one' not in out
-    assert '1 passed' in out
-    # Nothing of it is in the other part.
-    assert run('one', '--', path) == 5
-
-
-def test_a_test_that_hangs_fails_and_the_other_parts_are_run(
-    run, tmp_path, capfd
+@pytest.mark.parametrize(
+    'text',
+    [
+        pytest.param('', id='it has none'),
+        pytest.param(
+            'import pytest\npytestmark = pytest.mark.skip("no Chromium")\n'
+            f'{TESTS}',
+            id='all are skipped',
+        ),
+    ],
+)
+def test_a_part_that_runs_no_test_fails_unless_it_is_left_out(
+    run, tmp_path, capfd, monkeypatch, text
 ):
-    hanging = tmp_path / 'tests' / 'one' / 'test_hanging.py'
-    hanging.write_text(
-        'import threading\ndef test_hanging(): threading.Event().wait()\n'
-    )
-    options = (
-        '-p',
-        'pytest_timeout',
-        '--timeout',
-        '2',
-        '--timeout-method',
-        'thread',
-    )
-    assert run('one', 'two', '--', *options) == 1
+    (tmp_path / 'tests' / 'two' / 'test_two.py').write_text(text)
+    assert run('one', 'two:rest') == 1
     out = capfd.readouterr().out
-    assert 'threading.Event().wait()' in out
-    assert '2 passed' in out
-    assert total(out) == 'Failed: one'
+    assert 'No test of two:rest ran. Install what is missing, or set' in out
+    assert 'set WITHOUT=two.\n' in out
+    assert total(out) == 'Failed: two:rest'
+    assert run('two') == 5
+    assert total(capfd.readouterr().out) == 'No part runs a test'
+
+    monkeypatch.setenv('WITHOUT', 'two')
+    assert run('one', 'two:rest') == 0
+    assert total(capfd.readouterr().out) == 'Left out: two'
 
 
-def test_a_part_that_fails_is_named_and_the_others_are_run(
-    run, tmp_path, capfd
+def test_skipped_tests_are_counted_by_reason(
+    run, tmp_path, capfd, monkeypatch
 ):
-    broken = tmp_path / 'tests' / 'one' / 'test_broken.py'
-    broken.write_text('def test_broken(): assert False\n')
-    assert run('one', 'two') == 1
-    out = capfd.readouterr().out
-    assert '1 failed, 4 passed in' in out
-    assert out.endswith('Failed: one\n')
-    # What is not even a test run ends all.
-    broken.write_text('raise KeyboardInterrupt\n')
-    assert run('one', 'two') == 2
-    assert 'Tests of two' not in capfd.readouterr().out
+    for name in ('one', 'two'):
+        (tmp_path / 'tests' / name / f'test_{name}.py').write_text(
+            f'{TESTS}\n@pytest.mark.skip("no Chromium")\n'
+            'def test_page(): pass\n'
+        )
+    record = tmp_path / 'record'
+    monkeypatch.setenv('TESTS_RECORD', str(record))
+    assert run('one', 'two') == 0
+    assert total(capfd.readouterr().out) == '2 skipped: no Chromium'
+    assert run('one', 'two', '--', '-k', 'page') == 5
+    assert sorted(record.read_text('utf-8').splitlines()) == [
+        *['ran'] * 4,
+        *['skipped no Chromium'] * 4,
+    ]

@@ -14,7 +14,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / 'examples' / 'filter-package'
 PROGRAM = (
-    'import sys; from isolate_aggregates.cli import app; sys.exit(app.main())'
+    'import sys; from isolate_aggregates.tools.cli import app; '
+    'sys.exit(app.main())'
 )
 PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'testing-filters.rst'
 
@@ -68,7 +69,8 @@ def test_the_tests_of_the_example_pass_as_shown(example):
 
 def test_the_tests_of_the_example_fail_as_shown_without_the_filter(example):
     (example / 'tier_filter.py').write_text(
-        'class Tiers:\n'
+        'from isolate_aggregates.filters import RequestFilter\n\n\n'
+        'class Tiers(RequestFilter):\n'
         '    def __call__(self, request, aggregates):\n'
         '        return ()\n'
     )

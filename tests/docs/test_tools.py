@@ -13,7 +13,7 @@ import pytest
 import runners
 import terminal
 
-from isolate_aggregates.cli import app
+from isolate_aggregates.tools.cli import app
 
 UNITS = pages.ROOT / 'etc' / 'systemd'
 COMPLETION = '/etc/bash_completion.d/'

@@ -8,8 +8,8 @@ from control_plane import bootstrap
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.glance import GlanceClient
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 
 TRAIT = 'CUSTOM_IMAGE_WINDOWS'
 KEY = f'trait:{TRAIT}'

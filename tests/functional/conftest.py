@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Placement that the tests of a module share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import sqlite3
+from typing import Any
 
 from keystoneauth1 import adapter
 import placement_backup
 import pytest
 
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 
 @pytest.fixture(scope='module')
@@ -26,3 +27,11 @@ def embedded(
     client, empty = _shared
     placement_backup.put_back(empty)
     return client
+
+
+@pytest.fixture
+def cloud(
+    request: pytest.FixtureRequest, example: Callable[[str], Any]
+) -> Any:
+    """The example cloud that the module of a test names as ``EXAMPLE``."""
+    return example(request.module.EXAMPLE)

@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud import servers as cloud_servers
-from isolate_aggregates.cloud.nova import NovaClient
+from isolate_aggregates.compute import servers as cloud_servers
+from isolate_aggregates.compute.client import NovaClient
 from isolate_aggregates.testing import make_image
 
 WINDOWS = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
@@ -76,6 +76,15 @@ class Servers:
         return {'servers': self._found[start : start + self._page]}
 
 
+def unplanned(finished):
+    """Return the findings but that of the host that is in maintenance."""
+    return [
+        finding
+        for finding in json.loads(finished.out)['findings']
+        if finding['kind'] != 'service-disabled'
+    ]
+
+
 @pytest.fixture
 def audit(run, config, live: Live, in_environment):
     """Audit the servers of the example as a live cloud; return the report."""
@@ -86,7 +95,7 @@ def audit(run, config, live: Live, in_environment):
             *('--config-file', path, 'audit', '--servers', '-f', 'json')
         )
         assert finished.err == ''
-        return json.loads(finished.out)['findings']
+        return unplanned(finished)
 
     return run_audit
 
@@ -237,7 +246,7 @@ def test_fix_makes_safe_repairs_and_audits_again(broken):
     finished, has_trait = broken('--yes')
     assert (finished.code, has_trait) == (0, True)
     # The text of the repair is not part of the document.
-    assert json.loads(finished.out)['findings'] == []
+    assert unplanned(finished) == []
 
 
 def test_a_failed_repair_is_reported(broken, http, live):

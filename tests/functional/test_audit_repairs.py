@@ -2,11 +2,12 @@
 """Repairs work when they are pasted into a shell."""
 
 from bash import read_by_bash
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from thorough import examples
 
-from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.testing import make_aggregate, make_flavor
+from isolate_aggregates.tools.advice import commands
 
 NAMES = st.text(st.characters(exclude_characters='\0'), min_size=1)
 ODD = [
@@ -15,27 +16,27 @@ ODD = [
 ]  # fmt: skip
 
 
-@settings(max_examples=50, deadline=None)
+@examples(15)
 @example(ODD)
 @given(st.lists(NAMES, min_size=1))
 def test_bash_reads_the_intended_words_for_any_names(
     names: list[str],
 ) -> None:
-    commands = tuple(('openstack', name) for name in names)
-    line = repairs.shown(commands)
+    todo = tuple(('openstack', name) for name in names)
+    line = commands.shown(todo)
     assert line.isprintable()
-    assert read_by_bash(line) == commands
+    assert read_by_bash(line) == todo
 
 
 def test_plain_words_are_not_quoted() -> None:
-    assert repairs.shown((('openstack', 'it is', 'a/b:c=d'),)) == (
+    assert commands.shown((('openstack', 'it is', 'a/b:c=d'),)) == (
         "openstack 'it is' a/b:c=d"
     )
 
 
 def test_no_repair_is_shown_for_names_no_command_can_take() -> None:
-    assert repairs.shown((('openstack', 'a\0b'),)) == ''
+    assert commands.shown((('openstack', 'a\0b'),)) == ''
     # The client splits the argument at the first "=".
     aggregate, flavor = make_aggregate('a', id=7), make_flavor('f')
-    assert repairs.replace_tag(aggregate, 'K', 'k=x', 'v') == ()
-    assert repairs.replace_spec(flavor, 'K', 'k=x', 'v') == ()
+    assert commands.replace_tag(aggregate, 'K', 'k=x', 'v', 'k') == ()
+    assert commands.replace_spec(flavor, 'k=x', 'v', instead_of='K') == ()

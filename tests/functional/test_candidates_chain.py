@@ -75,6 +75,7 @@ def test_reasons_of_a_request_filter_are_not_repeated(
     assert document['dropped'] == []
     assert {
         'filter': 'aggregate_instance_extra_specs',
+        'kind': 'required-metadata',
         'reason': 'aggregate ssd: flavor fast requires ssd=true',
     } in document['constraints']
     named = {each['filter'] for each in document['constraints']}
@@ -111,6 +112,7 @@ def test_requirements_left_to_a_host_filter_are_reported(
     ]
     left = {
         'filter': 'aggregate_instance_extra_specs',
+        'kind': 'required-metadata',
         'reason': 'aggregate ssd: flavor fast requires ssd=true',
         'host_filter': 'AggregateInstanceExtraSpecsFilter',
     }

@@ -16,7 +16,7 @@ from live_example import ISOLATE, Live
 import pytest
 import requests_mock
 
-from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.tools.cloud.file import cloud_file
 
 WINDOWS = ('--flavor', 'm1.small', '--image', 'windows-2022')
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')

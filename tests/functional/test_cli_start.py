@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from isolate_aggregates.cli import app
-from isolate_aggregates.cli.listed import DESCRIPTIONS
+from isolate_aggregates.tools.cli import app
+from isolate_aggregates.tools.cli.listed import DESCRIPTIONS
 
 ROOT = pathlib.Path(__file__).parents[2]
 FILE = str(ROOT / 'examples' / 'gpu-hosts.yaml')
@@ -21,8 +21,7 @@ FILE = str(ROOT / 'examples' / 'gpu-hosts.yaml')
 # Packages for a live cloud, and packages that only some commands need.
 CLOUD = {'keystoneauth1', 'novaclient', 'openstack', 'requests', 'urllib3'}
 OTHERS = {
-    *('jinja2', 'networkx', 'nova', 'placement', 'sqlalchemy'),
-    *('tooz', 'tqdm'),
+    *('jinja2', 'networkx', 'nova', 'placement', 'sqlalchemy', 'tqdm'),
 }
 QUERY = ['query', '--snapshot', FILE, '--flavor', 'ssd.small']
 
@@ -32,7 +31,7 @@ def imported(*arguments: str) -> set[str]:
     program = (
         'import atexit, json, sys; '
         "atexit.register(lambda: print('\\n' + json.dumps([*sys.modules]))); "
-        'from isolate_aggregates.cli import app; '
+        'from isolate_aggregates.tools.cli import app; '
         f'sys.exit(app.main({[*arguments]!r}))'
     )
     finished = subprocess.run(
@@ -63,20 +62,20 @@ def test_version_and_help_load_no_clients(
 def test_the_help_imports_no_command(argument: str) -> None:
     ours = {e.module for e in metadata.entry_points(group=app.COMMANDS)}
     loaded = imported(argument)
-    assert 'isolate_aggregates.cli.app' in loaded
+    assert 'isolate_aggregates.tools.cli.app' in loaded
     assert not loaded & {*ours, 'oslo_log.log', 'jsonschema'}
 
 
 def test_a_command_on_a_cloud_file_loads_no_clients() -> None:
     loaded = imported(*QUERY)
-    assert 'isolate_aggregates.cloud.saved' in loaded
+    assert 'isolate_aggregates.tools.cloud.file.saved_cloud' in loaded
     assert not loaded & (CLOUD | OTHERS)
 
 
 def test_a_command_loads_no_other_command() -> None:
     loaded = imported(*QUERY)
-    assert 'isolate_aggregates.cli.candidates' in loaded
-    assert 'isolate_aggregates.cli.explain' not in loaded
+    assert 'isolate_aggregates.tools.commands.candidates' in loaded
+    assert 'isolate_aggregates.tools.commands.explain' not in loaded
     assert 'isolate_aggregates.reservations' not in loaded
 
 
@@ -89,12 +88,12 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
         'import os, signal, sys\n'
         'class Interrupts:\n'
         '    def find_spec(self, name, path=None, target=None):\n'
-        '        if name == "isolate_aggregates.cli.app":\n'
+        '        if name == "isolate_aggregates.tools.cli.app":\n'
         '            os.kill(os.getpid(), signal.SIGINT)\n'
         # Shells make background programs ignore it.
         'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
         'sys.meta_path.insert(0, Interrupts())\n'
-        'from isolate_aggregates.cli import main\n'
+        'from isolate_aggregates.tools.cli import main\n'
         'sys.exit(main())'
     )
     finished = subprocess.run(

@@ -7,12 +7,15 @@ import sys
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud import load
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.tools.cloud.file import load
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.embedded import (
+    EmbeddedPlacement,
+    embedded_client,
+)
 
 UUID = '11111111-1111-4111-8111-111111111111'
 TRAIT = '/traits/CUSTOM_LEFT_OVER'
@@ -49,7 +52,7 @@ def test_data_is_kept_while_placement_runs(placement):
 
 def test_a_placement_opened_after_another_is_empty():
     for _ in range(3):
-        with EmbeddedPlacement() as client:
+        with embedded_client() as client:
             assert names(client) == []
             traits = client.get('/traits')['traits']
             assert 'CUSTOM_LEFT_OVER' not in traits
@@ -73,9 +76,9 @@ def test_a_second_placement_in_one_process_is_refused(placement):
 
 
 def test_a_failing_user_does_not_leave_placement_open():
-    with pytest.raises(ZeroDivisionError), EmbeddedPlacement():
+    with pytest.raises(ZeroDivisionError), embedded_client():
         raise ZeroDivisionError
-    with EmbeddedPlacement() as client:
+    with embedded_client() as client:
         assert names(client) == []
 
 
@@ -83,7 +86,7 @@ def test_closing_twice_does_not_close_the_next_one():
     first = EmbeddedPlacement()
     first.open()
     first.close()
-    with EmbeddedPlacement() as client:
+    with embedded_client() as client:
         first.close()
         make_provider(client)
         assert names(client) == ['cn1']
@@ -96,7 +99,7 @@ def test_a_missing_placement_is_refused_with_what_to_install(monkeypatch):
         EmbeddedPlacement().open()
     assert 'install isolate-aggregates[embedded]' in str(caught.value)
     monkeypatch.undo()
-    with EmbeddedPlacement() as client:
+    with embedded_client() as client:
         assert names(client) == []
 
 
@@ -126,7 +129,7 @@ def test_the_configuration_of_this_machine_is_ignored(
         Provider(UUID[:-1] + digit, digit, inventories={'VCPU': Inventory(1)})
         for digit in '123'
     )
-    with EmbeddedPlacement() as client:
+    with embedded_client() as client:
         load.into_placement(Snapshot('test', providers=providers), client)
         answer = client.allocation_candidates(request)
     assert len(answer.allocation_requests) == 3

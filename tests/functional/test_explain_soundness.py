@@ -9,26 +9,23 @@ A dropped amount is replaced by a placeholder resource class of which there is
 always enough; the cloud in Placement has these classes too. The known bugs of
 Placement are patched, as in ``test_simulator_differential``.
 
-By default there are 40 clouds; set the environment variable for more::
-
-    EXPLAIN_EXAMPLES=5000 pytest tests/functional -k explain_soundness
+With ``THOROUGH=1`` there are ten times as many clouds.
 """
 
 import copy
 import dataclasses
 import itertools
-import os
 
-from hypothesis import HealthCheck, event, given, reject, settings
+from hypothesis import event, given, reject
 from hypothesis import strategies as st
 import placement_repairs
 import placement_rows
 import pytest
 import random_clouds
+from thorough import examples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
@@ -36,16 +33,15 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect import ranges
-from isolate_aggregates.inspect.explain import explain
-from isolate_aggregates.inspect.explain import groups as host_groups
-from isolate_aggregates.inspect.explain.divided import DividedRequest
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory
-
-EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '40'))
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.explain import explain
+from isolate_aggregates.tools.explain import groups as host_groups
+from isolate_aggregates.tools.explain.divided import DividedRequest
 
 # The most sets of requirements to try when searching for smaller remedies.
 MOST_SETS = 30
@@ -148,7 +144,7 @@ def destinations(draw, uuids, request):
         st.builds(InTree, st.sampled_from(uuids), st.just('wanted')),
     )
     kinds = [of_requests, of_groups] if '' in request.groups else [of_requests]
-    destination = Destination()
+    destination = ExplainedDestination()
     for constraint in draw(st.lists(st.one_of(kinds), max_size=2)):
         if constraint:
             destination.add(constraint, 'a_filter')
@@ -237,7 +233,7 @@ class Judge:
 
 @pytest.fixture(scope='module')
 def placement():
-    with EmbeddedPlacement() as client, placement_repairs.repaired():
+    with embedded_client() as client, placement_repairs.repaired():
         for trait in random_clouds.CUSTOM_TRAITS:
             client.send('PUT', f'/traits/{trait}')
         for resource_class in random_clouds.CUSTOM_CLASSES:
@@ -264,16 +260,7 @@ def explained(placement):
     return explain_and_load
 
 
-def examples(share):
-    """Settings for a share, in percent, of the examples of a run."""
-    return settings(
-        max_examples=max(EXAMPLES * share // 100, 1),
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
-@examples(100)
+@examples(20)
 @given(world=worlds())
 def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
     explained, world
@@ -322,7 +309,7 @@ def check_reasons(verdict, judge):
             assert verdict.provider in judge.offered_with(rest)
 
 
-@examples(30)
+@examples(6)
 @given(world=worlds())
 def test_the_counts_and_remedies_are_right_and_complete(explained, world):
     explanation, judge = explained(*world)

@@ -23,8 +23,8 @@ SCHEDULER = 'isolate_aggregates_scheduler'
 COUNT = """
 import sys
 from isolate_aggregates import exception
-from isolate_aggregates.inspect.metrics import scheduler
-metrics = scheduler.WorkerMetrics(['isolate_tenants'], sys.argv[1])
+from isolate_aggregates.nova import worker_metrics
+metrics = worker_metrics.WorkerMetrics(['isolate_tenants'], sys.argv[1])
 metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
 """
 # A timeout in seconds that is long enough even on a slow machine.
@@ -78,7 +78,9 @@ class Exporter:
             process.communicate()
 
     def _command(self, *arguments):
-        program = 'from isolate_aggregates.cli import app; exit(app.main())'
+        program = (
+            'from isolate_aggregates.tools.cli import app; exit(app.main())'
+        )
         return [sys.executable, '-c', program, 'exporter', *arguments]
 
 

@@ -15,14 +15,15 @@ import sys
 import termios
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import pages
 import pytest
 import runners
+from thorough import examples
 
-from isolate_aggregates.cli import app, terminal
-from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.cli import app, terminal
 
 Run = Callable[..., Any]
 
@@ -329,7 +330,7 @@ def test_an_extra_spec_that_nova_ignores_is_reported_once(
         ('matrix --by aggregate', 'There are no aggregates.\n'),
         (
             'capacity --flavor f',
-            '0 more such servers fit. Use explain to see why.\n',
+            'No more servers of this flavor fit. Use explain to see why.\n',
         ),
         ('explain --flavor f', 'There are no compute hosts.\n'),
     ],
@@ -367,12 +368,12 @@ def test_an_empty_cloud_is_reported(
     assert said in shown
 
 
-@settings(max_examples=20, deadline=None)
+@examples(8)
 @given(st.lists(st.text('abc \\\'$"=', max_size=30), min_size=1))
 def test_folded_commands_can_be_pasted(
     arguments: list[str],
 ) -> None:
-    line = repairs.shown((('printf', r'%s\0', *arguments),))
+    line = commands.shown((('printf', r'%s\0', *arguments),))
     finished = subprocess.run(
         ['bash', '-c', terminal.folded(terminal.Shell(line), 20)],
         capture_output=True,

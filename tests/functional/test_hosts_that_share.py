@@ -21,17 +21,17 @@ FLAVORS = """
       extra_specs: {resources1:DISK_GB: 5}
 """
 
-# A compute node that lends its disk to another one.
+# A compute node that shares its disk with another one.
 SHARING_NODE = f"""
     placement_aggregates:
     - {{name: shared}}
     providers:
-    - name: lender
-      host: lender
+    - name: sharing
+      host: sharing
       inventories: {{{NODE}, DISK_GB: 100}}
       traits: [MISC_SHARES_VIA_AGGREGATE]
       aggregates: [shared]
-    - name: borrower
+    - name: anchor
       inventories: {{{NODE}}}
       aggregates: [shared]
 {FLAVORS}"""
@@ -60,14 +60,14 @@ STORAGE_BELOW_A_ROOT = f"""
         pytest.param(
             SHARING_NODE,
             'small',
-            # The lender shares all its resources: three candidates.
-            {'borrower': 3, 'lender': 1},
+            # The sharing host shares all its resources: three candidates.
+            {'anchor': 3, 'sharing': 1},
             id='a compute node that shares, and one that borrows',
         ),
         pytest.param(
             SHARING_NODE,
             'disk',
-            {'lender': 1},
+            {'sharing': 1},
             id='nothing is taken from the one that borrows',
         ),
         pytest.param(
@@ -75,14 +75,14 @@ STORAGE_BELOW_A_ROOT = f"""
                 '[MISC_SHARES', '[COMPUTE_STATUS_DISABLED, MISC_SHARES'
             ),
             'small',
-            {'borrower': 3},
-            id='one that is disabled lends on',
+            {'anchor': 3},
+            id='a disabled one still shares',
         ),
         pytest.param(
             STORAGE_BELOW_A_ROOT,
             'grouped',
             {'host': 2},
-            id='a rack that only lends is no host',
+            id='a rack that only shares is no host',
         ),
         pytest.param(
             STORAGE_BELOW_A_ROOT,
@@ -113,8 +113,8 @@ def test_capacity_counts_compute_nodes_that_share(run, write_cloud):
     placement_aggregates:
     - {{name: shared}}
     providers:
-    - name: lender
-      host: lender
+    - name: sharing
+      host: sharing
       inventories: {{MEMORY_MB: 4096, DISK_GB: 100}}
       traits: [MISC_SHARES_VIA_AGGREGATE]
       aggregates: [shared]
@@ -122,4 +122,4 @@ def test_capacity_counts_compute_nodes_that_share(run, write_cloud):
       - {{name: numa, inventories: {{VCPU: 3}}}}
 {FLAVORS}""")
     found = run('capacity', '--snapshot', str(path), '--flavor', 'small')
-    assert found.out.startswith('3 more such servers fit.\n')
+    assert found.out.startswith('3 more servers of this flavor fit.\n')

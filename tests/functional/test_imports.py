@@ -3,15 +3,12 @@
 
 import configparser
 import pathlib
-import pkgutil
 import re
 import shutil
 import subprocess
 import sys
 
 import pytest
-
-from isolate_aggregates.filters import mirrored
 
 ROOT = pathlib.Path(__file__).parents[2]
 LINT_IMPORTS = pathlib.Path(sys.executable).with_name('lint-imports')
@@ -39,36 +36,57 @@ def copied(tmp_path_factory) -> pathlib.Path:
         pytest.param('nova', '', set(), id='as it is'),
         pytest.param(
             'nova',
-            'from isolate_aggregates.cli import base',
-            {'layers'},
-            id='a program imports its sibling',
+            'from isolate_aggregates.tools.cli import base',
+            {'wings'},
+            id='nova-scheduler imports the tools',
         ),
         pytest.param(
             'aggregates',
             'from isolate_aggregates.placement import client',
-            {'layers'},
+            {'wings'},
             id='what is asked of Placement is a sibling of aggregates',
         ),
         pytest.param(
             'filters',
             'from isolate_aggregates import decision',
-            {'layers'},
+            {'wings'},
             id='a filter imports what calls it',
         ),
         pytest.param(
-            'cli',
+            'tools/cli',
             'from isolate_aggregates import reservations',
-            {'layers'},
+            {'wings'},
             id='a command imports reservations',
         ),
         pytest.param(
             'testing',
             'from isolate_aggregates.reservations import planner',
-            {'layers'},
+            {'wings'},
             id='helpers for tests import reservations',
         ),
         pytest.param(
-            'cli', 'from nova import context', {'nova'}, id='Nova elsewhere'
+            'tools/cli',
+            'from nova import context',
+            {'nova'},
+            id='Nova elsewhere',
+        ),
+        pytest.param(
+            'filters',
+            'from isolate_aggregates.tools import mirrored',
+            {'wings'},
+            id='the plugin imports the tools',
+        ),
+        pytest.param(
+            'reservations',
+            'from isolate_aggregates.tools.cloud.live import live_cloud',
+            {'reservations'},
+            id='reservations import a tool beside the framework of commands',
+        ),
+        pytest.param(
+            'tools/explain',
+            'from isolate_aggregates.tools import audit',
+            {'tools'},
+            id='a product imports another one above it',
         ),
         pytest.param(
             'reservations',
@@ -129,11 +147,9 @@ def test_filters_load_no_clients():
     entry_points = setup['entry_points']['isolate_aggregates.request_filters']
     built_in = re.findall(r'= (.+):', entry_points)
     assert 'isolate_aggregates.filters.isolate_aggregates' in built_in
-    others = pkgutil.iter_modules(mirrored.__path__, f'{mirrored.__name__}.')
     loaded = _loads(
         *('isolate_aggregates.aggregates', 'isolate_aggregates.request'),
         *built_in,
-        *(module.name for module in others),
     )
     assert not loaded & CLIENTS
 
@@ -148,7 +164,7 @@ def test_helpers_for_tests_load_no_client_of_nova_and_no_service():
     assert not loaded & {'nova', 'novaclient', 'openstack', 'placement'}
 
 
-def test_nova_scheduler_loads_nothing_that_only_commands_need():
+def test_nova_scheduler_loads_the_plugin_alone():
     """``available_filters`` and the workers load these modules."""
     loaded = _loads(
         'isolate_aggregates.nova',
@@ -156,6 +172,6 @@ def test_nova_scheduler_loads_nothing_that_only_commands_need():
         'isolate_aggregates.nova.runner',
     )
     assert 'nova.scheduler.request_filter' in loaded
-    commands = [each for each in loaded if 'isolate_aggregates.cli' in each]
-    assert commands == []
+    wings = re.compile(r'isolate_aggregates\.(tools|reservations|testing)\b')
+    assert [name for name in loaded if wings.match(name)] == []
     assert 'tqdm' not in loaded

@@ -18,7 +18,7 @@ import pytest
 import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.request import Flavor
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'

@@ -4,11 +4,11 @@
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud import load, save
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.tools.cloud.file import cloud_file, load
+from isolate_aggregates.tools.cloud.live import snapshots
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 CLOUD = """
 aggregates:
@@ -57,7 +57,7 @@ def asking(**resources):
 def test_a_loaded_cloud_reads_back_from_placement(cloud_from):
     """Inventories, usages, traits, memberships and trees, three levels."""
     cloud = cloud_from(CLOUD)
-    again = save.take(
+    again = snapshots.take(
         cloud.snapshot.aggregates, NoNova(), NoNova(), cloud.placement, {}
     )
     assert again.providers == cloud.snapshot.providers
@@ -72,7 +72,7 @@ def test_traits_and_classes_that_no_provider_has_are_saved(
         'providers:\n'
         '- {name: cn1, inventories: {VCPU: 1}, traits: [CUSTOM_HELD]}\n'
     )
-    taken = save.take((), NoNova(), NoNova(), cloud.placement)
+    taken = snapshots.take((), NoNova(), NoNova(), cloud.placement)
     path = tmp_path / 'cloud.yaml'
     cloud_file.save(taken, path)
     for snapshot in (taken, cloud_file.load(path)):

@@ -14,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from isolate_aggregates.cli import app
+from isolate_aggregates.tools.cli import app
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDER = ROOT / 'etc' / 'deployment' / 'kubernetes'
@@ -145,7 +145,7 @@ def refuse(event, args):
     ):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), args[0])
 sys.addaudithook(refuse)
-from isolate_aggregates.cli import app
+from isolate_aggregates.tools.cli import app
 sys.exit(app.main())
 """
 

@@ -7,12 +7,12 @@ import pathlib
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import base
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.saved import SnapshotCloud
-from isolate_aggregates.filters import loading
-from isolate_aggregates.inspect import candidates
-from isolate_aggregates.inspect.matrix import matrix, requests
+from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.matrix.matrix import matrix, requests
+from isolate_aggregates.tools.mirrored import chain
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
@@ -21,7 +21,7 @@ EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
 def compared(conf, snapshot):
     """Yield the result of the matrix and of Placement for each request."""
     base.apply_settings(conf, snapshot)
-    pipeline = loading.as_in_nova(conf)
+    pipeline = chain.as_in_nova(conf)
     asked = [
         *requests(snapshot.flavors, project_id='demo'),
         *requests(snapshot.flavors, snapshot.images, 'demo'),

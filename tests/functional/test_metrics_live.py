@@ -23,9 +23,9 @@ import pytest
 import requests_mock
 from samples import Samples, parsed
 
-from isolate_aggregates.cli import exporter
-from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.commands import exporter
 
 EXAMPLES = EXAMPLE.parent
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
@@ -161,27 +161,6 @@ def test_unlistable_servers_affect_only_the_slots(
     assert sum(key[0].endswith('zone_slots') for key in found) == 20
 
 
-@pytest.mark.usefixtures('in_environment')
-def test_the_former_name_in_the_client_still_works(
-    openstack: Run,
-    live: Live,
-    config: Callable[[str], str],
-    tmp_path: pathlib.Path,
-) -> None:
-    path = tmp_path / 'isolation.prom'
-    finished = openstack(
-        *('--os-isolation-config-file', config(ISOLATE)),
-        *('isolation', 'exporter', '--textfile', str(path)),
-    )
-    assert (finished.code, finished.out) == (0, '')
-    assert finished.err == (
-        'This command is deprecated. Use isolate-aggregates exporter.\n'
-    )
-    found = parsed(path.read_text('utf-8'))
-    assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
-    assert found[('isolate_aggregates_up',)] == 1
-
-
 @pytest.mark.parametrize(
     'name', ['windows-licensing', 'gpu-hosts', 'shared-storage', 'campus']
 )
@@ -303,7 +282,7 @@ def test_a_stopped_reading_is_abandoned() -> None:
     read = exporter._until(stopped, found())
     assert next(read) == 0
     stopped.set()
-    from isolate_aggregates.inspect.metrics.reading import Stopped
+    from isolate_aggregates.tools.metrics.reading import Stopped
 
     with pytest.raises(Stopped):
         next(read)

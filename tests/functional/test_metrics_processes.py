@@ -7,20 +7,21 @@ import sys
 import pytest
 from samples import samples
 
-from isolate_aggregates.inspect.metrics import scheduler
+from isolate_aggregates.tools.metrics import scheduler
 
 WORKERS = """
 import os, sys, threading, time
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect.metrics import scheduler
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.nova import worker_metrics
+from isolate_aggregates.tools.metrics import scheduler
 
 def work():
     for _ in range(100):
-        metrics.passed(time.monotonic(), Destination(), False)
+        metrics.passed(time.monotonic(), ExplainedDestination(), False)
         time.sleep(0)
 
-metrics = scheduler.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
-metrics.passed(time.monotonic(), Destination(), False)
+metrics = worker_metrics.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
+metrics.passed(time.monotonic(), ExplainedDestination(), False)
 children = []
 for number in range(3):
     child = os.fork()

@@ -16,8 +16,8 @@ from openstackclient import shell
 import pytest
 import yaml
 
-from isolate_aggregates.cli import app
-from isolate_aggregates.cli.osc import plugin, v1
+from isolate_aggregates.tools.cli import app
+from isolate_aggregates.tools.cli.osc import plugin, v1
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / 'examples/windows-licensing.yaml'
@@ -53,9 +53,6 @@ NAMES = {
     'matrix': 'matrix show',
     'query': 'query show',
     'report': 'report save',
-    'reservation_blazar_adopt': 'reservation blazar adopt',
-    'reservation_blazar_end': 'reservation blazar end',
-    'reservation_blazar_list': 'reservation blazar list',
     'reservation_calendar': 'reservation calendar show',
     'reservation_create': 'reservation create',
     'reservation_end': 'reservation end',
@@ -76,12 +73,6 @@ NAMES = {
     'snapshot_save': 'snapshot save',
     'sync': 'sync',
     'unlock': 'lock delete',
-}
-# Former names that still work.
-DEPRECATED = {
-    name.replace('_', ' '): NAMES.get(name)
-    for name in COMMANDS
-    if NAMES.get(name) != name.replace('_', ' ')
 }
 
 
@@ -108,7 +99,7 @@ def test_each_command_is_offered_to_the_client_and_nothing_else() -> None:
     assert {*COMMANDS} - {*NAMES} == {'exporter'}
     offered = entry_points('openstack.isolation.v1')
     assert {name.replace('_', ' ') for name in offered} == {
-        f'isolation {name}' for name in (*NAMES.values(), *DEPRECATED)
+        f'isolation {name}' for name in NAMES.values()
     }
     assert offered['isolation_candidate_list'] == (
         f'{v1.__name__}:ListCandidate'
@@ -183,15 +174,21 @@ def test_no_option_of_a_command_is_taken_for_one_of_the_client(
 
 
 @pytest.mark.parametrize(
-    ('module', 'also'),
-    [('plugin', ''), ('v1', 'isolate_aggregates.cli.listed ')],
+    ('module', 'others'),
+    [
+        ('plugin', []),
+        (
+            'v1',
+            ['isolate_aggregates.lazy', 'isolate_aggregates.tools.cli.listed'],
+        ),
+    ],
 )
 def test_the_plugin_imports_little_on_every_start(
-    module: str, also: str
+    module: str, others: list[str]
 ) -> None:
     program = (
         'import sys, cliff.command; before = set(sys.modules); '
-        f'from isolate_aggregates.cli.osc import {module}; '
+        f'from isolate_aggregates.tools.cli.osc import {module}; '
         'new = set(sys.modules) - before; '
         "print(*sorted(m for m in new if m.startswith('isolate_aggregates')))"
         "; print(*sorted({m.partition('.')[0] for m in new} - "
@@ -203,11 +200,18 @@ def test_the_plugin_imports_little_on_every_start(
         text=True,
         check=True,
     )
-    assert finished.stdout == (
-        'isolate_aggregates isolate_aggregates.cli '
-        f'{also}isolate_aggregates.cli.osc '
-        f'isolate_aggregates.cli.osc.{module}\n\n'
+    ours, foreign = finished.stdout.splitlines()
+    assert ours.split() == sorted(
+        [
+            'isolate_aggregates',
+            'isolate_aggregates.tools',
+            'isolate_aggregates.tools.cli',
+            'isolate_aggregates.tools.cli.osc',
+            f'isolate_aggregates.tools.cli.osc.{module}',
+            *others,
+        ]
     )
+    assert foreign == ''
 
 
 @pytest.mark.parametrize(
@@ -222,8 +226,8 @@ def test_starting_the_client_imports_none_of_our_commands(
 ) -> None:
     program = (
         'import atexit, sys; from openstackclient import shell; '
-        "heavy = {'placement', 'novaclient', 'isolate_aggregates.cli.base', "
-        "'isolate_aggregates.conf'}; "
+        "heavy = {'placement', 'novaclient', 'isolate_aggregates.conf', "
+        "'isolate_aggregates.tools.cli.base'}; "
         "atexit.register(lambda: print('imported:', "
         '*sorted(heavy & set(sys.modules)))); '
         f'shell.main({arguments!r})'
@@ -237,52 +241,10 @@ def test_starting_the_client_imports_none_of_our_commands(
     assert finished.stdout.splitlines()[-1] == 'imported:'
 
 
-# Former names
-
-
-@pytest.mark.parametrize(('before', 'now'), DEPRECATED.items())
-def test_a_former_name_is_deprecated_and_names_the_new_one(
-    without_configuration: None, before: str, now: str | None
-) -> None:
-    started = client()
-    words = ['isolation', *before.split()]
-    command, _, rest = started.command_manager.find_command(words)
-    assert rest == []
-    instead = (
-        f'openstack isolation {now}' if now else f'isolate-aggregates {before}'
-    )
-    assert command.instead == instead
-    # cliff leaves it out of the help of all commands.
-    assert command(started, None).deprecated
-    parser = command(started, None).get_parser('it')
-    assert parser.description.startswith(f'Deprecated: use {instead}.\n')
-
-
-def test_a_former_name_gives_the_same_output(openstack: Run) -> None:
-    asked = (*ON_EXAMPLE, *LINUX, '-f', 'json')
-    before = openstack('isolation', 'candidates', *asked)
-    now = openstack('isolation', 'candidate', 'list', *asked)
-    assert before.err == (
-        'This command is deprecated. Use openstack isolation candidate list.\n'
-    )
-    assert (now.code, now.err) == (0, '')
-    assert (before.code, before.out) == (now.code, now.out)
-
-
-@pytest.mark.parametrize('word', ['create', 'delete', 'list', 'show'])
-def test_an_aggregate_named_as_an_action_is_refused_and_not_locked(
-    openstack: Run, word: str
-) -> None:
-    asked = ('isolation', 'lock', word, '--trait', 'CUSTOM_X')
-    finished = openstack(*asked)
-    assert (finished.code, finished.out) == (2, '')
-    assert f'openstack isolation lock {word}: ' in finished.err
-
-
-def test_the_help_of_the_client_has_no_former_name(openstack: Run) -> None:
+def test_the_help_of_the_client_has_each_command(openstack: Run) -> None:
     finished = openstack('--help')
-    found = re.findall('^  isolation (.*?)  ', finished.out, re.MULTILINE)
-    assert sorted(found) == sorted(NAMES.values())
+    listed = re.findall('^  isolation (.*?)  ', finished.out, re.MULTILINE)
+    assert sorted(listed) == sorted(NAMES.values())
 
 
 # Output
@@ -467,10 +429,7 @@ def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
     assert finished.code == 0
     assert finished.out.splitlines() == [
         'Command "isolation" matches:',
-        # cliff lists deprecated commands here, too.
-        *sorted(
-            f'  isolation {name}' for name in (*NAMES.values(), *DEPRECATED)
-        ),
+        *sorted(f'  isolation {name}' for name in NAMES.values()),
     ]
 
 
@@ -506,7 +465,7 @@ def test_both_programs_complete_each_command_and_its_options(
     ours = completions(run(*broken, 'complete'))
     first = {name.partition('_')[0] for name in COMMANDS}
     assert ours[''] == first | {'help', 'complete'}
-    assert {name.split()[0] for name in NAMES.values()} <= theirs['isolation']
+    assert theirs['isolation'] == {name.split()[0] for name in NAMES.values()}
     for name, there in NAMES.items():
         words = there.replace(' ', '_')
         assert ours[name] == theirs[f'isolation_{words}']
@@ -529,7 +488,7 @@ echo "${COMPREPLY[@]}"
     ('words', 'proposed'),
     [
         pytest.param(('snapshot', ''), 'diff save', id='a word'),
-        pytest.param(('exp',), 'explain exporter', id='half a word'),
+        pytest.param(('sn',), 'snapshot', id='half a word'),
         pytest.param(
             ('explain', '--proj'),
             '--project --project-domain',

@@ -328,6 +328,6 @@ def test_an_unreadable_clouds_yaml_is_one_sentence(
     path = tmp_path / 'clouds.yaml'
     path.write_text('clouds:\n  mine: [\n')
     assert sentence(openstack('isolation', 'query', 'show', *LINUX)) == (
-        f'The file {path} cannot be read: line 3: expected the node '
-        "content, but found '<stream end>'."
+        f'The file {path} cannot be read: line 3: invalid YAML; put '
+        'values with special characters in quotes.'
     )

@@ -7,17 +7,18 @@ Placement has its known mistakes repaired, as in
 
 import uuid
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import placement_repairs
+from thorough import examples
 
-from isolate_aggregates.cloud import load
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect import capacity
-from isolate_aggregates.inspect.capacity import fitting_servers
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.tools import capacity
+from isolate_aggregates.tools.capacity import fitting_servers
+from isolate_aggregates.tools.cloud.file import load
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.embedded import embedded_client
 
 OWNER = str(uuid.UUID(int=0))
 SHARED = str(uuid.UUID(int=1))
@@ -95,7 +96,7 @@ def claimed(snapshot, request):
     """Claim candidates of real Placement, host by host, until none is left."""
     hosts = {p.uuid: p.host for p in snapshot.providers if p.host}
     servers = dict.fromkeys(hosts, 0)
-    with EmbeddedPlacement() as placement, placement_repairs.repaired():
+    with embedded_client() as placement, placement_repairs.repaired():
         load.into_placement(snapshot, placement)
         for root in sorted(hosts, key=hosts.get):
             while (
@@ -120,7 +121,7 @@ def claimed(snapshot, request):
     return {hosts[root]: count for root, count in servers.items() if count}
 
 
-@settings(max_examples=20, deadline=None)
+@examples(10)
 @given(clouds(), requests())
 def test_capacity_equals_the_number_of_claims_placement_accepts(
     snapshot, request

@@ -7,10 +7,11 @@ correct, incomplete, or have surplus hosts.
 
 import uuid
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 import os_resource_classes as orc
 import pytest
+from thorough import examples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -18,9 +19,9 @@ from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import group, providers
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
 from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.tools.embedded import embedded_client
 
 HOSTS = {
     f'host{n}': str(uuid.uuid5(uuid.NAMESPACE_DNS, f'h{n}')) for n in range(5)
@@ -55,7 +56,7 @@ requests = st.sets(locks, max_size=2).map(
 @pytest.fixture(scope='module')
 def placement():
     """Five hosts and nothing else."""
-    with EmbeddedPlacement() as placement:
+    with embedded_client() as placement:
         for name, provider in HOSTS.items():
             placement.send(
                 'POST', '/resource_providers', {'name': name, 'uuid': provider}
@@ -122,7 +123,7 @@ limits = st.integers(1, 8).map(group.forbidden_length)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(12)
 @given(aggregates, requests, limits, st.data())
 def test_lagging_rollups_keep_out_exactly_the_same_hosts(
     placement, found, request, limit, data
@@ -144,7 +145,7 @@ def test_lagging_rollups_keep_out_exactly_the_same_hosts(
     )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(12)
 @given(aggregates, requests, limits, st.data())
 def test_stale_rollups_admit_no_other_hosts(
     placement, found, request, limit, data

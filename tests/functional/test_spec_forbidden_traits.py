@@ -9,6 +9,8 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.placement.group import ResourceRequest
 
+EXAMPLE = 'gpu-hosts'
+
 # A branch of one tree, and the root of another, have the trait of an owner.
 BRANCHES = """
 providers:
@@ -23,11 +25,6 @@ providers:
   children:
   - {name: numa2_1, inventories: {VCPU: 4}}
 """
-
-
-@pytest.fixture
-def cloud(example):
-    return example('gpu-hosts')
 
 
 @pytest.fixture

@@ -9,10 +9,7 @@ import pytest
 
 from isolate_aggregates.placement.group import ResourceRequest
 
-
-@pytest.fixture
-def cloud(example):
-    return example('shared-storage')
+EXAMPLE = 'shared-storage'
 
 
 @pytest.mark.parametrize(

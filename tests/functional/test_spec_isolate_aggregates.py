@@ -9,8 +9,10 @@ from urllib import parse
 
 import pytest
 
-from isolate_aggregates.filters import loading
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.mirrored import chain
+
+EXAMPLE = 'windows-licensing'
 
 WINDOWS = 'trait:CUSTOM_WINDOWS_LICENSED'
 XYZ = 'trait:CUSTOM_XYZ'
@@ -51,11 +53,6 @@ providers:
 
 
 @pytest.fixture
-def cloud(example):
-    return example('windows-licensing')
-
-
-@pytest.fixture
 def several(cloud_from):
     return cloud_from(SEVERAL_TRAITS)
 
@@ -76,9 +73,9 @@ def required(*keys):
 
 def test_the_filter_runs_only_when_its_option_is_set(conf):
     assert conf.scheduler.enable_isolated_aggregate_filtering is False
-    assert 'isolate_aggregates' not in loading.as_in_nova(conf).names
+    assert 'isolate_aggregates' not in chain.as_in_nova(conf).names
     conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
-    assert 'isolate_aggregates' in loading.as_in_nova(conf).names
+    assert 'isolate_aggregates' in chain.as_in_nova(conf).names
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import loading
 from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.tools.mirrored import chain
+
+EXAMPLE = 'reservations'
 
 # The example has the free pool of step 1 and the reservation of step 2.
 POOL = 'reservation:2e1dfa7c'
@@ -41,11 +43,6 @@ providers:
 
 
 @pytest.fixture
-def cloud(example):
-    return example('reservations')
-
-
-@pytest.fixture
 def racks(cloud_from):
     return cloud_from(TWO_PREFIXES)
 
@@ -69,7 +66,7 @@ def test_step_0_without_prefixes_the_metadata_means_nothing(cloud, conf):
     assert conf.scheduler.placement_req_required_member_prefix == []
     assert conf.scheduler.placement_req_default_forbidden_member_prefix == []
     destination = decide(
-        Request(flavor(LEASE)), cloud.index, loading.as_in_nova(conf)
+        Request(flavor(LEASE)), cloud.index, chain.as_in_nova(conf)
     ).destination
     assert destination.required_aggregates == []
     assert destination.forbidden_aggregates == set()

@@ -18,18 +18,19 @@ import time
 from typing import Any
 
 import agreement
-from http_fakes import CREDENTIALS, NOVA, FakeKeystone, FakeNova
+from fake_nova import FakeNova
+from http_fakes import CREDENTIALS, NOVA, FakeKeystone
 import pytest
 import requests_mock
 from samples import parsed
 import yaml
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cli import app
-from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.cli import app
+from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -405,11 +406,10 @@ def test_the_units_are_installed_and_start_an_existing_command() -> None:
 def after_rounds(live: Live, *rounds: Callable[[], None]) -> None:
     """Do something whenever Nova's aggregates are read."""
     waiting = list(rounds)
-    answer = live.nova._aggregates
 
     def aggregates(request: Any, context: Any) -> Any:
         waiting.pop(0)()
-        return answer(request, context)
+        return live.nova.respond(request, context)
 
     live.http.get(f'{NOVA}/os-aggregates', json=aggregates)
 
@@ -448,7 +448,7 @@ def test_a_watch_writes_changes_until_it_is_stopped(
 
 def test_a_watch_goes_on_after_an_error(run: Run, live: Live) -> None:
     broken = [{'status_code': 500, 'text': 'Broken.'}] * 2
-    answer = [{'json': live.nova._aggregates}] * 2
+    answer = [{'json': live.nova.respond}] * 2
     live.http.get(f'{NOVA}/os-aggregates', [*broken, *answer])
     reads = iter(range(9))
 

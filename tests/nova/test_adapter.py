@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of Nova's request spec, and application of decisions to it."""
 
+from function_filter import FunctionFilter
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 import pytest
@@ -21,7 +22,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.nova.images import Record
 from isolate_aggregates.request import Flavor, Image, Request
-from isolate_aggregates.request.properties import Declared
+from isolate_aggregates.request.properties import DeclaredProperties
 
 UUID = '00000000-0000-0000-0000-00000000000'
 A, B, C, D, E = (Aggregate(f'{UUID}{name}', name) for name in 'abcde')
@@ -29,7 +30,7 @@ FLAVOR = {
     'name': 'f', 'flavorid': '7', 'vcpus': 1, 'memory_mb': 2, 'root_gb': 3,
     'ephemeral_gb': 4, 'swap': 5, 'extra_specs': {'k': 'v'},
 }  # fmt: skip
-DISTRO = Declared(frozenset({'os_distro'}))
+DISTRO = DeclaredProperties(frozenset({'os_distro'}))
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -46,7 +47,10 @@ def image_meta(**fields):
 
 def request(read=None, **fields):
     spec = objects.RequestSpec(**fields)
-    return adapter.NovaRequest(spec, read_record=read or NO_RECORD)
+    made = adapter.NovaRequest(spec, read_record=read or NO_RECORD)
+    # Otherwise the request would end here.
+    made.spec_of_nova = spec
+    return made
 
 
 def NO_RECORD(spec):  # noqa: N802
@@ -126,7 +130,7 @@ def test_the_record_is_read_only_for_declared_properties():
         ),
         image=image_meta(id=f'{UUID}1'),
     )
-    assert seen.declaring(Declared()) is not seen
+    assert seen.declaring(DeclaredProperties()) is not seen
     assert read == []
     declaring = seen.declaring(DISTRO)
     assert len(read) == 1
@@ -139,7 +143,7 @@ def test_the_record_is_read_only_for_declared_properties():
 def test_an_unavailable_property_refuses_at_once():
     seen = request(image=image_meta(id=f'{UUID}1'))
     with pytest.raises(exception.RequestRefused):
-        seen.declaring(Declared(frozenset({'license:*'})))
+        seen.declaring(DeclaredProperties(frozenset({'license:*'})))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +184,7 @@ def test_traits_of_an_image_open_only_where_tenants_are_trusted():
 
 
 def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
-    seen = request(
+    plain = request(
         lambda spec: Record(f'{UUID}2', {}),
         flavor=objects.Flavor(
             **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
@@ -189,7 +193,8 @@ def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
         requested_resources=None,
         requested_destination=objects.Destination(cell=objects.CellMapping()),
         is_bfv=False,
-    ).declaring(Declared())
+    )
+    seen = plain.declaring(DeclaredProperties())
     assert seen.required_traits == {'CUSTOM_B'}
     assert seen.image_properties == {}
 
@@ -328,7 +333,7 @@ def test_forced_hosts_and_nodes_are_read(fields, found):
 
 
 def applied(spec, *constraints):
-    pipeline = Pipeline({'mine': lambda *_: constraints})
+    pipeline = Pipeline({'mine': FunctionFilter(lambda *_: constraints)})
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
     adapter.apply(decision, spec)
     adapter.complete(decision, decision, spec)
@@ -366,7 +371,9 @@ def test_forbidden_aggregates_are_not_copied(monkeypatch):
         'append_forbidden_aggregates',
         lambda destination, uuids: given.append(uuids),
     )
-    pipeline = Pipeline({'mine': lambda *_: [Forbid((A, B), 'x')]})
+    pipeline = Pipeline(
+        {'mine': FunctionFilter(lambda *_: [Forbid((A, B), 'x')])}
+    )
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
     adapter.complete(decision, decision, objects.RequestSpec())
     [uuids] = given
@@ -414,3 +421,27 @@ def test_hosts_that_a_request_filter_cannot_drop_refuse():
 def test_a_request_for_one_tree_is_refused():
     with pytest.raises(exception.RequestRefused, match='one provider tree'):
         applied(objects.RequestSpec(), InTree('uuid', 'because'))
+
+
+@pytest.mark.parametrize('policy', [None, 'isolate'])
+@pytest.mark.parametrize('groups', [0, 1, 2, 3])
+def test_several_groups_have_the_policy_that_nova_sends(groups, policy):
+    specs = {f'resources{n}:CUSTOM_{n}': '1' for n in range(1, groups + 1)}
+    if policy:
+        specs['group_policy'] = policy
+    spec = objects.RequestSpec(
+        flavor=objects.Flavor(**{**FLAVOR, 'extra_specs': specs}),
+        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
+        is_bfv=False,
+        requested_resources=[],
+        pci_requests=objects.InstancePCIRequests(requests=[]),
+        requested_destination=None,
+        force_hosts=None,
+        force_nodes=None,
+    )
+    sent = scheduler_utils.resources_from_request_spec(None, spec, None)
+    # Nova's client of Placement adds it later.
+    policy_added = '&group_policy=none' if groups > 1 and not policy else ''
+    assert adapter.query_length(spec) == len(
+        sent.to_querystring() + policy_added
+    )

@@ -80,6 +80,21 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             id='reservations',
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            'endurance',
+            ['sync', 'reconcile', '--rounds', '20'],
+            ('service', 'percent', 'done'),
+            [
+                ('sync', '10', '2'),
+                ('sync', '50', '10'),
+                ('sync', '100', '20'),
+                ('reconcile', '10', '2'),
+                ('reconcile', '50', '10'),
+                ('reconcile', '100', '20'),
+            ],
+            id='endurance',
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_benchmark_writes_the_columns_that_pages_are_made_from(

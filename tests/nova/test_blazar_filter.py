@@ -7,15 +7,16 @@ The peer is the real ``BlazarFilter.host_passes`` of blazar-nova.
 from types import SimpleNamespace
 
 from blazarnova.scheduler.filters import blazar_filter
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nova import objects
 from oslo_config import cfg
 import pytest
+from thorough import examples
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.request import Flavor, Request
 
 PROJECTS = ['p1', 'p2']
@@ -65,7 +66,7 @@ def nova_objects():
 
 def passes_ours(made, request, aggregates, host):
     """Whether Placement would offer a host in these aggregates."""
-    destination = Destination()
+    destination = ExplainedDestination()
     for constraint in made(request, AggregateIndex(aggregates)):
         destination.add(constraint, 'blazar_reservation')
     held = {aggregate.uuid for aggregate in host}
@@ -76,7 +77,7 @@ def passes_ours(made, request, aggregates, host):
     )
 
 
-@settings(max_examples=2000, deadline=None)
+@examples(300)
 @given(
     clouds,
     st.sets(st.integers(0, 4)),

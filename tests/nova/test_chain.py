@@ -12,7 +12,7 @@ import logging
 from types import SimpleNamespace
 from unittest import mock
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -28,14 +28,15 @@ from oslo_config import fixture as config_fixture
 import pytest
 import test_in_tree
 import test_query
+from thorough import examples
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import loading
 from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
 from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
+from isolate_aggregates.tools.mirrored import chain
 
 engine = test_in_tree.engine
 
@@ -336,11 +337,11 @@ def ours(request, index, switches):
     conf = our_conf()
     for name in SWITCHES:
         conf.set_override(name, name in switches, ia_conf.SCHEDULER)
-    decision = decide(request, index, loading.as_in_nova(conf))
+    decision = decide(request, index, chain.as_in_nova(conf))
     return written(decision.query(request, LIMIT).to_queryparams())
 
 
-@settings(max_examples=400, deadline=None)
+@examples(120)
 @given(clouds, requests(), st.sets(st.sampled_from(SWITCHES)), st.booleans())
 # The requirement of the zone implies that of the tenant.
 @example(

@@ -4,6 +4,7 @@
 import configparser
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pages
 import pytest
 from starting import starts
 
-from isolate_aggregates.cli import app
+from isolate_aggregates.tools.cli import app
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -24,6 +25,11 @@ enabled_filters = ComputeFilter,SameHostFilter
 """
 
 
+def quote(path):
+    """Return a path as a word of the shell."""
+    return shlex.quote(str(path))
+
+
 @pytest.fixture
 def stack(tmp_path):
     """Run phases of the plugin; return its commands."""
@@ -32,9 +38,9 @@ def stack(tmp_path):
     def run(*phases, check=True, **variables):
         lines = [
             'set -o errexit',
-            f'. {HERE}/devstack_functions.sh',
-            f'. {PLUGIN}/settings',
-            *(f'. {PLUGIN}/plugin.sh {phase}' for phase in phases),
+            f'. {quote(HERE / "devstack_functions.sh")}',
+            f'. {quote(PLUGIN / "settings")}',
+            *(f'. {quote(PLUGIN / "plugin.sh")} {phase}' for phase in phases),
         ]
         environment = {
             'PATH': f'{pathlib.Path(sys.executable).parent}:{os.defpath}',

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forced hosts are checked with current data."""
 
+import gc
+import weakref
+
+from dripping import dripping_server
 from nova import context as nova_context
 from nova import objects
 import pytest
@@ -8,8 +12,9 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import Forbid, Require
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova import forced
+from isolate_aggregates.placement.client import PlacementClient
 
 A = Aggregate('aggregate-a', 'a')
 CONTEXT = nova_context.get_admin_context()
@@ -86,7 +91,7 @@ class Cloud:
         return parser({'aggregates': held, 'resource_provider_generation': 0})
 
     def reasons(self, constraint=None, **fields):
-        destination = Destination()
+        destination = ExplainedDestination()
         destination.add(constraint or Forbid((A,), 'because'), 'mine')
         try:
             self.forced.check(
@@ -98,88 +103,129 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(monkeypatch):
+def fakes(monkeypatch):
     return Cloud(monkeypatch)
 
 
 KEPT_OUT = ['forced host h1: aggregate a: because']
 
 
-def test_a_request_without_forced_hosts_asks_nothing(cloud):
-    assert cloud.reasons() == []
-    assert cloud.asked == 0
+def test_a_request_without_forced_hosts_asks_nothing(fakes):
+    assert fakes.reasons() == []
+    assert fakes.asked == 0
 
 
 @pytest.mark.parametrize(
     'fields', [{'force_hosts': ['h1']}, {'force_nodes': ['n1']}]
 )
-def test_a_host_is_judged_by_nova_and_by_placement(cloud, fields):
-    assert cloud.reasons(**fields) == []
-    cloud.in_nova = {'h1': {A.uuid}}
-    assert cloud.reasons(**fields) == KEPT_OUT
-    cloud.in_nova = {'h2': {A.uuid}}
-    cloud.in_placement['n2'] = {A.uuid}
-    assert cloud.reasons(**fields) == []
-    cloud.in_placement['n1'] = {A.uuid}
-    assert cloud.reasons(**fields) == KEPT_OUT
+def test_a_host_is_judged_by_nova_and_by_placement(fakes, fields):
+    assert fakes.reasons(**fields) == []
+    fakes.in_nova = {'h1': {A.uuid}}
+    assert fakes.reasons(**fields) == KEPT_OUT
+    fakes.in_nova = {'h2': {A.uuid}}
+    fakes.in_placement['n2'] = {A.uuid}
+    assert fakes.reasons(**fields) == []
+    fakes.in_placement['n1'] = {A.uuid}
+    assert fakes.reasons(**fields) == KEPT_OUT
 
 
-def test_all_of_the_tree_of_a_host_counts(cloud):
-    cloud.in_placement['n1-child'] = {A.uuid}
-    assert cloud.reasons(force_hosts=['h1']) == KEPT_OUT
+def test_all_of_the_tree_of_a_host_counts(fakes):
+    fakes.in_placement['n1-child'] = {A.uuid}
+    assert fakes.reasons(force_hosts=['h1']) == KEPT_OUT
 
 
-def test_a_required_aggregate_can_be_in_placement_only(cloud):
-    cloud.in_placement['n1'] = {A.uuid}
+def test_a_required_aggregate_can_be_in_placement_only(fakes):
+    fakes.in_placement['n1'] = {A.uuid}
     require = Require((A,), 'because')
-    assert cloud.reasons(require, force_hosts=['h1']) == []
-    assert cloud.reasons(require, force_hosts=['h2']) == [
+    assert fakes.reasons(require, force_hosts=['h1']) == []
+    assert fakes.reasons(require, force_hosts=['h2']) == [
         'forced host h2: aggregate a: because'
     ]
 
 
-def test_only_the_named_node_of_a_host_is_looked_at(cloud):
-    cloud.nodes.append(Node('h1', 'm1'))
-    cloud.in_placement['m1'] = {A.uuid}
-    assert cloud.reasons(force_hosts=['h1'], force_nodes=['n1']) == []
-    assert cloud.reasons(force_hosts=['h1']) == KEPT_OUT
+def test_only_the_named_node_of_a_host_is_looked_at(fakes):
+    fakes.nodes.append(Node('h1', 'm1'))
+    fakes.in_placement['m1'] = {A.uuid}
+    assert fakes.reasons(force_hosts=['h1'], force_nodes=['n1']) == []
+    assert fakes.reasons(force_hosts=['h1']) == KEPT_OUT
 
 
-def test_an_unknown_forced_host_is_refused(cloud):
+def test_an_unknown_forced_host_is_refused(fakes):
     said = ['a forced host or node has no compute node in any cell']
-    assert cloud.reasons(force_hosts=['h3']) == said
-    assert cloud.reasons(force_hosts=['h1', 'h3']) == said
-    assert cloud.reasons(force_hosts=['h1'], force_nodes=['n2']) == said
+    assert fakes.reasons(force_hosts=['h3']) == said
+    assert fakes.reasons(force_hosts=['h1', 'h3']) == said
+    assert fakes.reasons(force_hosts=['h1'], force_nodes=['n2']) == said
 
 
-def test_a_cell_that_does_not_answer_refuses(cloud):
-    cloud.broken_cell = True
-    assert cloud.reasons(force_hosts=['h1']) == [
+def test_a_cell_that_does_not_answer_refuses(fakes):
+    fakes.broken_cell = True
+    assert fakes.reasons(force_hosts=['h1']) == [
         'the nodes of a forced host cannot be read from every cell'
     ]
 
 
-def test_a_host_with_too_many_nodes_to_judge_is_refused(cloud):
-    cloud.nodes = [Node('h1', f'n{n}') for n in range(21)]
-    [reason] = cloud.reasons(force_hosts=['h1'])
+def test_a_host_with_too_many_nodes_to_judge_is_refused(fakes):
+    fakes.nodes = [Node('h1', f'n{n}') for n in range(21)]
+    [reason] = fakes.reasons(force_hosts=['h1'])
     assert reason.startswith('the forced hosts have 21 nodes')
-    assert cloud.asked == 0
+    assert fakes.asked == 0
 
 
-def test_a_failure_is_remembered_for_later_requests(cloud):
-    cloud.error = exception.ServiceUnreachable('Placement', None, 'is down.')
+def test_a_failure_is_remembered_for_later_requests(fakes):
+    fakes.error = exception.ServiceUnreachable('Placement', None, 'is down.')
     for _ in range(32):
         with pytest.raises(exception.ServiceUnreachable):
-            cloud.reasons(force_hosts=['h1'])
-    assert cloud.asked == 1
-    cloud.now += 30
-    cloud.error = None
-    assert cloud.reasons(force_hosts=['h1']) == []
+            fakes.reasons(force_hosts=['h1'])
+    assert fakes.asked == 1
+    fakes.now += 30
+    fakes.error = None
+    assert fakes.reasons(force_hosts=['h1']) == []
 
 
-def test_a_slow_placement_refuses_after_a_short_time(cloud):
-    cloud.took = 3.0
-    cloud.in_placement |= {f'n1-{n}': set() for n in range(30)}
+def test_a_slow_placement_refuses_after_a_short_time(fakes):
+    fakes.took = 3.0
+    fakes.in_placement |= {f'n1-{n}': set() for n in range(30)}
     with pytest.raises(exception.ServiceUnreachable, match='takes too long'):
-        cloud.reasons(force_hosts=['h1'])
-    assert cloud.asked == 2
+        fakes.reasons(force_hosts=['h1'])
+    assert fakes.asked == 2
+
+
+def test_a_dripping_placement_refuses_at_the_deadline(fakes):
+    with dripping_server() as server:
+        client = PlacementClient(server.adapter(), retries=0)
+        fakes.forced = forced.ForcedHosts(fakes, lambda: client, longest=0.2)
+        with pytest.raises(
+            exception.ServiceUnreachable, match=r'completely within 0\.2 s'
+        ):
+            fakes.reasons(force_hosts=['h1'])
+        # Others do not wait at all.
+        with pytest.raises(
+            exception.ServiceUnreachable, match=r'completely within 0\.2 s'
+        ):
+            fakes.reasons(force_hosts=['h2'])
+        assert server.requests == 1
+        assert not server.has_ended
+
+
+def test_a_failure_that_is_kept_keeps_no_request(fakes):
+    fakes.error = exception.ServiceUnreachable('Placement', None, 'is down.')
+    specs = weakref.WeakSet()
+    errors = []
+
+    def check():
+        spec = objects.RequestSpec(force_hosts=['h1'])
+        specs.add(spec)
+        with pytest.raises(exception.ServiceUnreachable) as caught:
+            fakes.forced.check(CONTEXT, spec, ExplainedDestination())
+        errors.append(str(caught.value))
+        return len(caught.traceback)
+
+    check()
+    # What raises the answer again is not part of it.
+    fakes.error.__traceback__ = None
+    lengths = {check() for _ in range(100)}
+    gc.collect()
+    assert len(specs) == 0
+    # The trace is that of one request.
+    assert len(lengths) == 1
+    assert set(errors) == {'Placement is down.'}

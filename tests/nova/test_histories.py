@@ -39,11 +39,11 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import judge, loading
+from isolate_aggregates.filters import host_check, loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import forced, registration
 from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import (
@@ -496,7 +496,7 @@ class Histories(stateful.RuleBasedStateMachine):
             allowed = {
                 host
                 for host in HOSTS
-                if not judge.objections(destination, held[host])
+                if not host_check.objections(destination, held[host])
             }
             plain.append((allowed, destination.forbidden_aggregates))
         return plain

@@ -3,7 +3,7 @@
 
 from types import SimpleNamespace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nova.objects import fields, image_meta
 from nova.scheduler.filters import (
@@ -14,14 +14,16 @@ from nova.scheduler.filters import (
     type_filter,
 )
 from oslo_config import cfg
+import pytest
 import test_chain
 import test_query
+from thorough import examples
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image, Request, nova_image
+from isolate_aggregates.tools.mirrored import chain
 
 nova_conf = test_chain.nova_conf
 
@@ -84,12 +86,12 @@ def named(filter_name, index, request, options):
     conf([], default_config_files=[])
     for name, value in {**options, 'enabled_filters': [filter_name]}.items():
         conf.set_override(name, value, ia_conf.HOST_FILTERS)
-    [found] = [f for f in loading.mirrored(conf) if f.name == filter_name]
+    [found] = [f for f in chain.mirrored(conf) if f.name == filter_name]
     destination = Pipeline([found]).evaluate(request, index)
     return {host for host in HOSTS if destination.dropped(host)}
 
 
-@settings(max_examples=500, deadline=None)
+@examples(150)
 @given(
     st.sampled_from(sorted(FILTERS)),
     aggregates,
@@ -165,3 +167,26 @@ def test_the_properties_that_nova_keeps_are_known():
         if nova_image.kept(asked, name, test_chain.RELEASE) is not None
     }
     assert ours == known
+
+
+@pytest.mark.parametrize(
+    'properties',
+    [
+        *(
+            {'vmware_adaptertype': adapter}
+            for adapter in (
+                *('ide', 'busLogic', 'lsiLogic', 'lsiLogicsas'),
+                *('paraVirtual', ''),
+            )
+        ),
+        {'vmware_adaptertype': 'ide', 'hw_disk_bus': 'virtio'},
+        {'hw_scsi_model': 'Virtio-SCSI'},
+        {'os_type': 'Windows'},
+    ],
+    ids=str,
+)
+def test_properties_are_stored_as_nova_stores_them(properties):
+    theirs = image_meta.ImageMetaProps.from_dict(properties)
+    for name in ('hw_disk_bus', 'hw_scsi_model', 'os_type'):
+        ours = nova_image.kept(properties, name, test_chain.RELEASE)
+        assert ours == theirs.get(name)

@@ -8,7 +8,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import images
-from isolate_aggregates.request.properties import Declared
+from isolate_aggregates.request.properties import DeclaredProperties
 
 objects.register_all()
 
@@ -58,7 +58,9 @@ def request(image_id=f'{UUID}1', properties=GLANCE, **destination):
 def accepted(declared, keys=(), nova=None, spec=None):
     return images.AcceptedImage(
         spec or request(),
-        Declared(frozenset(declared) | frozenset(keys), frozenset(keys)),
+        DeclaredProperties(
+            frozenset(declared) | frozenset(keys), frozenset(keys)
+        ),
         nova or Nova(),
     )
 

@@ -6,7 +6,7 @@
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nova import context as nova_context
 from nova import objects
@@ -18,6 +18,7 @@ from oslo_config import fixture as config_fixture
 from oslo_db.sqlalchemy import enginefacade
 import pytest
 import sqlalchemy
+from thorough import examples
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
@@ -92,7 +93,7 @@ def forbidden_in_tree(traits):
     return {aggregate.uuid for aggregate in found}
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(clouds, asked, asked)
 def test_the_in_tree_filter_forbids_the_same_aggregates(
     engine, metadatas, of_flavor, of_image

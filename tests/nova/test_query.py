@@ -4,13 +4,14 @@
 from importlib import metadata
 import logging
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from nova import exception as nova_exception
 from nova import objects
 import nova.conf
 from nova.scheduler import utils as nova_utils
 import pytest
+from thorough import examples
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import resources
@@ -163,7 +164,7 @@ def nova_spec(request):
     return spec
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(300)
 @given(requests)
 def test_the_query_is_the_one_that_nova_sends(request):
     """The query string is Nova's, and so are the required traits.
@@ -211,7 +212,7 @@ def groups(draw, suffix):
     }
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(
     st.sets(st.sampled_from(['', '1', '_NET', 'a-b']), min_size=1).flatmap(
         lambda wanted: st.tuples(*[groups(suffix) for suffix in wanted])

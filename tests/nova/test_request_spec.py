@@ -3,7 +3,7 @@
 
 import copy
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nova import context as nova_context
 from nova import objects
@@ -12,6 +12,7 @@ from nova.scheduler import request_filter
 from oslo_config import fixture as config_fixture
 import pytest
 import test_in_tree
+from thorough import examples
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
@@ -118,7 +119,7 @@ def isolate_aggregates(engine):
     conf.cleanUp()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(clouds, request_specs())
 def test_filters_leave_the_request_spec_unchanged(
     engine, isolate_aggregates, metadatas, make_spec

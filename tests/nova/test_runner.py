@@ -15,6 +15,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import uuid_of
+from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
@@ -24,8 +25,8 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.loading import LoadedFilter
-from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import host_filter, registration
+from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement.group import (
     forbidden_length,
@@ -46,7 +47,7 @@ REST = len('limit=1000&resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
 CONTEXT = nova_context.get_admin_context()
 
 
-class Filter:
+class Filter(RequestFilter):
     """A filter that yields given constraints."""
 
     def __init__(self, *constraints):

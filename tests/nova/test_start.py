@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of nova-scheduler when it starts with the request filters."""
+"""The request filters when nova-scheduler starts, and what it logs."""
 
 import logging
+import pathlib
 import threading
+from unittest import mock
 
-from http_fakes import AUTH_URL, CREDENTIALS, FakeKeystone, FakeNova
+from fake_nova import FakeNova
+from http_fakes import AUTH_URL, CREDENTIALS, FakeKeystone
 from keystoneauth1 import loading
+from nova import context as nova_context
+from nova import objects
 import nova.conf
+from nova.scheduler import request_filter
 from oslo_config import fixture as config_fixture
 import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
-from isolate_aggregates.cloud.novaclient_source import NovaclientSource
+from isolate_aggregates.compute.source import NovaclientSource
+from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.loading import LoadedFilter, load
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection
 
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
 OURS = 'isolate_aggregates.nova.registration'
 CACHE = 'isolate_aggregates.aggregates.cache'
 PATIENCE = 120  # seconds until a thread that hangs fails a test
@@ -141,7 +149,7 @@ def test_tags_are_warned_about_again_only_after_a_change(conf, caplog):
 
 
 def test_a_filter_that_fails_does_not_hide_the_aggregates(conf, caplog):
-    class Broken:
+    class Broken(RequestFilter):
         def __call__(self, request, aggregates):
             return ()
 
@@ -205,3 +213,47 @@ def test_no_timeout_is_longer_than_the_deadline_of_requests(conf, api):
     assert connection.from_conf(conf.conf, 5).session.timeout == 5
     conf.config(timeout=3, group=ia_conf.GROUP)
     assert connection.from_conf(conf.conf, 5).session.timeout == 3
+
+
+def test_messages_in_nova_scheduler_name_no_options_of_commands(conf, api):
+    options = connection.from_conf(conf.conf, 5).options
+    assert 'aggregate_deadline = 5' in options.timeout
+    assert '--' not in f'{options.timeout} {options.cafile}'
+    assert '--' in connection.from_conf(conf.conf).options.timeout
+
+
+@pytest.mark.parametrize('place', range(4))
+def test_requests_are_isolated_during_a_second_installation(
+    conf, monkeypatch, place
+):
+    """As by the next worker in the same process."""
+    objects.register_all()
+    conf.config(
+        request_filters=['isolate_aggregates'],
+        aggregate_source='file',
+        cloud_file=str(EXAMPLE),
+        group=ia_conf.GROUP,
+    )
+    filters = [lambda *_: False, request_filter.isolate_aggregates]
+    monkeypatch.setattr(request_filter, 'ALL_REQUEST_FILTERS', filters)
+    registration.install(conf.conf)
+
+    def install_again(context, request_spec):
+        if registration.installed() is first:
+            registration.install(conf.conf)
+
+    first = registration.installed()
+    filters.insert(place, install_again)
+    last = mock.Mock(return_value=False)
+    filters.append(last)
+    spec = objects.RequestSpec(
+        instance_uuid='7b7e6a64-4e59-4d1a-9c0c-1f9c1e8f7d11',
+        flavor=objects.Flavor(
+            name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
+            ephemeral_gb=0, swap=0, extra_specs={},
+        ),
+    )  # fmt: skip
+    request_filter.process_reqspec(nova_context.get_admin_context(), spec)
+    assert registration.installed() is not first
+    assert len(spec.requested_destination.forbidden_aggregates) == 1
+    last.assert_called_once()

@@ -15,11 +15,12 @@ from oslo_utils.fixture import uuidsentinel
 from placement import deploy
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.nova import registration, runner
-from isolate_aggregates.placement import embedded
 from isolate_aggregates.query_limit import verification
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import embedded
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 
 CONF = nova.conf.CONF
 
@@ -42,6 +43,9 @@ RESERVATIONS = (
     ('scheduler', 'placement_req_required_member_prefix', ['reservation:']),
     RESERVATIONS_CLOSE,
 )
+
+LOCK = 'trait:CUSTOM_LICENSED_WINDOWS'
+ROLLUP = rollups.uuid_of(LOCK)
 
 # Those of Nova's Glance fixture; neither says anything about traits.
 IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
@@ -140,7 +144,7 @@ class Plugin(Patient):
         load = deploy.loadapp
         self.stub_out(
             'placement.deploy.loadapp',
-            lambda conf: embedded.in_turn(load(conf)),
+            lambda conf: embedded.one_at_a_time(load(conf)),
         )
         super().setUp()
         # Registered by now. A call that is answered late is not lost.
@@ -346,6 +350,36 @@ class ShorteningCloudTest(CloudTest):
         self.stub_out(f'{verification.__name__}.PATIENCE', SECONDS)
         super().setUp()
         self.reach_placement()
+
+    def licensed(self, hosts, number=12):
+        """Make aggregates that are all locked alike."""
+        return [
+            self.aggregate(f'{hosts}-{i}', hosts, {LOCK: 'required'})
+            for i in range(number)
+        ]
+
+    def roll_up(self, *hosts):
+        """Put hosts into the rollup, as ``sync`` does."""
+        for host in hosts:
+            provider = self._get_provider_uuid_by_host(host)
+            members = self._get_provider_aggregates(provider)
+            self.put_aggregates(provider, [*members, ROLLUP])
+
+    def put_aggregates(self, provider, uuids):
+        """Replace the aggregates of a provider."""
+        path = f'/resource_providers/{provider}'
+        generation = self.placement.get(path, version='1.19').body[
+            'generation'
+        ]
+        answer = self.placement.put(
+            f'{path}/aggregates',
+            {
+                'aggregates': uuids,
+                'resource_provider_generation': generation,
+            },
+            version='1.19',
+        )
+        assert answer.status == 200, answer.body
 
 
 class LiveTest(OverApi, CloudTest):

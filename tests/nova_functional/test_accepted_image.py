@@ -7,6 +7,7 @@ from nova.compute import instance_actions
 from nova.tests import fixtures as nova_fixtures
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.nova import registration
@@ -189,7 +190,7 @@ class RefusedTraitTest(ImageCloudTest):
         assert host_of(self._show_server(server)) == 'host2'
 
 
-class Licence:
+class Licence(RequestFilter):
     """Keeps servers with a licence out of aggregates without one."""
 
     IMAGE_PROPERTIES = ('license:*',)

@@ -64,7 +64,7 @@ class AuditTest(LiveTest):
     def setUp(self):
         super().setUp()
         self.stub_out(
-            'isolate_aggregates.cloud.live.LiveCloud.glance',
+            'isolate_aggregates.tools.cloud.live.live_cloud.LiveCloud.glance',
             Glance(self.glance),
         )
         self.app = types.SimpleNamespace(
@@ -92,12 +92,17 @@ class AuditTest(LiveTest):
         assert status == bool(findings)
         return {finding['kind']: finding for finding in findings}
 
-    def repair(self, *kinds, servers=False):
-        """Expect findings, run what repairs them, and expect them gone."""
+    def repair(self, *kinds, servers=False, which=0):
+        """Expect findings, run what repairs them, and expect them gone.
+
+        :param which: The index of the repair of each finding.
+        """
         arguments = ('--servers',) if servers else ()
         found = self.audit(*arguments)
         assert set(found) == set(kinds), found
-        for command in dict.fromkeys(found[kind]['repair'] for kind in kinds):
+        for command in dict.fromkeys(
+            found[kind]['repairs'][which]['command'] for kind in kinds
+        ):
             self.execute(command)
         assert self.audit(*arguments) == {}
         return found
@@ -203,7 +208,7 @@ class AuditTest(LiveTest):
         win = self.aggregate('win', ['host1'], LOCK)
         self.flavor(LOCK)
         found = self.repair('trait-missing', 'trait-nowhere')
-        assert found['trait-missing']['safe']
+        assert found['trait-missing']['repairs'][0]['safe']
 
         self.give_trait('host2', LICENSED)
         found = self.repair('trait-outside')
@@ -216,8 +221,9 @@ class AuditTest(LiveTest):
         self.execute(f'openstack aggregate remove host {win} host1')
         found = self.audit()
         assert set(found) == {'trait-outside'}
-        assert found['trait-outside']['safe']
-        self.execute(found['trait-outside']['repair'])
+        [repair] = found['trait-outside']['repairs']
+        assert repair['safe']
+        self.execute(repair['command'])
         # Now there is none left for the flavor.
         self.repair('trait-nowhere')
 
@@ -239,7 +245,7 @@ class AuditTest(LiveTest):
         self.execute(f'openstack aggregate add host {win} host2')
         self.execute(f'openstack aggregate remove host {win} host2')
         self.set_members('host2', uuid, uuidsentinel.somebody_elses)
-        found = self.repair('not-in-nova', 'trait-outside')
+        found = self.repair('not-in-nova', 'trait-outside', which=-1)
         assert found['not-in-nova']['subject'] == 'host host2'
         [left] = self._get_provider_aggregates(
             self._get_provider_uuid_by_host('host2')
@@ -269,7 +275,8 @@ class AuditTest(LiveTest):
             number = self.aggregate(key, ['host1'], {key: 'required'})
             found = self.audit()
             assert 'tag-that-nothing-opens' in found
-            self.execute(found['tag-that-nothing-opens']['repair'])
+            *_, repair = found['tag-that-nothing-opens']['repairs']
+            self.execute(repair['command'])
             assert self.audit() == {}
             self.tag(number, {f'trait:{LICENSED}': None})
 
@@ -303,7 +310,8 @@ class AuditTest(LiveTest):
         both = self.flavor(gpu)
         self.aggregate('gpu', ['host1'], gpu)
         assert 'No valid host' in self.refusal_of(both)
-        self.execute(self.audit()['nothing-opens']['repair'])
+        *_, repair = self.audit()['nothing-opens']['repairs']
+        self.execute(repair['command'])
         # This was correct; now only the trait is left.
         assert set(self.audit()) == {'trait-outside'}
         assert self.host_for(self.flavor(LOCK)) == 'host1'
@@ -376,7 +384,7 @@ class AuditTest(LiveTest):
         assert set(found) == {'server-misplaced'}
         assert server['id'] in found['server-misplaced']['subject']
         # Nowhere may it be.
-        assert found['server-misplaced']['repair'] is None
+        assert found['server-misplaced']['repairs'] == []
 
     def test_a_cell_that_is_down_is_not_called_clean(self):
         server = self.boot(self.flavor())
@@ -395,10 +403,10 @@ class AuditTest(LiveTest):
         assert self.audit() == {}
         self.execute(f'openstack aggregate remove host {first} host1')
         found = self.repair('rollup-stale', 'trait-outside')
-        assert found['rollup-stale']['safe']
+        assert found['rollup-stale']['repairs'][0]['safe']
         self.execute(f'openstack aggregate add host {first} host1')
         found = self.repair('rollup-lagging', 'trait-missing')
-        assert found['rollup-lagging']['safe']
+        assert found['rollup-lagging']['repairs'][0]['safe']
 
         path = '/resource_classes/CUSTOM_RESERVATION_1'
         self.placement.put(path, None, version='1.7')

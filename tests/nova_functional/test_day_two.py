@@ -4,18 +4,15 @@
 With ``THOROUGH=1`` calls fail in more ways than in an ordinary run.
 """
 
-import os
-
 from base import CONF, IMAGE
 from day_two import CommandTest
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
+from thorough import THOROUGH
 
-from isolate_aggregates.filters import loading
-from isolate_aggregates.inspect import candidates
 from isolate_aggregates.request import Request
-
-THOROUGH = bool(os.environ.get('THOROUGH'))
+from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools.mirrored import chain
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
@@ -82,7 +79,7 @@ class DayTwoTest(CommandTest):
         cloud = self.live_cloud()
         outcome = candidates.find(
             cloud,
-            loading.as_in_nova(CONF),
+            chain.as_in_nova(CONF),
             Request(cloud.flavor(flavor)),
             None,
         )

@@ -6,10 +6,10 @@ from day_two import CommandTest
 from nova.scheduler.client import report
 
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import loading
-from isolate_aggregates.inspect import explain
 from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Request
+from isolate_aggregates.tools import explain
+from isolate_aggregates.tools.mirrored import chain
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -42,7 +42,7 @@ class ExplainTest(LiveTest):
         explanation = explain.explain(
             cloud.snapshot,
             resources.resource_request(request),
-            decide(request, cloud.index, loading.as_in_nova(CONF)).destination,
+            decide(request, cloud.index, chain.as_in_nova(CONF)).destination,
         )
 
         assert {

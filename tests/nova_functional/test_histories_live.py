@@ -88,8 +88,8 @@ class HistoriesTest(ShorteningCloudTest):
         cell = self.cell_mappings['cell1']
         spec = demand.spec(cell)
         found = hosts_for(self.scheduler_service.manager, spec)
-        seen = runner._seen.get(spec)
-        shortened = bool(seen and seen.decision.shortened)
+        known = runner.progress(spec)
+        shortened = bool(known and known.decision and known.decision.shortened)
         self.counted['shortened'] += shortened
         self.counted['served'] += shortened and bool(found)
         limit, runner._shortener.limit = runner._shortener.limit, 0

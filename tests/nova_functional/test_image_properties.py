@@ -6,12 +6,13 @@ import random
 from base import LiveTest, host_of
 from glance_api import URL, GlanceApi
 
-from isolate_aggregates.cloud import glance
+from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import registration
 from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.tools.cloud.live import glance
 
 # Nova stores some unchanged, converts some, renames some and drops others.
 VALUES = {
@@ -28,7 +29,7 @@ VALUES = {
 }
 
 
-class Recorder:
+class Recorder(RequestFilter):
     """Records the image properties it sees, and excludes Debian images."""
 
     IMAGE_PROPERTIES = (

@@ -12,7 +12,8 @@ import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.inspect.metrics import scheduler
+from isolate_aggregates.nova import worker_metrics
+from isolate_aggregates.tools.metrics import scheduler
 
 PREFIX = 'isolate_aggregates_scheduler'
 VARIABLE = 'PROMETHEUS_MULTIPROC_DIR'
@@ -47,7 +48,7 @@ class MetricsTest(CloudTest):
         )
         self.OPTIONS = (
             *self.OPTIONS,
-            (ia_conf.GROUP, scheduler.OPTION, self.directory),
+            (ia_conf.GROUP, worker_metrics.OPTION, self.directory),
         )
         super().setUp()
 
@@ -120,7 +121,8 @@ class WithoutDirectoryTest(CloudTest):
         self.useFixture(fixtures.EnvironmentVariable(VARIABLE))
         self.flags(scheduler_metrics_directory='/gone', group=ia_conf.GROUP)
         with pytest.raises(
-            exception.ConfigError, match=f'{scheduler.OPTION} is /gone, where'
+            exception.ConfigError,
+            match=f'{worker_metrics.OPTION} is /gone, where',
         ):
             self.restart_scheduler()
 

@@ -14,9 +14,9 @@ from nova.scheduler.client import report
 from small_clouds import NESTED, RACK
 
 from isolate_aggregates import testing
-from isolate_aggregates.cloud import load
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.cloud.file import load
+from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 UUIDS = {provider.name: provider.uuid for provider in NESTED.providers}
 CONSUMER = load.consumer(NESTED.providers[1])

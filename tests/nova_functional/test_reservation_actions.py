@@ -68,7 +68,7 @@ class MoveTest(ReservationTest):
         repaired = self.run_command('reservation', 'repair')
         assert repaired.code == 3
         assert (
-            f'host {host} is down: 1 slot there, 1 of them with servers'
+            f'host {host} is down: 1 slot there, 1 with a server'
             in repaired.err
         )
         finished = self.run_command(

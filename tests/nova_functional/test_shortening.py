@@ -4,19 +4,24 @@
 from urllib import parse
 import uuid
 
-from base import CONF, IMAGE, ISOLATE, ShorteningCloudTest, host_of
+from base import (
+    CONF,
+    IMAGE,
+    ISOLATE,
+    LOCK,
+    ROLLUP,
+    ShorteningCloudTest,
+    host_of,
+)
 from nova import objects
 from nova.scheduler import request_filter
 from nova.scheduler.client import report
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.placement import group
 
-LOCK = 'trait:CUSTOM_LICENSED_WINDOWS'
-ROLLUP = rollups.uuid_of(LOCK)
 # Four uuids besides the resources, and no more.
 SHORT = 300
 
@@ -44,36 +49,6 @@ class ShorteningTest(ShorteningCloudTest):
             'nova.scheduler.client.report.SchedulerReportClient.get', watched
         )
         self.plain = self.flavor()
-
-    def licensed(self, hosts, number=12):
-        """Make aggregates that are all locked alike."""
-        return [
-            self.aggregate(f'{hosts}-{i}', hosts, {LOCK: 'required'})
-            for i in range(number)
-        ]
-
-    def roll_up(self, *hosts):
-        """Put hosts into the rollup, as ``sync`` does."""
-        for host in hosts:
-            provider = self._get_provider_uuid_by_host(host)
-            members = self._get_provider_aggregates(provider)
-            self.put_aggregates(provider, [*members, ROLLUP])
-
-    def put_aggregates(self, provider, uuids):
-        """Replace the aggregates of a provider."""
-        path = f'/resource_providers/{provider}'
-        generation = self.placement.get(path, version='1.19').body[
-            'generation'
-        ]
-        answer = self.placement.put(
-            f'{path}/aggregates',
-            {
-                'aggregates': uuids,
-                'resource_provider_generation': generation,
-            },
-            version='1.19',
-        )
-        assert answer.status == 200, answer.body
 
     def forbidden(self):
         """Return the aggregates that the last query forbade."""

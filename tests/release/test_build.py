@@ -72,7 +72,9 @@ def test_an_unpacked_source_distribution_builds_it_without_git(
 
 
 @pytest.mark.parametrize('history', ['none', 'newest commit'])
-def test_without_history_it_builds_the_next_version(history, tmp_path):
+def test_without_history_it_builds_the_same_as_the_next_version(
+    history, inside_wheel, tmp_path
+):
     checkout = tmp_path / 'isolate-aggregates'
     if history == 'none':
         checkout.mkdir()
@@ -88,6 +90,12 @@ def test_without_history_it_builds_the_next_version(history, tmp_path):
     setup.read(ROOT / 'setup.cfg')
     version = setup['metadata']['version']
     assert wheel.name.split('-')[1] == f'{version}.dev0'
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+    # Those of metadata begin with the version.
+    assert [name.partition('/')[2] for name in sorted(names)] == [
+        name.partition('/')[2] for name in sorted(inside_wheel)
+    ]
 
 
 def test_the_source_distribution_has_the_committed_files(
@@ -152,6 +160,5 @@ def test_the_metadata_has_license_summary_and_extras(wheel):
     assert metadata['License'] == 'Apache-2.0'
     assert metadata['Summary']
     assert set(metadata.get_all('Provides-Extra')) >= {
-        *('blazar', 'coordination', 'embedded', 'metrics', 'osc'),
-        *('progress', 'testing'),
+        *('blazar', 'embedded', 'metrics', 'osc', 'progress', 'testing'),
     }

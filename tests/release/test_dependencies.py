@@ -15,15 +15,17 @@ ONLY_IN = {
     'icalendar': ['reservations/ical.py'],
     'nova': ['nova'],
     'oslo_concurrency': ['reservations/blazar'],
-    'oslo_db': ['nova', 'placement/embedded.py', 'reservations/blazar'],
-    'placement': ['placement/embedded.py'],
-    'prometheus_client': ['inspect/metrics', 'cli/base.py', 'cli/exporter.py'],
+    'oslo_db': ['nova', 'tools/embedded.py', 'reservations/blazar'],
+    'placement': ['tools/embedded.py'],
+    'prometheus_client': [
+        *('nova/worker_metrics.py', 'tools/cli/base.py'),
+        *('tools/commands/exporter.py', 'tools/metrics'),
+    ],
     'pytest': ['testing'],
     'requests_mock': ['testing'],
     'sqlalchemy': ['nova', 'reservations/blazar'],
-    'tooz': ['cli/election.py'],
-    'tqdm': ['cli/progress.py'],
-    'wsgi_intercept': ['placement/embedded.py'],
+    'tqdm': ['tools/cli/progress.py'],
+    'wsgi_intercept': ['tools/embedded.py'],
 }
 
 

@@ -14,10 +14,9 @@ EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 
 # The packages for modules with optional dependencies.
 NEEDS = {
-    'isolate_aggregates.cli.election': 'coordination',
     'isolate_aggregates.reservations.blazar': 'blazar',
     'isolate_aggregates.reservations.ical': 'calendar',
-    'isolate_aggregates.inspect.metrics': 'metrics',
+    'isolate_aggregates.tools.metrics': 'metrics',
     'isolate_aggregates.nova': 'nova',
     # pytest itself loads it.
     'isolate_aggregates.testing.plugin': 'pytest',
@@ -25,8 +24,8 @@ NEEDS = {
 
 EXTRAS = [
     '',
-    *('blazar', 'calendar', 'coordination', 'embedded', 'metrics', 'osc'),
-    *('progress', 'testing'),
+    *('blazar', 'calendar', 'embedded', 'metrics', 'osc', 'progress'),
+    'testing',
 ]
 ALL = ','.join(extra for extra in EXTRAS if extra)
 
@@ -110,7 +109,7 @@ def test_the_package_installs_beside_nova_with_upper_constraints(
     release, wheel, environment
 ):
     """Nothing that Nova uses has to be newer than OpenStack tested it with."""
-    extras = ['coordination', 'embedded', 'metrics', 'osc', 'progress']
+    extras = ['embedded', 'metrics', 'osc', 'progress']
     wanted = f'isolate-aggregates[{",".join(extras)}] @ {wheel}'
     environment.install(
         *('--constraints', HERE / 'constraints' / f'{release}.txt'),

@@ -5,14 +5,15 @@ import contextlib
 import pathlib
 import uuid
 
-from http_fakes import NOVA, FakeNova
+from fake_nova import FakeNova
+from http_fakes import NOVA
 from oslo_db.sqlalchemy import enginefacade
 from placement import db_api
 import placement_rows
 import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
 

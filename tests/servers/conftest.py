@@ -37,7 +37,7 @@ def placement(web_server: web_servers.Running) -> web_servers.Running:
 
 
 @pytest.fixture
-def cloud(
+def command(
     placement: web_servers.Running,
     run: Callable[..., Any],
     tmp_path: pathlib.Path,
@@ -48,7 +48,7 @@ def cloud(
     monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
     configuration = tmp_path / 'live.conf'
 
-    def run_in_cloud(*arguments: str, max_query_length: int = 0) -> Any:
+    def run_program(*arguments: str, max_query_length: int = 0) -> Any:
         configuration.write_text(
             '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
             '[isolate_aggregates]\n'
@@ -67,4 +67,4 @@ def cloud(
 
     with requests_mock.Mocker(case_sensitive=True) as http:
         big_cloud.answer(http, placement.url)
-        yield run_in_cloud
+        yield run_program

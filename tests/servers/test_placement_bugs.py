@@ -12,11 +12,9 @@ import pages
 import pytest
 import web_servers
 
-from isolate_aggregates.inspect.mistakes import Mistake
-
 FOLDER = pages.ROOT / 'etc/upstream/placement'
 REPORTS = sorted(path.stem for path in FOLDER.glob('*.txt'))
-MISTAKES = [mistake.value.replace(' ', '-') for mistake in Mistake]
+BUGS = ['added-amounts', 'lost-anchors', 'sharing-child']
 
 
 @pytest.fixture(scope='module')
@@ -73,12 +71,12 @@ def test_a_report_has_the_sections_launchpad_asks_for(name):
     ]
 
 
-def test_each_mistake_has_a_section_and_a_report():
-    assert sorted([*MISTAKES, 'missing-409']) == REPORTS
+def test_each_bug_has_a_section_and_a_report():
+    assert sorted([*BUGS, 'missing-409']) == REPORTS
     text = pages.path('admin/placement-mistakes.rst').read_text('utf-8')
     reports = pages.path('contributor/upstream/placement-bugs.rst').read_text()
-    for mistake in Mistake:
-        title = mistake.value.capitalize()
+    for bug in BUGS:
+        title = bug.replace('-', ' ').capitalize()
         assert f'\n{title}\n{"=" * len(title)}\n' in text
     for name in REPORTS:
         assert f'/etc/upstream/placement/{name}.txt' in reports

@@ -26,7 +26,7 @@ import pytest
 import requests_mock
 import yaml
 
-from isolate_aggregates.inspect.metrics import scheduler
+from isolate_aggregates.conf import SCHEDULER_METRICS
 
 ROOT = pathlib.Path(__file__).parents[2]
 RULES = ROOT / 'etc/prometheus/isolate-aggregates.rules.yml'
@@ -42,10 +42,11 @@ COUNT = """
 import sys, time
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import RequireRootTrait
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect.metrics import scheduler
-metrics = scheduler.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
-destination = Destination()
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.nova import worker_metrics
+from isolate_aggregates.conf import SCHEDULER_METRICS
+metrics = worker_metrics.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
+destination = ExplainedDestination()
 destination.add(RequireRootTrait('CUSTOM_A', 'x'), 'isolate_aggregates')
 metrics.passed(time.monotonic(), destination, True)
 metrics.refused('isolate_aggregates', exception.RequestRefused(['no']))
@@ -102,7 +103,8 @@ class Prometheus:
                         'scrape_timeout': '200ms',
                         'evaluation_interval': '200ms',
                     },
-                    'rule_files': [str(RULES)],
+                    # A pattern, so the path must not have brackets.
+                    'rule_files': [str(shutil.copy(RULES, folder))],
                     'scrape_configs': [
                         {
                             'job_name': 'isolate-aggregates',
@@ -247,7 +249,7 @@ def test_every_query_matches_metrics_of_a_real_exporter(
         # A rate needs two scrapes.
         return prometheus.series(
             'isolate_aggregates_up == 1 and on (instance) '
-            f'count_over_time({scheduler.PREFIX}_requests_total[1m]) > 1'
+            f'count_over_time({SCHEDULER_METRICS}_requests_total[1m]) > 1'
         )
 
     def evaluated() -> bool:
@@ -302,11 +304,14 @@ def test_every_query_matches_metrics_of_a_real_exporter(
 
 
 @pytest.mark.smoke
-def test_the_alerts_fire_when_they_should_and_only_then() -> None:
+def test_the_alerts_fire_when_they_should_and_only_then(
+    tmp_path: pathlib.Path,
+) -> None:
     promtool = program('promtool')
+    # The test names the rules by a pattern, relative to its own folder.
     for arguments in (
-        ('check', 'rules', str(RULES)),
-        ('test', 'rules', str(RULES_TEST)),
+        ('check', 'rules', shutil.copy(RULES, tmp_path)),
+        ('test', 'rules', shutil.copy(RULES_TEST, tmp_path)),
     ):
         finished = subprocess.run(
             [promtool, *arguments], capture_output=True, text=True

@@ -65,9 +65,9 @@ def status(placement, path):
     return None
 
 
-def candidates(cloud, flavor, limit):
+def candidates(command, flavor, limit):
     """Return the result of the command."""
-    finished = cloud(
+    finished = command(
         'candidates',
         f'--flavor={flavor}',
         '--format=json',
@@ -81,27 +81,27 @@ def names(found):
     return tuple(host['name'] for host in found['hosts'])
 
 
-def test_the_plain_definition_is_refused_by_the_web_server(placement, cloud):
+def test_the_plain_definition_is_refused_by_the_web_server(placement, command):
     path = forbidding(AGGREGATES, SHORT_REST)
     assert status(placement, path) == TOO_LONG[placement.server]
 
-    finished = cloud('candidates', '--flavor=plain')
+    finished = command('candidates', '--flavor=plain')
     assert finished.code == 1
     assert SAID[placement.server] in finished.err
     assert 'Raise that limit' in finished.err
 
 
 @pytest.mark.smoke
-def test_with_rollups_it_is_answered_exactly(placement, cloud):
-    synced = cloud('sync', '--yes')
+def test_with_rollups_it_is_answered_exactly(placement, command):
+    synced = command('sync', '--yes')
     assert synced.code == 0, synced.err
     limit = placement.server.max_query_length
-    found = candidates(cloud, 'plain', limit)
+    found = candidates(command, 'plain', limit)
     assert names(found) == PLAIN_HOSTS
     [rollup] = found['shortened']['rollups']
     assert rollup['aggregates'] == AGGREGATES
 
-    found = candidates(cloud, 'licence-7', limit)
+    found = candidates(command, 'licence-7', limit)
     # The host that needs another licence too is not among them.
     assert names(found) == (LICENSED_HOSTS[7],)
     replaced = sum(r['aggregates'] for r in found['shortened']['rollups'])
@@ -109,10 +109,10 @@ def test_with_rollups_it_is_answered_exactly(placement, cloud):
     assert len(found['query']) <= limit
 
 
-def test_without_rollups_it_is_not_sent(placement, cloud):
-    mirrored = cloud('sync', '--yes', '--no-rollups', '--no-traits')
+def test_without_rollups_it_is_not_sent(placement, command):
+    mirrored = command('sync', '--yes', '--no-rollups', '--no-traits')
     assert mirrored.code == 0, mirrored.err
-    finished = cloud(
+    finished = command(
         'candidates',
         '--flavor=plain',
         max_query_length=placement.server.max_query_length,

@@ -10,7 +10,7 @@ import io
 
 import pytest
 
-from isolate_aggregates.cli import terminal
+from isolate_aggregates.tools.cli import terminal
 
 _CHANGES = frozenset({
     *('grant', 'revoke', 'unlock'),
@@ -18,7 +18,6 @@ _CHANGES = frozenset({
     *('reservation create', 'reservation end', 'reservation move'),
     *('reservation repair', 'reservation set', 'reservation update'),
     *('reservation host enable', 'reservation host disable'),
-    *('reservation blazar adopt', 'reservation blazar end'),
 })  # fmt: skip
 _WITHOUT = frozenset({'--dry-run', '--yes', '--help'})
 

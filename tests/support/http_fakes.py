@@ -5,25 +5,22 @@ keystoneauth, novaclient and requests are the real ones; requests-mock answers
 in place of the network. Placement is the real one too where it matters.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any
-from urllib import parse
 
+from fake_nova import NOVA
 from keystoneauth1 import adapter, fixture, session, token_endpoint
 from keystoneauth1.identity import v3
 import pytest
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.nova import ComputeNode
-from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request import Image
 from isolate_aggregates.rest.client import Service
 from isolate_aggregates.rest.connection import Connection
 
 AUTH_URL = 'http://keystone.test/v3'
-NOVA = 'http://nova.test/v2.1'
 GLANCE = 'http://glance.test'
 PLACEMENT = 'http://placement.test'
 # So long that a web server may refuse it.
@@ -94,108 +91,18 @@ class FakeKeystone:
 
 
 @dataclasses.dataclass
-class FakeNova:
-    """A fake of the parts of Nova's API that are read.
-
-    :param newest: The newest microversion; empty where there are none.
-    :param page: The most items it gives out at once, whatever is asked for.
-    """
-
-    newest: str = '2.96'
-    page: int = 1000
-    aggregates: list[Aggregate] = dataclasses.field(default_factory=list)
-    flavors: list[Flavor] = dataclasses.field(default_factory=list)
-    nodes: list[ComputeNode] = dataclasses.field(default_factory=list)
-    private: frozenset[str] = frozenset()
-
-    def answer(self, http: requests_mock.Mocker, url: str = NOVA) -> None:
-        """Answer requests for a URL."""
-        http.get(url, json=self._version)
-        http.get(f'{url}/os-aggregates', json=self._aggregates)
-        http.get(f'{url}/flavors/detail', json=self._flavors)
-        http.get(f'{url}/os-hypervisors/detail', json=self._nodes)
-        for flavor in self.flavors:
-            http.get(
-                f'{url}/flavors/{parse.quote(flavor.id)}/os-extra_specs',
-                json={'extra_specs': dict(flavor.extra_specs)},
-            )
-
-    def _version(self, request: Any, context: Any) -> Any:
-        return {
-            'version': {
-                'id': 'v2.1',
-                'status': 'CURRENT',
-                'min_version': '2.1' if self.newest else '',
-                'version': self.newest,
-            }
-        }
-
-    def _aggregates(self, request: Any, context: Any) -> Any:
-        found = [
-            {
-                'id': a.id,
-                'uuid': a.uuid,
-                'name': a.name,
-                'metadata': dict(a.metadata),
-                'hosts': sorted(a.hosts),
-                'availability_zone': a.availability_zone,
-                'created_at': '2026-01-01T00:00:00.000000',
-                'deleted': False,
-            }
-            for a in self.aggregates
-        ]
-        if _minor(request) < 41:
-            for aggregate in found:
-                del aggregate['uuid']
-        return {'aggregates': found}
-
-    def _flavors(self, request: Any, context: Any) -> Any:
-        everyone = request.qs.get('is_public') == ['None']
-        found = [
-            {
-                'id': f.id,
-                'name': f.name,
-                'vcpus': f.vcpus,
-                'ram': f.ram,
-                'disk': f.disk,
-                'OS-FLV-EXT-DATA:ephemeral': f.ephemeral,
-                'swap': f.swap or '',
-                'os-flavor-access:is_public': f.name not in self.private,
-                'extra_specs': dict(f.extra_specs),
-            }
-            for f in self.flavors
-            if everyone or f.name not in self.private
-        ]
-        if _minor(request) < 61:
-            for flavor in found:
-                del flavor['extra_specs']
-        return {'flavors': _page(found, request, self.page)}
-
-    def _nodes(self, request: Any, context: Any) -> Any:
-        found = [
-            {
-                'id': node.uuid,
-                'hypervisor_hostname': node.name,
-                'service': {'host': node.host, 'id': f'service-{node.uuid}'},
-                'state': 'up',
-                'status': 'enabled',
-            }
-            for node in self.nodes
-        ]
-        return {'hypervisors': _page(found, request, self.page)}
-
-
-@dataclasses.dataclass
 class FakeGlance:
     """A fake of the parts of Glance's API that are read.
 
     :param page: The most images it gives out at once.
     :param hidden: The ids of the images that are hidden.
+    :param after_page: Called after each page.
     """
 
     page: int = 1000
     images: list[Image] = dataclasses.field(default_factory=list)
     hidden: set[str] = dataclasses.field(default_factory=set)
+    after_page: Callable[[], None] = lambda: None
 
     def answer(self, http: requests_mock.Mocker, url: str = GLANCE) -> None:
         """Answer requests for a URL."""
@@ -228,10 +135,11 @@ class FakeGlance:
                 else image.visibility != 'community'
             )
         ]
-        page = _page(found, request, self.page)
-        answer = {'images': page, 'schema': '/v2/schemas/images'}
+        answer = _listing('images', found, request, context, self.page)
+        page = answer.get('images')
         if page and page[-1] != found[-1]:
             answer['next'] = f'/v2/images?marker={page[-1]["id"]}'
+        self.after_page()
         return answer
 
 
@@ -251,18 +159,19 @@ def _image(image: Image) -> dict[str, Any]:
     }
 
 
-def _minor(request: Any) -> int:
-    """Return the minor number of the requested microversion."""
-    version = request.headers['OpenStack-API-Version']
-    return int(version.removeprefix('compute 2.'))
-
-
-def _page(found: list[Any], request: Any, longest: int) -> list[Any]:
+def _listing(
+    key: str, items: list[Any], request: Any, context: Any, longest: int
+) -> Any:
+    """Return a page, or the refusal of a marker that does not exist."""
     [limit] = request.qs.get('limit', [longest])
     [marker] = request.qs.get('marker', [None])
-    ids = [item['id'] for item in found]
+    ids = [item['id'] for item in items]
+    if marker and marker not in ids:
+        context.status_code = 400
+        message = f'marker [{marker}] not found'
+        return {'badRequest': {'code': 400, 'message': message}}
     start = ids.index(marker) + 1 if marker else 0
-    return found[start : start + min(int(limit), longest)]
+    return {key: items[start : start + min(int(limit), longest)]}
 
 
 def connection(

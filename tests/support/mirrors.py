@@ -4,7 +4,7 @@
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.filters import loading
+from isolate_aggregates.tools.mirrored import chain
 
 
 def mirrored(*names, **options):
@@ -22,5 +22,5 @@ def mirrored(*names, **options):
             else ia_conf.HOST_FILTERS
         )
         conf.set_override(name, value, group)
-    found = {one.name: one.request_filter for one in loading.mirrored(conf)}
+    found = {one.name: one.request_filter for one in chain.mirrored(conf)}
     return {name: found[name] for name in names or found}

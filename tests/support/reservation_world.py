@@ -5,38 +5,29 @@ Both are called over HTTP: the library has no idea. Each call goes over a wire
 where a test can count calls, break them, or let somebody else write between.
 """
 
-import copy
 import datetime
 import io
 import json
 import logging
 import re
-import threading
 from urllib import parse
 
+from fake_nova import NOVA, FakeNova, uuid
 from keystoneauth1 import session, token_endpoint
 import placement_backup
 import placement_rows
-import pytest
 import requests
 from requests import adapters
 
 from isolate_aggregates import reservations
-from isolate_aggregates.cli import app
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.reservations import names
 from isolate_aggregates.rest.connection import Connection
 
-NOVA = 'http://nova.test/v2.1'
 NOW = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
 PROJECT = 'a' * 32
-
-
-def uuid(kind, name):
-    number = int.from_bytes(name.encode()[:6], 'big')
-    return f'{kind:08d}-0000-4000-8000-{number:012x}'
 
 
 class Gone(Exception):
@@ -45,210 +36,6 @@ class Gone(Exception):
 
 class Taken(Exception):
     """What was to be made is there."""
-
-
-class Nova:
-    """Nova, as far as reservations need it, by the API reference."""
-
-    def __init__(self):
-        self.nodes = {}
-        self.aggregates = {}
-        self.flavors = {}
-        self.access = {}
-        self.servers = {}
-        # Whether deleting a server takes until the test completes it.
-        self.is_slow = False
-        self.deleted = []
-        self.on_delete = lambda server: None
-        self.on_grant = lambda flavor, project: None
-        self._turn = threading.Lock()
-
-    def keep(self):
-        """Return a copy of the whole state."""
-        return copy.deepcopy(
-            (
-                self.nodes,
-                self.aggregates,
-                self.flavors,
-                self.access,
-                self.servers,
-            )
-        )
-
-    def put_back(self, kept):
-        """Have what was kept, and nothing else."""
-        (
-            self.nodes,
-            self.aggregates,
-            self.flavors,
-            self.access,
-            self.servers,
-        ) = copy.deepcopy(kept)
-        self.is_slow = False
-        self.deleted = []
-
-    def answer(self, method, path, query, body):
-        """Return status and document."""
-        with self._turn:
-            for pattern, handler in ROUTES:
-                match = re.fullmatch(pattern, f'{method} {path}')
-                if match:
-                    try:
-                        return handler(self, query, body, *match.groups())
-                    except KeyError:
-                        return 404, {'itemNotFound': {'message': 'no such'}}
-        raise AssertionError(f'{method} {path}')
-
-    def versions(self, query, body):
-        return 200, {
-            'version': {'id': 'v2.1', 'version': '2.90', 'min_version': '2.1'}
-        }
-
-    def list_aggregates(self, query, body):
-        return 200, {'aggregates': list(self.aggregates.values())}
-
-    def create_aggregate(self, query, body):
-        name = body['aggregate']['name']
-        if any(a['name'] == name for a in self.aggregates.values()):
-            return 409, {'conflictingRequest': {'message': 'there'}}
-        number = len(self.aggregates) + 1
-        self.aggregates[number] = {
-            'id': number,
-            'uuid': uuid(2, name),
-            'name': name,
-            'hosts': [],
-            'metadata': {},
-            'availability_zone': None,
-        }
-        return 200, {'aggregate': self.aggregates[number]}
-
-    def act_on_aggregate(self, query, body, number):
-        found = self.aggregates[int(number)]
-        [(action, what)] = body.items()
-        if action == 'set_metadata':
-            found['metadata'].update(what['metadata'])
-        elif action == 'add_host':
-            if what['host'] in found['hosts']:
-                return 409, {'conflictingRequest': {'message': 'in it'}}
-            if not any(
-                n['service']['host'] == what['host']
-                for n in self.nodes.values()
-            ):
-                raise KeyError
-            found['hosts'].append(what['host'])
-        elif what['host'] in found['hosts']:
-            found['hosts'].remove(what['host'])
-        else:
-            raise KeyError
-        return 200, {'aggregate': found}
-
-    def delete_aggregate(self, query, body, number):
-        if self.aggregates[int(number)]['hosts']:
-            return 400, {'badRequest': {'message': 'not empty'}}
-        del self.aggregates[int(number)]
-        return 200, None
-
-    def list_nodes(self, query, body):
-        return 200, {'hypervisors': _page(self.nodes, query)}
-
-    def list_flavors(self, query, body):
-        return 200, {'flavors': _page(self.flavors, query)}
-
-    def create_flavor(self, query, body):
-        made = dict(body['flavor'])
-        if made['id'] in self.flavors:
-            return 409, {'conflictingRequest': {'message': 'there'}}
-        made['extra_specs'] = {}
-        self.flavors[made['id']] = made
-        self.access[made['id']] = set()
-        return 200, {'flavor': made}
-
-    def get_flavor(self, query, body, flavor):
-        return 200, {'flavor': self.flavors[flavor]}
-
-    def delete_flavor(self, query, body, flavor):
-        del self.flavors[flavor]
-        del self.access[flavor]
-        return 202, None
-
-    def set_extra_specs(self, query, body, flavor):
-        self.flavors[flavor]['extra_specs'].update(body['extra_specs'])
-        return 200, body
-
-    def list_access(self, query, body, flavor):
-        return 200, self._access(flavor)
-
-    def act_on_flavor(self, query, body, flavor):
-        [(action, what)] = body.items()
-        granted = self.access[flavor]
-        if action == 'addTenantAccess':
-            if what['tenant'] in granted:
-                return 409, {'conflictingRequest': {'message': 'there'}}
-            granted.add(what['tenant'])
-            self.on_grant(flavor, what['tenant'])
-        else:
-            granted.remove(what['tenant'])
-        return 200, self._access(flavor)
-
-    def _access(self, flavor):
-        return {
-            'flavor_access': [
-                {'flavor_id': flavor, 'tenant_id': project}
-                for project in sorted(self.access[flavor])
-            ]
-        }
-
-    def list_servers(self, query, body):
-        found = {
-            server: {'id': server, 'name': server}
-            for server, flavor in self.servers.items()
-            if flavor == query['flavor']
-        }
-        return 200, {'servers': _page(found, query)}
-
-    def delete_server(self, query, body, server):
-        self.servers[server]
-        self.deleted.append(server)
-        if not self.is_slow:
-            self.finish(server)
-        return 202, None
-
-    def list_migrations(self, query, body):
-        assert query['status'] == 'finished'
-        return 200, {'migrations': []}
-
-    def finish(self, server):
-        """Delete a server permanently."""
-        del self.servers[server]
-        self.on_delete(server)
-
-
-def _page(found, query):
-    keys = sorted(found)
-    if 'marker' in query:
-        keys = [key for key in keys if key > query['marker']]
-    return [found[key] for key in keys[: int(query.get('limit', 1000))]]
-
-
-ROUTES = [
-    ('GET /?', Nova.versions),
-    ('GET /os-aggregates', Nova.list_aggregates),
-    ('POST /os-aggregates', Nova.create_aggregate),
-    (r'POST /os-aggregates/(\d+)/action', Nova.act_on_aggregate),
-    (r'DELETE /os-aggregates/(\d+)', Nova.delete_aggregate),
-    ('GET /os-hypervisors/detail', Nova.list_nodes),
-    ('GET /flavors/detail', Nova.list_flavors),
-    ('POST /flavors', Nova.create_flavor),
-    ('GET /flavors/([^/]+)', Nova.get_flavor),
-    ('DELETE /flavors/([^/]+)', Nova.delete_flavor),
-    ('POST /flavors/([^/]+)/os-extra_specs', Nova.set_extra_specs),
-    ('GET /flavors/([^/]+)/os-flavor-access', Nova.list_access),
-    ('POST /flavors/([^/]+)/action', Nova.act_on_flavor),
-    ('GET /servers', Nova.list_servers),
-    ('GET /os-migrations', Nova.list_migrations),
-    ('DELETE /servers/([^/]+)', Nova.delete_server),
-    ('POST /servers/([^/]+)/action', Nova.delete_server),
-]
 
 
 class Wire(adapters.HTTPAdapter):
@@ -286,10 +73,11 @@ class Wire(adapters.HTTPAdapter):
 
     def _ask_nova(self, request):
         parts = parse.urlsplit(request.url)
-        status, document = self.nova.answer(
+        status, document = self.nova.reply(
             request.method,
             parts.path.removeprefix('/v2.1'),
-            dict(parse.parse_qsl(parts.query)),
+            parts.query,
+            request.headers,
             json.loads(request.body) if request.body else None,
         )
         return _response(request, status, document)
@@ -322,7 +110,7 @@ class World:
     def __init__(self, client):
         self.direct = PlacementClient(client)
         self._endpoint = client.get_endpoint()
-        self.nova = Nova()
+        self.nova = FakeNova('2.90')
         self.nova.on_delete = self._free
         self.wire = Wire(self.nova)
         self.store = self.new_store()
@@ -602,29 +390,6 @@ def _without_chance(description):
 
 
 _scenes = {}
-
-
-@pytest.fixture
-def empty_world(embedded):
-    """Give a cloud without hosts."""
-    return World(embedded)
-
-
-def operated(world, monkeypatch):
-    """Let the program find a cloud; return it."""
-    monkeypatch.setattr(
-        app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
-    )
-    return world
-
-
-@pytest.fixture
-def operated_world(embedded, monkeypatch):
-    """Give a cloud with two hosts, 10 VCPUs each, to the program."""
-    world = World(embedded)
-    for host in ('h1', 'h2'):
-        world.add_host(host)
-    return operated(world, monkeypatch)
 
 
 def typed(run, *arguments):

@@ -11,11 +11,11 @@ from typing import Any
 from keystoneauth1 import adapter, session, token_endpoint
 import requests
 
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import VerifiedMembers
 from isolate_aggregates.testing import service
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _URL = 'http://placement.test'
 

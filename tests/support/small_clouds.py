@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small clouds for testing filters."""
 
+from function_filter import FunctionFilter
+
 from isolate_aggregates import testing
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.placement.provider import Inventory
@@ -57,5 +59,6 @@ NESTED = testing.make_snapshot(
 )
 
 
+@FunctionFilter
 def forbid_locked(request, aggregates):
     yield Forbid(aggregates.with_key('trait:CUSTOM_KEY'), 'is locked')

@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import json
 
+from fake_nova import uuid
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
 import placement_backup
@@ -18,22 +19,17 @@ import requests
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.live import LiveCloud
-from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.operate.sync import apply
-from isolate_aggregates.operate.sync import plan as plans
-from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.operate.sync import apply
+from isolate_aggregates.tools.operate.sync import plan as plans
+from isolate_aggregates.tools.operate.sync.snapshot import read
 
 PARTS = ('traits', 'aggregates')
 LICENSED, GOLD = 'CUSTOM_LICENSED', 'CUSTOM_GOLD'
-
-
-def uuid(kind, name):
-    number = int.from_bytes(name.encode()[:6], 'big')
-    return f'{kind:08d}-0000-4000-8000-{number:012x}'
 
 
 class Wire(adapter.Adapter):
@@ -77,8 +73,8 @@ class Wire(adapter.Adapter):
 
 
 @dataclasses.dataclass
-class Nova:
-    """Nova, as far as sync reads it."""
+class NovaReader:
+    """Stands in for this package's client of Nova; it needs no HTTP."""
 
     wire: Wire
     nodes: list = dataclasses.field(default_factory=list)
@@ -95,10 +91,10 @@ class Nova:
     def set_metadata(self, aggregate, metadata):
         self._pass('POST')
         # As it is by now.
-        found = self.groups[aggregate.name]
-        merged = {**found.metadata, **metadata}
+        group = self.groups[aggregate.name]
+        merged = {**group.metadata, **metadata}
         self.groups[aggregate.name] = dataclasses.replace(
-            found, metadata={k: v for k, v in merged.items() if v is not None}
+            group, metadata={k: v for k, v in merged.items() if v is not None}
         )
 
     def _pass(self, method='GET'):
@@ -118,7 +114,7 @@ class World:
         self.placement = PlacementClient(self.wire)
         # For the test itself: these calls are never broken.
         self.direct = PlacementClient(client)
-        self.nova = Nova(self.wire)
+        self.nova = NovaReader(self.wire)
         self.conf = conf
         self.cloud = LiveCloud(conf, connect=None)
         self.cloud.nova, self.cloud.placement = self.nova, self.placement

@@ -4,9 +4,10 @@
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cloud.servers import PlacedServer, Servers
-from isolate_aggregates.inspect.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.compute.servers import PlacedServer, Servers
 from isolate_aggregates.testing import make_snapshot
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
 
 LICENSED = 'CUSTOM_LICENSED'
 LOCK = {f'trait:{LICENSED}': 'required'}
@@ -60,3 +61,16 @@ def server(name='vm', host='h1', flavor=None, **more) -> PlacedServer:
 def servers(*placed, images=(), hints_known=True) -> Servers:
     """Return the data on the servers of a cloud."""
     return Servers(placed, {i.id: i for i in images}, hints_known)
+
+
+def lines(finding: Finding) -> list[str]:
+    """Return the repairs of a finding, in order."""
+    return [
+        commands.shown(repair.commands) or repair.text
+        for repair in finding.repairs
+    ]
+
+
+def first(finding: Finding) -> str | None:
+    """Return the first repair of a finding; None if there is none."""
+    return next(iter(lines(finding)), None)

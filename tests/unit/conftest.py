@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from prometheus_client import values
 import pytest
 
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 
 @pytest.fixture(scope='module', autouse=True)

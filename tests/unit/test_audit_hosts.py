@@ -3,12 +3,18 @@
 
 import dataclasses
 
-from audit_clouds import LICENSED, LOCK, configuration, findings, kinds
+from audit_clouds import (
+    LICENSED,
+    LOCK,
+    configuration,
+    findings,
+    first,
+    kinds,
+    lines,
+)
 import pytest
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.inspect.audit import Severity, repairs
-from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -16,8 +22,14 @@ from isolate_aggregates.testing import (
     make_provider,
     make_tree,
 )
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.audit import Severity
+from isolate_aggregates.tools.operate.sync import marks
 
 SYNC = 'isolate-aggregates sync'
+BETWEEN = 'trait:CUSTOM_CLOSED_DURING_REPAIR'
+CLOSE = f'aggregate set --property {BETWEEN}=required 7'
+OPEN = f'aggregate unset --property {BETWEEN} 7'
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
 KEYED = make_flavor('win.small', LOCK)
 LICENSED_H1 = make_compute_node('h1', traits=[LICENSED])
@@ -60,7 +72,7 @@ def test_a_host_missing_from_an_aggregate_in_placement_is_found(
     assert (found.kind, found.severity) == ('not-in-placement', severity)
     assert found.subject == 'aggregate win'
     assert found.problem == 'does not have h1 in Placement'
-    assert (found.repair_text, found.safe) == (SYNC, True)
+    assert (first(found), found.safe) == (SYNC, True)
 
 
 def test_each_node_of_a_host_has_to_be_in_the_aggregate():
@@ -86,10 +98,12 @@ def test_a_host_that_only_placement_has_in_an_aggregate():
     assert found.subject == 'host h2'
     assert 'aggregate win' in found.problem
     assert not found.safe
-    assert found.repair_text == (
+    # What keeps the lock comes first.
+    assert lines(found) == [
+        'openstack aggregate add host 7 h2',
         'openstack --os-placement-api-version 1.18 resource provider '
-        f'aggregate set --aggregate {other} {other}'
-    )
+        f'aggregate set --aggregate {other} {other}',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +135,7 @@ def test_a_host_without_a_compute_node():
     [found] = findings([gone], [node], mirror=False)
     assert found.kind == 'host-without-compute-node'
     assert 'gone' in found.problem
-    assert found.repair_text == 'openstack aggregate remove host 3 gone'
+    assert first(found) == 'openstack aggregate remove host 3 gone'
 
 
 def test_a_cloud_without_compute_nodes_is_not_called_clean():
@@ -141,7 +155,7 @@ def test_a_host_without_the_trait_of_its_aggregate_is_found():
     assert found.problem == (
         f'requires trait {LICENSED}, which is missing in Placement on h2'
     )
-    assert (found.repair_text, found.safe) == (SYNC, True)
+    assert (first(found), found.safe) == (SYNC, True)
 
 
 GPU = make_tree(
@@ -186,7 +200,7 @@ def test_hosts_in_the_reservation_pool_should_be_enabled():
     [found] = findings([pool], providers, [make_flavor('reserved', lock)])
     assert found.kind == 'trait-missing'
     # The tag, without which the pool is open to all, stays.
-    assert (found.repair_text, found.safe) == (
+    assert (first(found), found.safe) == (
         "isolate-aggregates reservation host enable 'h 2'",
         False,
     )
@@ -201,9 +215,9 @@ def test_a_missing_standard_trait_has_no_safe_repair():
         [make_compute_node('h1'), make_compute_node('h2', traits=[trait])],
         [make_flavor('avx', aggregate.metadata)],
     )
-    repair = {f.kind: (f.repair_text, f.safe) for f in found}
+    repair = {f.kind: (first(f), f.safe) for f in found}
     assert repair['trait-missing'] == (
-        f'openstack aggregate unset --property trait:{trait} 5',
+        'openstack aggregate remove host 5 h1',
         False,
     )
     # nova-compute would report it anew.
@@ -220,7 +234,7 @@ def test_a_standard_trait_on_many_hosts_is_one_finding():
     [found] = findings([vmx], nodes, [make_flavor('f', vmx.metadata)])
     assert found.subject == f'trait {trait}'
     assert 'h1, h2, h3, h4, h5 and 3 more' in found.problem
-    assert found.repair_text is None
+    assert first(found) is None
 
 
 def test_a_trait_on_a_host_outside_every_aggregate_that_requires_it():
@@ -228,7 +242,7 @@ def test_a_trait_on_a_host_outside_every_aggregate_that_requires_it():
     [found] = findings([WIN], [LICENSED_H1, leak], [KEYED])
     assert (found.kind, found.subject) == ('trait-outside', 'host h2')
     assert not found.safe
-    assert found.repair_text == (
+    assert first(found) == (
         'openstack --os-placement-api-version 1.6 resource provider trait '
         f'set --trait CUSTOM_A --trait CUSTOM_B {leak.uuid}'
     )
@@ -245,7 +259,7 @@ def test_the_child_provider_with_the_trait_is_named():
     tree = make_tree(make_compute_node('h2'), child)
     [found] = findings([WIN], [LICENSED_H1, tree], [KEYED])
     assert 'gpu-0' in found.problem
-    assert found.repair_text.endswith(child.uuid)
+    assert first(found).endswith(child.uuid)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +273,7 @@ def test_sync_removes_traits_that_it_left_behind(tagged, kind):
     left = make_compute_node('h2', traits=[LICENSED, marks.of_trait(LICENSED)])
     aggregates = [WIN] if tagged else []
     [found] = findings(aggregates, [LICENSED_H1, left], [KEYED])
-    assert (found.kind, found.repair_text, found.safe) == (kind, SYNC, True)
+    assert (found.kind, first(found), found.safe) == (kind, SYNC, True)
 
 
 # Tags.
@@ -294,14 +308,17 @@ def test_sync_removes_traits_that_it_left_behind(tagged, kind):
                 f"aggregate unset --property 'trait: {LICENSED}' 7",
             ],
         ),
-        # MySQL takes these keys for the right one, and cannot have both.
+        # MySQL takes these keys for the right one, and cannot have both. A
+        # third one locks in between.
         (
             f'trait:{LICENSED.lower()}',
             'required',
             'tag-that-nothing-opens',
             [
+                CLOSE,
                 f'aggregate unset --property trait:{LICENSED.lower()} 7',
                 f'aggregate set --property trait:{LICENSED}=required 7',
+                OPEN,
             ],
         ),
         (
@@ -309,8 +326,10 @@ def test_sync_removes_traits_that_it_left_behind(tagged, kind):
             'required',
             'tag-that-nothing-opens',
             [
+                CLOSE,
                 f"aggregate unset --property 'trait:{LICENSED} ' 7",
                 f'aggregate set --property trait:{LICENSED}=required 7',
+                OPEN,
             ],
         ),
         (
@@ -318,8 +337,10 @@ def test_sync_removes_traits_that_it_left_behind(tagged, kind):
             'required',
             'tag-that-nothing-opens',
             [
+                CLOSE,
                 f'aggregate unset --property Trait:{LICENSED} 7',
                 f'aggregate set --property trait:{LICENSED}=required 7',
+                OPEN,
             ],
         ),
         (
@@ -356,7 +377,7 @@ def test_a_tag_without_effect_is_found(key, value, kind, commands, node):
     assert found.kind == kind
     assert f'{key}={value}' in found.problem
     assert not found.safe
-    assert found.repair_text == ' && '.join(f'openstack {c}' for c in commands)
+    assert first(found) == ' && '.join(f'openstack {c}' for c in commands)
 
 
 @pytest.mark.parametrize(
@@ -388,8 +409,8 @@ def test_names_are_quoted_for_the_shell(name):
     [tag] = [f for f in found if f.kind == 'tag-without-effect']
     guard = ('--',) if name.startswith('-') else ()
     words = ('openstack', 'aggregate', 'unset', '--property', key)
-    assert tag.repair == ((*words, *guard, name),)
-    assert tag.repair_text == repairs.shown(tag.repair)
+    assert tag.repairs[0].commands == ((*words, *guard, name),)
+    assert first(tag) == commands.shown(tag.repairs[0].commands)
 
 
 # Rollups.
@@ -412,7 +433,7 @@ def test_a_lagging_rollup_is_reported_as_information():
     assert (found.kind, found.severity) == ('rollup-lagging', Severity.INFO)
     assert found.subject == f'rollup trait:{LICENSED}'
     assert 'h2' in found.problem
-    assert (found.repair_text, found.safe) == (SYNC, True)
+    assert (first(found), found.safe) == (SYNC, True)
 
 
 def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
@@ -422,7 +443,7 @@ def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
     assert (found.kind, found.severity) == ('rollup-stale', Severity.WARNING)
     assert 'h3' in found.problem
     assert 'h1' not in found.problem
-    assert (found.repair_text, found.safe) == (SYNC, True)
+    assert (first(found), found.safe) == (SYNC, True)
 
 
 def test_a_rollup_of_a_removed_lock_is_recognized_by_its_mark():
@@ -440,7 +461,7 @@ def test_unused_marks_are_reported():
         [WIN], [LICENSED_H1], [KEYED], traits=frozenset({LICENSED, idle})
     )
     assert (found.kind, found.severity) == ('marks-left', Severity.INFO)
-    assert (found.repair_text, found.safe) == (SYNC, True)
+    assert (first(found), found.safe) == (SYNC, True)
 
 
 # The worst comes first.

@@ -9,13 +9,17 @@ from audit_clouds import (
     PREFIXES,
     configuration,
     findings,
+    first,
     kinds,
+    lines,
+    server,
+    servers,
 )
 import pytest
 
+from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.contract import ReservationKeys
 from isolate_aggregates.filters.loading import LoadedFilter
-from isolate_aggregates.inspect.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -25,6 +29,8 @@ from isolate_aggregates.testing import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools.advice.spelling import similar_traits
+from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
 
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
 H1 = make_compute_node('h1', traits=[LICENSED])
@@ -34,6 +40,11 @@ PLAIN = make_flavor('m1.small')
 KEYED_IMAGE = make_image('windows', LOCK)
 RESERVED = configuration(**{key: ['reservation:'] for key in PREFIXES})
 
+
+NOT_KNOWN = [
+    'openstack --os-placement-api-version 1.6 trait create CUSTOM_NEW',
+    'openstack flavor unset --property trait1:CUSTOM_NEW 42',
+]
 
 # Extra specs.
 
@@ -58,9 +69,15 @@ RESERVED = configuration(**{key: ['reservation:'] for key in PREFIXES})
         ),
         (
             f'trait:{LICENSED}',
-            'yes',
+            'maybe',
             'extra-spec-without-effect',
             ['unset --property trait:CUSTOM_LICENSED'],
+        ),
+        (
+            f'trait:{LICENSED}',
+            'require',
+            'extra-spec-without-effect',
+            ['set --property trait:CUSTOM_LICENSED=required'],
         ),
         (
             'traits:A=B',
@@ -79,8 +96,8 @@ RESERVED = configuration(**{key: ['reservation:'] for key in PREFIXES})
             'required',
             'group-without-resources',
             [
-                'unset --property traits:CUSTOM_LICENSED',
                 'set --property trait:CUSTOM_LICENSED=required',
+                'unset --property traits:CUSTOM_LICENSED',
             ],
         ),
     ],
@@ -89,7 +106,7 @@ def test_an_extra_spec_without_effect_is_found(key, value, kind, commands):
     flavor = dataclasses.replace(make_flavor('f', {key: value}), id='42')
     [found] = [f for f in findings([], [H1], [flavor]) if f.kind == kind]
     assert f'{key}={value}' in found.problem
-    assert found.repair_text == ' && '.join(
+    assert first(found) == ' && '.join(
         f'openstack flavor {command} 42' for command in commands
     )
     assert not found.safe
@@ -124,9 +141,23 @@ def test_an_image_property_without_effect_is_found(key, value, expected):
     assert [f.kind for f in found] == expected
     for finding in found:
         assert f'{key}={value}' in finding.problem
-        assert finding.repair_text == (
+        assert lines(finding)[-1] == (
             f'openstack image unset --property {key} {image.id}'
         )
+
+
+@pytest.mark.parametrize(
+    ('visibility', 'corrected'), [('public', True), ('private', False)]
+)
+def test_only_an_operators_image_gets_the_key(visibility, corrected):
+    image = make_image(
+        'i', {f'trait:{LICENSED}': 'require'}, visibility=visibility
+    )
+    [found] = findings([], [H1], [PLAIN], [image])
+    correction = (
+        f'openstack image set --property trait:{LICENSED}=required {image.id}'
+    )
+    assert (correction in lines(found)) == corrected
 
 
 def test_settings_that_nova_rejects_are_found():
@@ -145,7 +176,7 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
     flavor = dataclasses.replace(KEYED, id='42')
     [found] = findings([], [make_compute_node('h1')], [flavor])
     assert (found.kind, found.subject) == ('trait-nowhere', 'flavor win.small')
-    assert found.repair_text == (
+    assert first(found) == (
         f'openstack flavor unset --property trait:{LICENSED} 42'
     )
 
@@ -153,11 +184,8 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
 @pytest.mark.parametrize(
     ('known', 'repairs'),
     [
-        (None, ['openstack flavor unset --property trait1:CUSTOM_NEW 42']),
-        (
-            {LICENSED},
-            ['openstack flavor unset --property trait1:CUSTOM_NEW 42'],
-        ),
+        (None, [NOT_KNOWN]),
+        ({LICENSED}, [NOT_KNOWN]),
         ({LICENSED, 'CUSTOM_NEW'}, []),
     ],
 )
@@ -173,9 +201,7 @@ def test_a_flavor_that_forbids_a_trait_that_does_not_exist(known, repairs):
     flavor = dataclasses.replace(flavor, id='42')
     host = make_compute_node('h1', traits=[LICENSED])
     found = findings([], [host], [flavor], traits=known)
-    assert [f.repair_text for f in found if f.kind == 'trait-nowhere'] == (
-        repairs
-    )
+    assert [lines(f) for f in found if f.kind == 'trait-nowhere'] == repairs
 
 
 def test_the_extra_spec_that_requires_the_trait_is_removed():
@@ -190,7 +216,7 @@ def test_the_extra_spec_that_requires_the_trait_is_removed():
     flavor = dataclasses.replace(flavor, id='42')
     host = make_compute_node('h1')
     found = findings([], [host], [flavor], traits=frozenset({LICENSED}))
-    assert [f.repair_text for f in found if f.kind == 'trait-nowhere'] == [
+    assert [first(f) for f in found if f.kind == 'trait-nowhere'] == [
         f'openstack flavor unset --property trait:{LICENSED} 42'
     ]
 
@@ -198,7 +224,9 @@ def test_the_extra_spec_that_requires_the_trait_is_removed():
 def test_a_setting_that_implies_a_trait_no_host_has_is_found():
     flavor = make_flavor('f', {'os:secure_boot': 'required'})
     [found] = findings([], [H1], [flavor])
-    assert (found.kind, found.repair_text) == ('trait-nowhere', None)
+    assert found.kind == 'trait-nowhere'
+    [hint] = lines(found)
+    assert hint.startswith('isolate-aggregates lock AGGREGATE --trait ')
 
 
 def test_an_image_that_requires_a_trait_no_host_has():
@@ -206,14 +234,14 @@ def test_an_image_that_requires_a_trait_no_host_has():
     [found] = findings([], [make_compute_node('h1')], [PLAIN], [image])
     assert found.kind == 'trait-nowhere'
     assert found.subject == f'image windows ({image.id})'
-    assert found.repair_text == (
+    assert first(found) == (
         f'openstack image unset --property trait:{LICENSED} {image.id}'
     )
 
 
 def test_sync_is_the_repair_for_a_trait_that_it_adds():
     found = findings([WIN], [make_compute_node('h1')], [KEYED])
-    assert {f.kind: f.repair_text for f in found} == dict.fromkeys(
+    assert {f.kind: first(f) for f in found} == dict.fromkeys(
         ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync'
     )
 
@@ -237,7 +265,7 @@ def test_a_flavor_that_asks_for_resources_no_host_has(name, kind, command):
     flavor = make_flavor('f', {f'resources:{name}': '1'})
     flavor = dataclasses.replace(flavor, id='42')
     [found] = findings([], [H1], [flavor])
-    assert (found.kind, found.repair_text) == (kind, command)
+    assert (found.kind, first(found)) == (kind, command)
     has = make_provider('fpga', inventories={name: 1})
     assert kinds([], [make_tree(H1, has)], [flavor]) == []
 
@@ -289,8 +317,13 @@ def test_two_locks_need_a_flavor_with_both_keys():
     assert found.subject == 'aggregates gpu, win'
     assert 'CUSTOM_GPU, CUSTOM_LICENSED' in found.problem
     assert found.consequence == 'no server can land on h1'
-    # It is the only host there, so least is lost.
-    assert found.repair_text == 'openstack aggregate remove host 7 h1'
+    assert lines(found) == [
+        f'isolate-aggregates grant --flavor={KEYED.id} --trait CUSTOM_GPU',
+        f'isolate-aggregates grant --flavor={flavors[1].id} '
+        f'--trait {LICENSED}',
+        # It is the only host there, so least is lost.
+        'openstack aggregate remove host 7 h1',
+    ]
     both = make_image('both', LOCK)
     assert kinds([WIN, other], nodes, flavors, [both]) == []
 
@@ -303,16 +336,79 @@ def test_no_repair_is_proposed_if_no_single_change_opens_a_host():
     ]
     node = make_compute_node('h1', traits=names)
     [found] = findings(locked, [node], [PLAIN])
-    assert (found.kind, found.repair_text) == ('nothing-opens', None)
+    assert found.kind == 'nothing-opens'
+    assert [line for line in lines(found) if line] == [
+        'isolate-aggregates grant --flavor FLAVOR --trait CUSTOM_A && '
+        'isolate-aggregates grant --flavor FLAVOR --trait CUSTOM_B, for the '
+        'flavor whose servers belong there; this lets them use h1, and no '
+        'other hosts'
+    ]
 
 
-def test_the_repair_removes_the_least_used_trait():
+def test_the_least_used_trait_is_granted_or_removed():
     tags = {**LOCK, 'trait:CUSTOM_GPU': 'required'}
     both = make_aggregate('both', tags, ['h1'], id=9)
     node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_GPU'])
     [found] = findings([both], [node], [KEYED, PLAIN])
-    assert found.repair_text == (
-        'openstack aggregate unset --property trait:CUSTOM_GPU 9'
+    assert lines(found) == [
+        f'isolate-aggregates grant --flavor={KEYED.id} --trait CUSTOM_GPU',
+        'openstack aggregate unset --property trait:CUSTOM_GPU 9',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('name', 'extra_specs', 'repair'),
+    [
+        pytest.param('win.big', {}, 'grant', id='a word of the name'),
+        pytest.param(
+            'other', {f'trait:{LICENSED}': 'require'}, 'set', id='the value'
+        ),
+        pytest.param(
+            'other', {f'trait:{LICENSED}S': 'required'}, 'set', id='the trait'
+        ),
+        pytest.param('other', {}, 'FLAVOR', id='nothing'),
+    ],
+)
+def test_the_key_is_given_before_the_lock_is_taken_away(
+    name, extra_specs, repair
+):
+    flavor = dataclasses.replace(make_flavor(name, extra_specs), id='42')
+    found = findings([WIN], [H1], [PLAIN, flavor])
+    [opens] = [f for f in found if f.kind == 'nothing-opens']
+    given, taken = lines(opens)
+    right = f'trait:{LICENSED}=required'
+    assert given.startswith(
+        {
+            'grant': 'isolate-aggregates grant --flavor=42 ',
+            'set': f'openstack flavor set --property {right}',
+            'FLAVOR': 'isolate-aggregates grant --flavor FLAVOR ',
+        }[repair]
+    )
+    assert taken == f'openstack aggregate unset --property trait:{LICENSED} 7'
+
+
+@pytest.mark.parametrize(
+    ('trait', 'known', 'meant'),
+    [
+        ('CUSTOM_GPU_POL', 'CUSTOM_GPU_POOL', True),
+        ('custom_gpu_pool', 'CUSTOM_GPU_POOL', True),
+        ('CUSTOM_GPU_POOL_2', 'CUSTOM_GPU_POOL_1', False),
+        ('CUSTOM_GPU_POOL_B', 'CUSTOM_GPU_POOL_A', False),
+        ('CUSTOM_WINDOWS', 'CUSTOM_GPU_POOL', False),
+        ('CUSTOM_GPU_POOL', 'CUSTOM_GPU_POOL', False),
+    ],
+)
+def test_only_a_misspelled_trait_is_corrected(trait, known, meant):
+    assert similar_traits(trait, [known]) == ([known] if meant else [])
+
+
+def test_the_key_is_given_to_the_flavor_of_the_servers_there():
+    flavor = dataclasses.replace(make_flavor('other', {}), id='42')
+    known = servers(server(host='h1', flavor=make_flavor('other', LOCK)))
+    found = findings([WIN], [H1], [PLAIN, flavor], servers=known)
+    [opens] = [f for f in found if f.kind == 'nothing-opens']
+    assert first(opens) == (
+        f'isolate-aggregates grant --flavor=42 --trait {LICENSED}'
     )
 
 
@@ -345,7 +441,7 @@ def test_a_tenants_image_that_opens_a_lock_is_found(
     assert [f.kind for f in found] == expected
     for finding in found:
         assert 'project p1' in finding.problem
-        assert finding.repair_text == (
+        assert first(finding) == (
             f'openstack image unset --property trait:{LICENSED} {image.id}'
         )
 
@@ -384,7 +480,7 @@ def test_a_key_with_leading_dashes_is_not_an_option():
     conf = configuration(**{PREFIXES[0]: ['-r:']})
     flavor = dataclasses.replace(make_flavor('f', {'-r:1': 'x'}), id='-42')
     [found] = findings([], [H1], [flavor], conf=conf)
-    assert found.repair_text == 'openstack flavor unset --property=-r:1 -- -42'
+    assert first(found) == 'openstack flavor unset --property=-r:1 -- -42'
 
 
 # What reservations leave behind.
@@ -401,7 +497,7 @@ def test_a_class_of_an_ended_reservation_is_found():
     )
     assert found.kind == 'reservation-class-left'
     assert found.subject == 'resource class CUSTOM_RESERVATION_2'
-    assert found.repair_text == (
+    assert first(found) == (
         'openstack --os-placement-api-version 1.2 resource class delete '
         'CUSTOM_RESERVATION_2'
     )
@@ -411,7 +507,7 @@ def test_a_blazar_provider_without_a_compute_node_is_found():
     stray = make_provider('blazar_h2')
     [found] = findings([], [H1, stray], [PLAIN])
     assert found.kind == 'reservation-provider-left'
-    assert found.repair_text.endswith(f'resource provider delete {stray.uuid}')
+    assert first(found).endswith(f'resource provider delete {stray.uuid}')
     assert kinds([], [make_tree(H1, stray)], [PLAIN]) == []
 
 
@@ -422,7 +518,7 @@ def test_a_blazar_provider_in_use_is_not_offered_for_deletion():
         usages={'CUSTOM_RESERVATION_1': 1},
     )
     [found] = findings([], [H1, used], [PLAIN])
-    assert (found.kind, found.repair_text) == (
+    assert (found.kind, first(found)) == (
         'reservation-provider-left',
         None,
     )
@@ -501,9 +597,13 @@ def test_a_reservation_key_in_another_case_cannot_be_named():
         'tag-that-nothing-opens',
         Severity.ERROR,
     )
-    assert found.repair_text == (
+    assert first(found) == (
+        'openstack aggregate set --property '
+        'reservation:CUSTOM_CLOSED_DURING_REPAIR=required 7 && '
         'openstack aggregate unset --property Reservation:1 7 && '
-        'openstack aggregate set --property reservation:1= 7'
+        'openstack aggregate set --property reservation:1= 7 && '
+        'openstack aggregate unset --property '
+        'reservation:CUSTOM_CLOSED_DURING_REPAIR 7'
     )
 
 
@@ -512,13 +612,13 @@ def test_a_project_key_in_another_case_has_no_effect():
     conf = configuration(request_filters=['isolate_tenants'])
     [found] = findings([aggregate], [NODE], conf=conf)
     assert found.kind == 'tag-without-effect'
-    assert found.repair_text == (
+    assert first(found) == (
         'openstack aggregate unset --property Filter_tenant_id2 7 && '
         'openstack aggregate set --property filter_tenant_id2=p1 7'
     )
 
 
-class Switched:
+class Switched(RequestFilter):
     """A filter of another package that is switched off."""
 
     METADATA = ('rack:*',)
@@ -550,7 +650,7 @@ def test_tags_of_any_disabled_filter_are_found(read_by, kinds):
     )
 
 
-class Foreign:
+class Foreign(RequestFilter):
     """A filter of another package with declarations for the audit."""
 
     METADATA = ('trait:*',)

@@ -3,7 +3,13 @@
 
 import dataclasses
 
-from audit_clouds import configuration, findings, kinds
+from audit_clouds import (
+    configuration,
+    findings,
+    first,
+    kinds,
+    lines,
+)
 import pytest
 
 from isolate_aggregates.testing import (
@@ -49,11 +55,11 @@ def test_a_flavor_that_wants_metadata_of_no_host_is_found(conf, name):
         'requires hosts in aggregates with ssd=true, but there are none, so '
         f'{name} excludes all hosts'
     )
-    assert found.repair_text == f'openstack flavor unset --property {KEY} 42'
-    assert found.instead == (
-        'openstack aggregate set --property ssd=true <aggregate>, if some '
-        'hosts have it; first put those into an aggregate of their own'
-    )
+    assert lines(found) == [
+        f'openstack flavor unset --property {KEY} 42',
+        'openstack aggregate set --property ssd=true AGGREGATE, for an '
+        'aggregate of the hosts that have it; this lets flavor fast use them',
+    ]
     # An aggregate that has it may have no hosts.
     empty = make_aggregate('empty', {'ssd': 'true'})
     assert kinds([empty], [H1], [fast], conf=conf) == ['metadata-nowhere']
@@ -61,7 +67,7 @@ def test_a_flavor_that_wants_metadata_of_no_host_is_found(conf, name):
     assert kinds([ssd], [H1], [fast], conf=conf) == []
 
 
-def test_without_a_filter_wanted_metadata_is_not_checked():
+def test_without_a_filter_required_metadata_is_not_checked():
     bad = make_aggregate('a', {'gpus': 'many'}, ['h1'])
     wanting = [flavor(**{KEY: 'true'}), flavor(**{GPUS: '>= x', 'gpus': '=2'})]
     assert kinds([bad], [H1], wanting) == []
@@ -79,7 +85,7 @@ def test_hosts_with_one_of_two_wanted_keys_are_found(conf, name):
         'are none'
     )
     # It is not known which of them is wrong.
-    assert (found.repair, found.instead) == ((), '')
+    assert found.repairs == ()
 
 
 @LOOKING
@@ -88,7 +94,7 @@ def test_an_extra_spec_that_makes_nova_fail_is_found(conf, name):
     assert found.kind == 'extra-spec-not-comparable'
     assert found.problem == f'has {GPUS}=>= many, and many is not a number'
     assert found.consequence == f'{name} excludes all hosts for its servers'
-    assert found.repair_text == f'openstack flavor unset --property {GPUS} 42'
+    assert first(found) == f'openstack flavor unset --property {GPUS} 42'
 
 
 @LOOKING
@@ -104,11 +110,10 @@ def test_metadata_that_makes_nova_fail_is_found(conf, name):
         'has gpus=many, which is not a number, but is compared with numbers '
         'for flavor fast (gpus >= 2)'
     )
-    assert found.repair_text == 'openstack aggregate unset --property gpus 7'
-    assert found.instead == (
-        f'openstack flavor unset --property {GPUS} 42, if the metadata means '
-        'something else'
-    )
+    assert lines(found) == [
+        'openstack aggregate unset --property gpus 7',
+        f'openstack flavor unset --property {GPUS} 42',
+    ]
 
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
@@ -127,7 +132,7 @@ def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
         'requires hosts in aggregates with ssd=true, and all of these are '
         'locked; it lacks CUSTOM_X'
     )
-    assert found.repair_text == (
+    assert first(found) == (
         'isolate-aggregates grant --flavor=42 --trait CUSTOM_X'
     )
 

@@ -9,13 +9,14 @@ from audit_clouds import (
     PREFIXES,
     configuration,
     findings,
+    first,
     server,
     servers,
 )
+from function_filter import FunctionFilter
 import pytest
 
 from isolate_aggregates.filters.loading import LoadedFilter
-from isolate_aggregates.inspect.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -23,6 +24,7 @@ from isolate_aggregates.testing import (
     make_image,
     make_snapshot,
 )
+from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
 
 WIN = make_aggregate('win', LOCK, ['h1'])
 NODES = [make_compute_node('h1', traits=[LICENSED]), make_compute_node('h2')]
@@ -49,8 +51,6 @@ def on(host, flavor, image=DEBIAN, **more):
         ('h1', PLAIN, WINDOWS, False),
         ('h1', PLAIN, DEBIAN, True),
         ('h2', PLAIN, DEBIAN, False),
-        # No filter objects; Placement checks the traits.
-        ('h2', KEYED, DEBIAN, False),
     ],
 )
 def test_a_server_is_judged_by_flavor_and_image(
@@ -61,6 +61,67 @@ def test_a_server_is_judged_by_flavor_and_image(
     assert [f.kind for f in found] == ['server-misplaced'] * misplaced
 
 
+# What has changed since.
+
+
+@pytest.mark.parametrize(
+    ('host', 'then', 'now', 'said'),
+    [
+        pytest.param(
+            'h2',
+            {},
+            LOCK,
+            'the host has no trait CUSTOM_LICENSED. Since then, flavor '
+            'win.small has got trait:CUSTOM_LICENSED=required',
+            id='it was booted while its flavor had lost the key',
+        ),
+        pytest.param(
+            'h1',
+            LOCK,
+            {},
+            'which neither flavor win.small nor image debian requires. Since '
+            'then, flavor win.small has lost trait:CUSTOM_LICENSED',
+            id='its flavor has lost the key since',
+        ),
+        pytest.param(
+            'h2',
+            LOCK,
+            LOCK,
+            'the host has no trait CUSTOM_LICENSED. Since then, a lock, the '
+            'traits of the host or the image changed',
+            id='the host was locked and is not any more',
+        ),
+    ],
+)
+def test_a_server_whose_flavor_or_lock_has_changed(host, then, now, said):
+    known = servers(on(host, make_flavor('win.small', then)), images=[DEBIAN])
+    found = findings(
+        [WIN], NODES, [KEYED, make_flavor('win.small', now)], servers=known
+    )
+    [found] = [f for f in found if f.kind == 'server-changed']
+    assert found.severity == Severity.WARNING
+    assert found.problem.startswith(f'runs on host {host}, which a new server')
+    assert found.problem.endswith(said)
+    assert found.repairs == ()
+
+
+def test_a_server_whose_image_has_changed():
+    known = servers(
+        dataclasses.replace(on('h2', PLAIN, WINDOWS), image_properties={}),
+        images=[WINDOWS],
+    )
+    [found] = findings([WIN], NODES, [KEYED, PLAIN], servers=known)
+    assert found.kind == 'server-changed'
+    assert found.problem.endswith(
+        'Since then, image windows has got trait:CUSTOM_LICENSED=required'
+    )
+
+
+def test_a_server_whose_flavor_is_gone_has_not_changed():
+    known = servers(on('h2', make_flavor('gone', LOCK)), images=[DEBIAN])
+    assert judged(known) == []
+
+
 def test_a_misplaced_server_is_reported_with_its_repair():
     [found] = judged(servers(on('h1', PLAIN), images=[DEBIAN]))
     assert found.severity == Severity.ERROR
@@ -68,7 +129,7 @@ def test_a_misplaced_server_is_reported_with_its_repair():
     assert found.problem.startswith('runs on host h1: aggregate win: ')
     assert 'demo' in found.consequence
     assert not found.safe
-    assert found.repair_text == (
+    assert first(found) == (
         'openstack server migrate --live-migration --wait id-of-vm'
     )
 
@@ -91,7 +152,7 @@ def test_a_misplaced_server_is_reported_with_its_repair():
 def test_the_repair_depends_on_the_status_of_the_server(status, repair):
     stopped = dataclasses.replace(on('h1', PLAIN), status=status)
     [found] = judged(servers(stopped, images=[DEBIAN]))
-    assert found.repair_text == repair
+    assert first(found) == repair
 
 
 def test_a_server_without_a_host_is_not_misplaced():
@@ -116,7 +177,7 @@ def test_a_server_of_an_ended_reservation_cannot_be_moved():
     flavor = make_flavor('reserved', {'reservation:1': 'x'})
     conf = configuration(**{PREFIXES[0]: ['reservation:']})
     [found] = judged(servers(on('h2', flavor), images=[DEBIAN]), conf=conf)
-    assert (found.kind, found.repair_text) == ('server-misplaced', None)
+    assert (found.kind, first(found)) == ('server-misplaced', None)
 
 
 # What is not known.
@@ -182,7 +243,7 @@ def test_a_foreign_filter_can_need_any_image_property():
     known = servers(server(host='h1', flavor=PLAIN))
     conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
     audited = AuditedCloud.of(snapshot, conf, servers=known)
-    foreign = LoadedFilter('foreign', lambda request, aggregates: ())
+    foreign = LoadedFilter('foreign', FunctionFilter(lambda *_: ()))
     audited = dataclasses.replace(
         audited,
         filters=(*audited.filters, foreign),
@@ -237,7 +298,7 @@ def test_servers_of_a_cell_that_is_down_are_counted():
 def test_a_server_with_an_invalid_flavor_is_not_judged():
     flavor = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
     [found] = judged(servers(on('h2', flavor), images=[DEBIAN]))
-    assert (found.kind, found.repair_text) == ('server-not-judged', None)
+    assert (found.kind, first(found)) == ('server-not-judged', None)
     assert 'perhaps' in found.problem
 
 

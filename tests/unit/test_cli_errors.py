@@ -7,6 +7,7 @@ import sys
 from typing import Any
 import warnings
 
+from fake_nova import FakeNova
 from http_fakes import (
     CREDENTIALS,
     GLANCE,
@@ -16,7 +17,6 @@ from http_fakes import (
     PLACEMENT,
     FakeGlance,
     FakeKeystone,
-    FakeNova,
 )
 from openstack.config import loader
 import pytest
@@ -471,8 +471,8 @@ def test_invalid_credentials_name_what_to_check(
     [
         pytest.param(
             'clouds: {mine: [}',
-            'The file {path} cannot be read: line 1: expected the node '
-            "content, but found '}}'.",
+            'The file {path} cannot be read: line 1: invalid YAML; put values '
+            'with special characters in quotes.',
             id='no YAML',
         ),
         pytest.param(
@@ -732,3 +732,37 @@ def test_debug_shows_the_traceback(run: Run, live: FakeNova) -> None:
     finished = run('--debug', 'query', '--flavor', 'huge')
     assert finished.code == 1
     assert 'Traceback (most recent call last)' in finished.err
+
+
+@pytest.mark.parametrize(
+    ('password', 'where'),
+    [
+        pytest.param('*pa55word', 'line 4: ', id='an alias'),
+        pytest.param('!pa55word', 'line 4: ', id='a tag'),
+        pytest.param('!pa55word!x y', 'line 4: ', id='a handle of a tag'),
+        pytest.param('!!int pa55word', '', id='a number'),
+        pytest.param('!!bool pa55word', '', id='neither true nor false'),
+    ],
+)
+@pytest.mark.parametrize(
+    'variable', ['OS_CLIENT_CONFIG_FILE', 'OS_CLIENT_SECURE_FILE']
+)
+def test_a_password_without_quotes_is_not_shown(
+    run: Run,
+    write: Callable[[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    password: str,
+    where: str,
+) -> None:
+    text = 'clouds:\n  mine:\n    auth:\n      password: '
+    monkeypatch.setenv(
+        'OS_CLIENT_CONFIG_FILE', write('clouds.yaml', f'{text}fine')
+    )
+    path = write('private.yaml', f'{text}{password}')
+    monkeypatch.setenv(variable, path)
+    monkeypatch.setenv('OS_CLOUD', 'mine')
+    assert sentence(run('query', *SMALL)) == (
+        f'The file {path} cannot be read: {where}invalid YAML; put values '
+        'with special characters in quotes.'
+    )

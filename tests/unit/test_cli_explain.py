@@ -98,11 +98,13 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
     assert summary.pop('constraints')[1:4:2] == [
         {
             'constraint': 'requires trait CUSTOM_MASSIVE_GPU',
+            'kind': 'required-trait',
             'excludes': 2,
             'only_it_excludes': 0,
         },
         {
             'constraint': 'requests MEMORY_MB 32768',
+            'kind': 'resource-amount',
             'excludes': 0,
             'only_it_excludes': 0,
         },
@@ -118,6 +120,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
         'left_to_host_filters': [],
         'together': [],
         'drop_any_of': [],
+        'repairs': [],
     }
     assert document['hosts'][1:3] == [
         {
@@ -194,7 +197,8 @@ def test_if_nothing_fits_the_constraint_to_drop_is_named(run: Run) -> None:
             No host fits. Dropping any one of these would help:
               {refused}
 
-            +""")
+            Any one of these gives it a host:
+              openstack flavor unset --property reservation:0badcafe """)
     )
     document = json.loads(run(*ENDED, '-f', 'json').out)
     assert document['summary']['drop_any_of'] == [[refused]]
@@ -275,6 +279,7 @@ def test_constraints_that_exclude_only_together_are_counted_together(
                 'group _NUMA: requires trait HW_NUMA_ROOT',
                 'group _NUMA: requests VCPU 8',
             ],
+            'kinds': ['required-trait', 'resource-amount'],
             'excludes': 1,
             'only_they_exclude': 1,
         }
@@ -400,13 +405,17 @@ def test_a_query_that_placement_would_refuse_is_not_explained(
 ) -> None:
     path = write_cloud("""
         providers:
-        - {name: host, inventories: {VCPU: 1}}
+        - {name: host, inventories: {VCPU: 2}}
         flavors:
         - name: two
           extra_specs: {resources1:VCPU: 1, resources2:VCPU: 1}
     """)
     finished = run('explain', '--snapshot', str(path), '--flavor', 'two')
-    assert (finished.code, finished.out) == (1, '')
+    assert finished.code == 1
+    assert finished.out.startswith(
+        'Any one of these gives it a host:\n'
+        '  openstack flavor set --property group_policy=none '
+    )
     assert finished.err.rstrip('.\n') == (
         'Placement would reject the request as invalid (400): 2 groups with a '
         'suffix require group_policy=none or group_policy=isolate'

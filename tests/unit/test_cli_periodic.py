@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import periodic
+from isolate_aggregates.tools.cli import periodic
 
 # Far longer than a test may take.
 PAUSE = 86400

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from isolate_aggregates.cli import app
 from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.tools.cli import app
 
 ROOT = pathlib.Path(__file__).parents[2]
 UNIT = 'etc/systemd/isolate-aggregates-reservations.service'
@@ -200,13 +200,13 @@ def test_the_unit_is_installed_and_starts_an_existing_command() -> None:
     assert command(started, None).get_parser(name).parse_args(own).watch
 
 
-def test_commands_for_blazar_report_that_it_is_missing(
+def test_the_import_reports_that_blazar_is_missing(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(
-        sys.modules, 'isolate_aggregates.reservations.blazar.kept', False
+        sys.modules, 'isolate_aggregates.reservations.blazar.importing', False
     )
     monkeypatch.setitem(sys.modules, 'blazar', None)
-    finished = run('reservation', 'blazar', 'list')
+    finished = run('reservation', 'import')
     assert finished.code == 1
     assert 'This command needs Blazar' in finished.err

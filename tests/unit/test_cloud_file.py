@@ -8,21 +8,22 @@ import os
 import pathlib
 import tempfile
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oslo_config import cfg
 import pytest
+from thorough import examples
 import yaml
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cli import base
-from isolate_aggregates.cloud import document as cloud_document
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.file import document as cloud_document
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / 'examples').glob('*'))
 EXAMPLES = [path for path in EXAMPLES if path.suffix == '.yaml']
@@ -887,7 +888,7 @@ def snapshots(draw):
     )
 
 
-@settings(deadline=None)
+@examples(40)
 @given(snapshots())
 def test_any_cloud_that_is_saved_reads_back_the_same(snapshot):
     with tempfile.TemporaryDirectory() as directory:

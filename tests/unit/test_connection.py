@@ -147,6 +147,16 @@ def test_a_configuration_without_credentials_has_none(
             'requires parameters which were not given: auth_url.',
             id='an option it needs is missing',
         ),
+        *(
+            pytest.param(
+                f'[isolate_aggregates]\n{CREDENTIALS}password = {value}\n',
+                '[isolate_aggregates] auth_type cannot be used: one of its '
+                'options has a $ without the name of an option; write $$ for '
+                'a dollar sign.',
+                id=f'a dollar sign: {value}',
+            )
+            for value in ('pa$word', 'pa$word.x')
+        ),
     ],
 )
 def test_invalid_credentials_are_refused_with_the_reason(

@@ -8,8 +8,12 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
-from isolate_aggregates.filters.contract import PROJECT_ID, ReservationKeys
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.contract import (
+    PROJECT_ID,
+    RequestFilter,
+    ReservationKeys,
+)
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.pipeline import NamedFilter
@@ -20,7 +24,7 @@ from isolate_aggregates.request.properties import matches
 A = Aggregate('uuid-a', 'a')
 
 
-class Plain:
+class Plain(RequestFilter):
     """A filter that declares nothing."""
 
     def __call__(self, request, aggregates):
@@ -36,12 +40,8 @@ def test_a_filter_need_not_declare_anything():
     plain = NamedFilter('plain', Plain())
     assert plain.image_properties.patterns == frozenset()
     assert plain.metadata is None
-    assert plain.key_sources == {'flavor', 'image', 'hint'}
-    assert plain.reservation_keys == ReservationKeys()
-    assert plain.project_keys == ()
     assert not plain.reads('mine:1')
-    assert plain.replaces == frozenset()
-    assert plain.locks(AggregateIndex()) == ()
+    assert plain.locks(AggregateIndex()) is None
 
 
 def test_declarations_of_a_filter_are_known():
@@ -49,20 +49,12 @@ def test_declarations_of_a_filter_are_known():
         IMAGE_PROPERTIES = ('os_distro', 'r:*')
         IMAGE_KEYS = ('r:*',)
         METADATA = ('mine:*',)
-        KEY_SOURCES = ('hint',)
-        RESERVATION_KEYS = ReservationKeys(('r:',), (), 'owner')
-        PROJECT_KEYS = ('project:',)
-        REPLACES = ('SomeFilter',)
 
     found = NamedFilter('mine', Declaring())
     assert found.image_properties.patterns == {'os_distro', 'r:*'}
     assert found.image_properties.needed == {'os_distro'}
     assert found.metadata == {'mine:*'}
     assert (found.reads('mine:1'), found.reads('other:1')) == (True, False)
-    assert found.key_sources == {'hint'}
-    assert found.reservation_keys == ReservationKeys(('r:',), (), 'owner')
-    assert found.project_keys == ('project:',)
-    assert found.replaces == {'SomeFilter'}
     assert found.locks(AggregateIndex()) == (Lock('mine:', 'mine:1', (A,)),)
 
 
@@ -118,16 +110,15 @@ def test_locks_that_fail_are_an_error_of_the_filter():
     ],
 )
 def test_filters_declare_the_sources_of_keys(request_filter, sources):
-    assert NamedFilter('mine', request_filter).key_sources == sources
+    assert set(request_filter.KEY_SOURCES) == sources
 
 
 def test_filters_declare_reservation_and_project_keys():
-    prefix = NamedFilter('r', ReservationPrefix(('r:',), ('f:',), (), 'owner'))
-    assert prefix.reservation_keys == ReservationKeys(
-        ('r:',), ('f:',), 'owner'
+    prefix = ReservationPrefix(('r:',), ('f:',), (), 'owner')
+    assert (
+        ReservationKeys(('r:',), ('f:',), 'owner') == prefix.RESERVATION_KEYS
     )
-    tenants = NamedFilter('t', IsolateTenants('project_'))
-    assert tenants.project_keys == ('project_',)
+    assert IsolateTenants('project_').PROJECT_KEYS == ('project_',)
 
 
 # No filter reads metadata that it does not declare.
@@ -168,7 +159,7 @@ def concluded(request_filter, request, held):
         )
         for number, tags in enumerate(held)
     ]
-    destination = Destination()
+    destination = ExplainedDestination()
     for constraint in request_filter(request, AggregateIndex(aggregates)):
         destination.add(constraint, 'it')
     return (

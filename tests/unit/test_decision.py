@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """decide(): from a request to a query that fits."""
 
+from function_filter import FunctionFilter
 import pytest
 
 from isolate_aggregates import exception
@@ -23,8 +24,10 @@ A = Aggregate('00000000-0000-0000-0000-00000000000a', 'a', hosts={'h1'})
 B = Aggregate('00000000-0000-0000-0000-00000000000b', 'b', hosts={'h2'})
 INDEX = AggregateIndex([A, B])
 REQUEST = Request(Flavor('f', vcpus=1, ram=64, disk=1))
-FORBIDDING = Pipeline({'mine': lambda *_: [Forbid((A, B), 'because')]})
-REFUSING = Pipeline({'mine': lambda *_: [Refuse('no')]})
+FORBIDDING = Pipeline(
+    {'mine': FunctionFilter(lambda *_: [Forbid((A, B), 'because')])}
+)
+REFUSING = Pipeline({'mine': FunctionFilter(lambda *_: [Refuse('no')])})
 
 
 # The length of the query without aggregates.
@@ -37,7 +40,9 @@ def limited(limit, *locks, members=()):
 
 def fitting(pipeline, shortener, limit=None):
     """Return a decision with a query that fits."""
-    return decide(REQUEST, INDEX, pipeline).fit_own(REQUEST, shortener, limit)
+    return decide(REQUEST, INDEX, pipeline).fit_query(
+        REQUEST, shortener, limit
+    )
 
 
 def test_a_query_that_fits_forbids_what_the_filters_forbid():
@@ -49,7 +54,9 @@ def test_a_query_that_fits_forbids_what_the_filters_forbid():
 
 
 def test_a_query_has_required_aggregates_and_resources():
-    pipeline = Pipeline({'mine': lambda *_: [Require((A,), 'because')]})
+    pipeline = Pipeline(
+        {'mine': FunctionFilter(lambda *_: [Require((A,), 'because')])}
+    )
     query = decide(REQUEST, INDEX, pipeline).query(REQUEST, 7)
     assert query.limit == 7
     assert query.group().aggregates == [frozenset({A.uuid})]
@@ -99,7 +106,7 @@ def test_all_parameters_of_the_query_count(limit):
 
 def test_a_query_without_aggregates_is_not_measured():
     """Nobody has made it long here."""
-    silent = Pipeline({'mine': lambda *_: []})
+    silent = Pipeline({'mine': FunctionFilter(lambda *_: [])})
 
     def length():
         raise AssertionError('this need not be known')
@@ -111,8 +118,8 @@ def test_a_query_without_aggregates_is_not_measured():
 def test_the_query_of_a_refused_request_is_not_shortened():
     both = Pipeline(
         {
-            'one': lambda *_: [Refuse('no')],
-            'two': lambda *_: [Forbid((A, B), 'because')],
+            'one': FunctionFilter(lambda *_: [Refuse('no')]),
+            'two': FunctionFilter(lambda *_: [Forbid((A, B), 'because')]),
         }
     )
     decision = fitting(both, limited(60))
@@ -131,8 +138,8 @@ def test_forbidden_aggregates_of_several_filters_are_merged_once():
     uuids = [frozenset({'a', 'b'}), frozenset({'b', 'c'})]
     pipeline = Pipeline(
         {
-            'one': lambda *_: [LazyForbid(uuids[0], list)],
-            'two': lambda *_: [LazyForbid(uuids[1], list)],
+            'one': FunctionFilter(lambda *_: [LazyForbid(uuids[0], list)]),
+            'two': FunctionFilter(lambda *_: [LazyForbid(uuids[1], list)]),
         }
     )
     index = AggregateIndex()

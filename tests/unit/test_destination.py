@@ -15,14 +15,14 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 
 A, B, C, D, E, F, G = (Aggregate(f'uuid-{name}', name) for name in 'ABCDEFG')
 
 
 def folded(*constraints):
-    destination = Destination()
+    destination = ExplainedDestination()
     for constraint in constraints:
         destination.add(constraint, 'test')
     return destination
@@ -101,7 +101,7 @@ def test_all_refusals_are_reported_together():
 
 
 def test_requiring_none_of_no_aggregates_directly_is_refused_too():
-    destination = Destination()
+    destination = ExplainedDestination()
     destination.require_aggregates([])
     assert destination.refusals == [
         'an aggregate from an empty list is required'
@@ -121,7 +121,7 @@ def test_the_same_tree_twice_is_fine():
 
 
 def test_conclusions_keep_their_reason_and_filter():
-    destination = Destination()
+    destination = ExplainedDestination()
     destination.add(Require((A,), 'asked for'), 'mine')
     [conclusion] = destination.conclusions
     assert conclusion.filter_name == 'mine'
@@ -166,7 +166,7 @@ def test_a_conclusion_has_a_destination_of_its_own():
 
 
 def test_the_first_filter_that_leaves_no_host_is_remembered():
-    destination = Destination()
+    destination = ExplainedDestination()
     destination.add(Forbid((A,), 'x'), 'one')
     assert destination.refused_by is None
     for name in ('two', 'three'):

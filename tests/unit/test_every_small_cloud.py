@@ -37,16 +37,16 @@ from isolate_aggregates import testing
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import Rollup, rollups, uuid_of
 from isolate_aggregates.decision import Decision, decide
-from isolate_aggregates.filters import judge
+from isolate_aggregates.filters import host_check
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.simulator import Simulator
-from isolate_aggregates.placement.simulator import query as query_strings
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
 from isolate_aggregates.query_limit.members import AnswersAtOnce, Coverage
 from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.tools.simulator import Simulator
+from isolate_aggregates.tools.simulator import query as query_strings
 
 # A set of kinds of hosts; bit n is KINDS[n].
 Kinds = int
@@ -195,7 +195,9 @@ def test_the_judge_agrees_with_placement():
         by_placement = offered(query_of(decision, request))
         for membership in subsets(AGGREGATES):
             such = where(lambda k, m=membership: k.in_placement == m)
-            objections = judge.objections(decision.destination, membership)
+            objections = host_check.objections(
+                decision.destination, membership
+            )
             assert by_placement & such == (0 if objections else such)
             asked += 1
     assert asked == 85 * 4 * 8
@@ -290,7 +292,9 @@ def answers(cloud: AggregateIndex) -> Iterator[Answer]:
 def passed_by_host_filter(decision: Decision) -> Kinds:
     """Return the kinds of hosts that a shortened query is judged to suit."""
     return where(
-        lambda kind: not judge.objections(decision.destination, kind.in_nova)
+        lambda kind: (
+            not host_check.objections(decision.destination, kind.in_nova)
+        )
     )
 
 
@@ -345,7 +349,7 @@ def test_a_shortened_query_admits_a_subset_of_the_full_one():
             for answer, most in itertools.product(found, (1, 2)):
                 asked += 1
                 limit = without + group.forbidden_length(most)
-                short = decide(request, cloud, FILTERS).fit_own(
+                short = decide(request, cloud, FILTERS).fit_query(
                     request, Shortener(limit, FILTERS.locks, answer), None
                 )
                 if short.too_long:

@@ -22,16 +22,16 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.destination import Constraint, Destination
+from isolate_aggregates.filters.destination import (
+    Constraint,
+    ExplainedDestination,
+)
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.inspect.explain import Explanation, explain
-from isolate_aggregates.inspect.explain.requirements import Concluded
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.placement.simulator import query
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing.builders import (
     Tree,
@@ -43,6 +43,9 @@ from isolate_aggregates.testing.builders import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools.explain import Explanation, explain
+from isolate_aggregates.tools.explain.requirements import Concluded
+from isolate_aggregates.tools.simulator import query
 
 SHARES = ['MISC_SHARES_VIA_AGGREGATE']
 VCPU_8 = 'resources=VCPU:8'
@@ -60,7 +63,7 @@ def explained(
     """Explain a query, with what a filter concluded."""
     if isinstance(request, str):
         request = query.candidates(query.parameters(request))
-    destination = Destination()
+    destination = ExplainedDestination()
     for constraint in constraints:
         destination.add(constraint, 'a_filter')
     snapshot = dataclasses.replace(
@@ -386,7 +389,7 @@ def test_all_constraints_that_exclude_a_host_are_named() -> None:
 
 def test_many_aggregates_are_not_all_named() -> None:
     leases = [make_aggregate(f'lease-{number}') for number in range(7)]
-    destination = Destination()
+    destination = ExplainedDestination()
     destination.add(Require(tuple(leases), 'reserved'), 'a_filter')
     request = query.candidates(query.parameters(VCPU_8))
     snapshot = make_snapshot(leases, [node()])

@@ -6,13 +6,9 @@ import pytest
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.aggregate_instance_extra_specs import (
     AggregateInstanceExtraSpecs,
-    BadExtraSpec,
-    BadMetadata,
-    NoSuchMetadata,
-    WantsMetadata,
 )
-from isolate_aggregates.filters.constraints import Refuse, Require
-from isolate_aggregates.filters.wanted import HOST_FILTER, Wanted
+from isolate_aggregates.filters.constraints import Cause, Refuse, Require
+from isolate_aggregates.filters.required_metadata import HOST_FILTER
 from isolate_aggregates.request import Flavor, Request
 
 SCOPED = 'aggregate_instance_extra_specs:'
@@ -34,7 +30,7 @@ def conclusions(extra_specs, index=INDEX):
         pytest.param({SCOPED + 'ssd': 'true'}, [(FAST,)], id='scoped'),
         pytest.param({'ssd': 'false'}, [(SLOW,)], id='without a scope'),
         pytest.param({'hw:ssd': 'x', ':ssd': 'x'}, [], id='other scopes'),
-        pytest.param({}, [], id='nothing is wanted'),
+        pytest.param({}, [], id='nothing is required'),
         pytest.param(
             {'ssd': '<or> true <or> false'}, [(FAST, SLOW)], id='alternatives'
         ),
@@ -48,7 +44,7 @@ def conclusions(extra_specs, index=INDEX):
         pytest.param({'availability_zone': 'az1'}, [(ZONE,)], id='a zone'),
     ],
 )
-def test_wanted_metadata_requires_the_aggregates_that_have_it(
+def test_required_metadata_requires_the_aggregates_that_have_it(
     extra_specs, required
 ):
     found = conclusions(extra_specs)
@@ -67,54 +63,83 @@ def test_a_scope_ends_with_the_first_colon():
 @pytest.mark.parametrize('value', ['slow', '<in>', 's==', '=', ' ', '> 1'])
 def test_metadata_that_no_aggregate_has_is_refused(value):
     [found] = conclusions({'ssd': value})
-    wanted = Wanted('ssd', value, 'ssd')
-    assert found == Refuse(NoSuchMetadata('f', wanted), HOST_FILTER)
+    assert (found.cause.kind, found.host_filter) == (
+        'no-matching-metadata',
+        HOST_FILTER,
+    )
 
 
 @pytest.mark.parametrize(
     'value', ['>= many', '= x', '== x', '!= x', '<= x', '<or>']
 )
 def test_an_extra_spec_that_makes_nova_fail_is_refused(value):
-    # Whether or not there is something to compare with.
+    # Whether or not an aggregate has the metadata.
     for index in (INDEX, AggregateIndex()):
         [found] = conclusions({SCOPED + 'gpus': value}, index)
-        wanted = Wanted('gpus', value, SCOPED + 'gpus')
-        assert found == Refuse(BadExtraSpec('f', wanted), HOST_FILTER)
+        assert isinstance(found, Refuse)
+        assert (found.cause.kind, found.host_filter) == (
+            'invalid-extra-spec',
+            HOST_FILTER,
+        )
 
 
 def test_metadata_that_makes_nova_fail_is_refused():
     index = AggregateIndex([FAST, NAMED, SLOW])
     [found] = conclusions({'gpus': '>= 2'}, index)
-    wanted = Wanted('gpus', '>= 2', 'gpus')
-    assert found.cause == BadMetadata('f', wanted, 'named', 'many')
+    assert isinstance(found, Refuse)
+    assert found.cause.kind == 'invalid-metadata'
     # As text it can be compared.
     [found] = conclusions({'gpus': 's== many'}, index)
     assert found.aggregates == (NAMED,)
 
 
-def test_the_causes_give_the_repair():
-    wanted = Wanted('gpus', '>= 2', SCOPED + 'gpus')
-    bad = Wanted('gpus', '>= two', SCOPED + 'gpus')
-    alternatives = Wanted('gpus', '<or>', 'gpus')
-    assert [
-        str(cause)
-        for cause in (
-            WantsMetadata('f', wanted),
-            WantsMetadata('f', Wanted('ssd', 'true', 'ssd')),
-            NoSuchMetadata('f', wanted),
-            BadExtraSpec('f', bad),
-            BadExtraSpec('f', alternatives),
-            BadMetadata('f', wanted, 'a', 'many'),
-        )
-    ] == [
-        'flavor f requires gpus >= 2',
-        'flavor f requires ssd=true',
-        'no aggregate has metadata that matches gpus >= 2, which flavor f '
-        'requires',
-        'flavor f has the extra spec aggregate_instance_extra_specs:gpus='
-        '>= two, and two is not a number; correct the extra spec',
-        'flavor f has the extra spec gpus=<or>, and <or> has no value after '
-        'it; correct the extra spec',
-        'flavor f requires gpus >= 2, and aggregate a has gpus=many, which is '
-        'not a number; correct the metadata',
-    ]
+@pytest.mark.parametrize(
+    ('extra_specs', 'cause'),
+    [
+        (
+            {'ssd': 'true'},
+            Cause('required-metadata', 'flavor f requires ssd=true'),
+        ),
+        (
+            {'gpus': 's== 4'},
+            Cause('required-metadata', 'flavor f requires gpus s== 4'),
+        ),
+        (
+            {'cores': '>= 2'},
+            Cause(
+                'no-matching-metadata',
+                'no aggregate has metadata that matches cores >= 2, which '
+                'flavor f requires',
+            ),
+        ),
+        (
+            {SCOPED + 'gpus': '>= two'},
+            Cause(
+                'invalid-extra-spec',
+                'flavor f has the extra spec '
+                'aggregate_instance_extra_specs:gpus=>= two, and two is not a '
+                'number; correct the extra spec',
+            ),
+        ),
+        (
+            {'gpus': '<or>'},
+            Cause(
+                'invalid-extra-spec',
+                'flavor f has the extra spec gpus=<or>, and <or> has no value '
+                'after it; correct the extra spec',
+            ),
+        ),
+        (
+            {'gpus': '>= 2'},
+            Cause(
+                'invalid-metadata',
+                'flavor f requires gpus >= 2, and aggregate named has '
+                'gpus=many, which is not a number; correct the metadata',
+            ),
+        ),
+    ],
+)
+def test_the_cause_names_the_repair(extra_specs, cause):
+    index = AggregateIndex([FAST, SLOW, NAMED])
+    [found] = conclusions(extra_specs, index)
+    assert found.cause == cause

@@ -4,10 +4,7 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters.isolate_tenants import (
-    IsolateTenants,
-    OtherProjects,
-)
+from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.request import Flavor, Request
 
 OPEN = Aggregate('uuid-open', 'open', {'tenant_id': 'a'})
@@ -55,7 +52,7 @@ def test_other_metadata_names_no_projects(metadata):
     request = Request(Flavor('f'), project_id='x')
     index = AggregateIndex([Aggregate('uuid', 'one', metadata)])
     [found] = IsolateTenants()(request, index)
-    assert found.cause == OtherProjects('x', 'filter_tenant_id')
+    assert found.cause.kind == 'other-projects'
 
 
 def test_empty_entries_of_a_list_are_not_projects():
@@ -81,8 +78,11 @@ def test_locks_are_sorted_by_project():
 
 
 def test_an_unknown_project_is_reported():
-    assert str(OtherProjects(None, 'p:')) == (
-        'reserved for the projects in p:; the request has no project'
+    index = AggregateIndex([Aggregate('uuid', 'one', {'p:1': 'a'})])
+    [found] = IsolateTenants('p:')(Request(Flavor('f')), index)
+    assert found.reason == (
+        'aggregate one: reserved for the projects in p:; the request has no '
+        'project'
     )
 
 

@@ -6,8 +6,8 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.glance import GlanceClient
 from isolate_aggregates.request import Image
+from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 
 ID = 'a1b2c3d4-0000-4000-8000-00000000000'
 WINDOWS = Image(
@@ -155,6 +155,24 @@ def test_images_are_read_page_by_page(
     assert len([r for r in asked if 'os_hidden' not in r.qs]) == 3
 
 
+def test_an_image_can_be_deleted_while_the_list_is_read(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    glance.images = [Image(f'image-{n}', f'{ID}{n}') for n in range(4)]
+    glance.page = 2
+
+    def delete() -> None:
+        glance.images = [i for i in glance.images if i.id != f'{ID}1']
+
+    glance.after_page = delete
+    glance.answer(http)
+    assert [i.name for i in reader().images()] == [
+        'image-0',
+        'image-2',
+        'image-3',
+    ]
+
+
 def test_a_page_that_is_repeated_is_an_error(
     http: requests_mock.Mocker, glance: FakeGlance
 ) -> None:
@@ -175,6 +193,25 @@ def test_the_endpoint_can_include_the_version(
     asked = connection()
     asked.endpoints['image'] = endpoint
     assert GlanceClient(asked, AT_ONCE).images() == [DEBIAN]
+
+
+def test_users_can_set_any_property(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    # openstacksdk raises errors for some of these keys, and converts others.
+    properties = {
+        'cls': 'a',
+        'connection': 'b',
+        'hw_boot_menu': 'maybe',
+        'hw_cpu_sockets': 'many',
+        'metadata': 'c',
+        'microversion': 'd',
+        'properties': 'e',
+    }
+    glance.images = [Image('odd', f'{ID}1', properties)]
+    glance.answer(http)
+    assert reader().images() == glance.images
+    assert reader().image(f'{ID}1') == glance.images[0]
 
 
 def test_an_image_need_not_have_a_name_or_an_owner(

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 import pytest
 
 from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image, Request
-from isolate_aggregates.request.properties import Declared
+from isolate_aggregates.request.properties import DeclaredProperties
 
 GLANCE = {
     'os_distro': 'debian',
@@ -21,13 +22,21 @@ GLANCE = {
 TRAIT = {'trait:CUSTOM_A': 'required'}
 
 
-class Looking:
+class Looking(RequestFilter):
     """A filter that records the image properties it sees."""
 
     def __init__(self, *declared, keys=()):
-        self.IMAGE_PROPERTIES = declared
-        self.IMAGE_KEYS = keys
+        self.declared = declared
+        self.keys = keys
         self.seen = []
+
+    @property
+    def IMAGE_PROPERTIES(self):  # noqa: N802
+        return self.declared
+
+    @property
+    def IMAGE_KEYS(self):  # noqa: N802
+        return self.keys
 
     def __call__(self, request, aggregates):
         self.seen.append(dict(request.image_properties))
@@ -76,7 +85,7 @@ def test_without_an_image_there_are_no_properties():
 def test_hidden_properties_still_imply_traits():
     image = Image('i', properties={'hw_tpm_version': '2.0'})
     request = Request(Flavor('f'), image)
-    seen = request.declaring(Declared())
+    seen = request.declaring(DeclaredProperties())
     assert seen.image_properties == {}
     assert 'COMPUTE_SECURITY_TPM_2_0' in request.required_traits
     assert seen.required_traits == request.required_traits
@@ -84,10 +93,10 @@ def test_hidden_properties_still_imply_traits():
 
 
 def test_keys_and_needed_properties_of_filters_are_separate():
-    together = Declared.union(
+    together = DeclaredProperties.union(
         [
-            Declared(frozenset({'a', 'b'}), frozenset({'a', 'b'})),
-            Declared(frozenset({'b', 'c'}), frozenset({'c'})),
+            DeclaredProperties(frozenset({'a', 'b'}), frozenset({'a', 'b'})),
+            DeclaredProperties(frozenset({'b', 'c'}), frozenset({'c'})),
         ]
     )
     assert together.patterns == {'a', 'b', 'c'}
@@ -103,7 +112,7 @@ patterns = st.sets(st.sampled_from(['os_distro', 'os_*', 'r:*', 'hw', '*']))
     st.dictionaries(names, st.sampled_from(['required', 'x', ''])), patterns
 )
 def test_filters_see_only_properties_of_the_image(properties, declared):
-    found = Declared(frozenset(declared)).among(properties)
+    found = DeclaredProperties(frozenset(declared)).among(properties)
     assert found.items() <= properties.items()
     for name, value in properties.items():
         if name.startswith('trait:'):

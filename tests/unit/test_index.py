@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.locked import closed, lock_groups
 
 keys = st.sampled_from(
     ['trait:A', 'trait:B', 'Trait:A', 'reservation:1', 'reservation:', 'zone']
@@ -40,7 +41,7 @@ def test_with_key_and_with_prefix_equal_a_plain_search(aggregates, key):
 
 @given(clouds)
 def test_lock_groups_hold_each_locked_aggregate_once(aggregates):
-    groups = AggregateIndex(aggregates).locks('trait:', 'required')
+    groups = lock_groups(AggregateIndex(aggregates), 'trait:', 'required')
     assert len({group.keys for group in groups}) == len(groups)
     found = {a.uuid: group.keys for group in groups for a in group.aggregates}
     assert found == {
@@ -59,13 +60,17 @@ def test_lock_groups_hold_each_locked_aggregate_once(aggregates):
 
 def test_prefix_and_value_of_a_lock_ignore_case():
     index = AggregateIndex([Aggregate('a', 'a', {'trait:A': 'required'})])
-    [group] = index.locks('Trait:', 'REQUIRED')
+    [group] = lock_groups(index, 'Trait:', 'REQUIRED')
     assert group.keys == {'trait:A'}
 
 
 def test_an_empty_cloud_has_no_aggregates():
     index = AggregateIndex()
-    assert (len(index), list(index), index.locks('trait:', 'x')) == (0, [], ())
+    assert (len(index), list(index), lock_groups(index, 'trait:', 'x')) == (
+        0,
+        [],
+        (),
+    )
 
 
 locked = st.lists(
@@ -85,19 +90,19 @@ def test_closed_aggregates_match_the_definition(found, requests):
     )
     # What one request left in memory must not answer another.
     for held in requests:
-        closed = index.closed('trait:', 'required', held)
-        assert closed.uuids == {
+        shut = closed(index, 'trait:', 'required', held)
+        assert shut.uuids == {
             f'{n}' for n, keys in enumerate(found) if not keys <= held
         }
-        assert closed.uuids == {
-            a.uuid for group in closed.groups for a in group.aggregates
+        assert shut.uuids == {
+            a.uuid for group in shut.groups for a in group.aggregates
         }
 
 
 def test_equal_calls_return_one_object():
     index = AggregateIndex([Aggregate('a', 'a', {'trait:A': 'required'})])
-    first = index.closed('trait:', 'required', {'trait:B', 'other'})
-    assert index.closed('trait:', 'required', {'trait:C'}) is first
+    first = closed(index, 'trait:', 'required', {'trait:B', 'other'})
+    assert closed(index, 'trait:', 'required', {'trait:C'}) is first
 
 
 def test_the_cache_is_bounded():

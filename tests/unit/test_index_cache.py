@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fresh the aggregates are, and what happens when they cannot be read."""
 
+import gc
 import logging
 import threading
+import weakref
 
 import pytest
 
@@ -515,3 +517,61 @@ def test_an_unexpected_error_reaches_the_waiting_call(source, clock, caplog):
     with pytest.raises(RuntimeError, match='no such luck'):
         cache.get()
     assert 'no such luck' in caplog.text
+
+
+def test_a_source_that_hangs_does_not_use_up_the_threads(hanging, clock):
+    """Its time-out may be per read, so a reading may take forever."""
+    cache = cache_of(hanging, clock)
+    hanging.answers.clear()
+    for _ in range(20):
+        began = clock.now
+        with pytest.raises(exception.AggregatesUnreadable):
+            cache.get()
+        assert clock.now - began == 5
+    readers = [
+        thread
+        for thread in threading.enumerate()
+        if thread.name == 'isolate-aggregates'
+    ]
+    assert len(readers) == 4
+    hanging.answers.set()
+    settle()
+    assert len(cache.get()) == 1
+
+
+@pytest.fixture
+def unlogged():
+    """Log nothing, as pytest keeps what is logged."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(before)
+
+
+@pytest.mark.parametrize('unexpected', [False, True])
+def test_a_failure_that_is_kept_keeps_no_variables(
+    clock, unexpected, unlogged
+):
+    class Variable:
+        pass
+
+    variables = weakref.WeakSet()
+
+    def read():
+        variable = Variable()
+        variables.add(variable)
+        try:
+            raise OSError('broken')
+        except OSError as exc:
+            if unexpected:
+                raise
+            raise exception.ServiceError('Nova', None, 'is down.') from exc
+
+    cache = IndexCache(read, ttl=30, deadline=PATIENCE, clock=clock)
+    for _ in range(3):
+        with pytest.raises(
+            OSError if unexpected else exception.AggregatesUnreadable
+        ):
+            cache.get()
+    gc.collect()
+    assert len(variables) == 0

@@ -10,8 +10,8 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.keystone import KeystoneClient
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.cloud.live.keystone import KeystoneClient
 
 
 @pytest.fixture

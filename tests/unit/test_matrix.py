@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which request may go to which host, and why not."""
 
+from function_filter import FunctionFilter
 from mirrors import mirrored
 import pytest
 
 from isolate_aggregates.aggregates import Lock
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.constraints import (
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.host_check import objections
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
-from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.inspect import columns
-from isolate_aggregates.inspect.columns import Access, Column
-from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
-from isolate_aggregates.inspect.rules import Objection
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
@@ -30,6 +26,11 @@ from isolate_aggregates.testing.builders import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.matrix import columns
+from isolate_aggregates.tools.matrix.columns import Access, Column
+from isolate_aggregates.tools.matrix.matrix import Matrix, matrix, requests
+from isolate_aggregates.tools.matrix.rules import Objection
 
 WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}
 PLAIN = make_flavor('plain')
@@ -68,7 +69,7 @@ def judged(snapshot, *flavors, filters=FILTERS, images=(), project=None):
 
 
 @pytest.fixture
-def cloud() -> Snapshot:
+def snapshot() -> Snapshot:
     """A licensed host, one on lease, one of a project, an open one."""
     return make_snapshot(
         [
@@ -85,23 +86,23 @@ def cloud() -> Snapshot:
     )
 
 
-def test_locked_hosts_are_for_requests_with_the_key(cloud):
+def test_locked_hosts_are_for_requests_with_the_key(snapshot):
     lease = make_flavor('lease', {'reservation:1': 'yes'})
-    assert verdicts(judged(cloud, PLAIN, KEYED, lease)) == {
+    assert verdicts(judged(snapshot, PLAIN, KEYED, lease)) == {
         'plain': {'leased': 'no', 'open': 'yes', 'own': 'no', 'win': 'no'},
         'keyed': {'leased': 'no', 'open': 'no', 'own': 'no', 'win': 'yes'},
         'lease': {'leased': 'yes', 'open': 'no', 'own': 'no', 'win': 'no'},
     }
 
 
-def test_the_project_of_the_request_counts(cloud):
-    found = judged(cloud, PLAIN, project='ours')
+def test_the_project_of_the_request_counts(snapshot):
+    found = judged(snapshot, PLAIN, project='ours')
     assert verdicts(found)['plain']['own'] == 'yes'
 
 
-def test_an_image_can_have_the_key(cloud):
+def test_an_image_can_have_the_key(snapshot):
     images = [make_image('windows', WINDOWS), make_image('debian')]
-    found = judged(cloud, PLAIN, images=images)
+    found = judged(snapshot, PLAIN, images=images)
     on_win = [
         (row.request.image.name, columns.access(row, column))
         for row in found.rows
@@ -111,11 +112,11 @@ def test_an_image_can_have_the_key(cloud):
     assert on_win == [('windows', Access.YES), ('debian', Access.NO)]
 
 
-def test_each_objection_is_a_filters_and_has_its_reason(cloud):
+def test_each_objection_is_a_filters_and_has_its_reason(snapshot):
     [request] = requests([PLAIN])
-    [locked] = IsolateAggregates()(request, cloud.index)
-    assert objections_on(judged(cloud, PLAIN), 'win') == [
-        Objection('isolate_aggregates', locked.reason)
+    [locked] = IsolateAggregates()(request, snapshot.index)
+    assert objections_on(judged(snapshot, PLAIN), 'win') == [
+        Objection('isolate_aggregates', 'missing-traits', locked.reason)
     ]
 
 
@@ -155,6 +156,7 @@ def test_a_required_trait_must_be_present():
     assert objections_on(judged(snapshot, KEYED), 'bare') == [
         Objection(
             None,
+            'required-trait',
             'has no trait CUSTOM_WINDOWS, which the request requires',
         )
     ]
@@ -206,9 +208,9 @@ def test_free_capacity_is_ignored():
     }
 
 
-def test_an_invalid_request_has_no_hosts(cloud):
+def test_an_invalid_request_has_no_hosts(snapshot):
     broken = make_flavor('broken', {'hw:cpu_policy': 'nonsense'})
-    found = judged(cloud, broken, PLAIN)
+    found = judged(snapshot, broken, PLAIN)
     assert set(verdicts(found)['broken'].values()) == {'no'}
     assert verdicts(found)['plain']['open'] == 'yes'
     [objection] = found.rows[0].objections[0]
@@ -240,7 +242,9 @@ def test_constraints_of_any_filter_count(constraint, expected):
         ],
     )
     found = judged(
-        snapshot, PLAIN, filters={'own': lambda request, index: [constraint]}
+        snapshot,
+        PLAIN,
+        filters={'own': FunctionFilter(lambda *_: [constraint])},
     )
     allowed = [
         h for h, may in verdicts(found)['plain'].items() if may == 'yes'
@@ -250,12 +254,12 @@ def test_constraints_of_any_filter_count(constraint, expected):
     assert text == constraint.reason
 
 
-def test_grouped_verdicts_equal_those_of_each_host(cloud):
+def test_grouped_verdicts_equal_those_of_each_host(snapshot):
     flavors = [PLAIN, KEYED, make_flavor('l', {'reservation:1': 'yes'})]
     pipeline = Pipeline({**FILTERS})
-    found = judged(cloud, *flavors)
+    found = judged(snapshot, *flavors)
     for row in found.rows:
-        destination = pipeline.evaluate(row.request, cloud.index)
+        destination = pipeline.evaluate(row.request, snapshot.index)
         for group, held in zip(found.groups, row.objections, strict=True):
             told = {r.text for r in held if r.filter_name}
             assert bool(told) == bool(
@@ -287,8 +291,8 @@ def test_each_node_of_a_bare_metal_service_is_a_host():
 # Columns.
 
 
-def test_hosts_with_equal_verdicts_share_a_column(cloud):
-    found = judged(cloud, PLAIN)
+def test_hosts_with_equal_verdicts_share_a_column(snapshot):
+    found = judged(snapshot, PLAIN)
     assert columns.alike(found) == [
         Column('leased and 2 more', (0, 2, 3)),
         Column('open', (1,)),
@@ -314,9 +318,9 @@ def test_an_aggregate_can_be_partly_open():
     assert exclusion.objection.text == 'has no hosts'
 
 
-def test_hosts_behind_no_lock_have_a_column_of_their_own(cloud):
-    locks = [Lock('trait:', 'trait:CUSTOM_WINDOWS', cloud.aggregates[:1])]
-    found = judged(cloud, PLAIN)
+def test_hosts_behind_no_lock_have_a_column_of_their_own(snapshot):
+    locks = [Lock('trait:', 'trait:CUSTOM_WINDOWS', snapshot.aggregates[:1])]
+    found = judged(snapshot, PLAIN)
     shown = columns.by_lock(found, locks)
     assert [(c.name, columns.hosts_of(found, c.groups)) for c in shown] == [
         ('trait:CUSTOM_WINDOWS', ('win',)),

@@ -75,6 +75,7 @@ def test_json_and_yaml_have_the_reasons(run, form, load):
     assert reason.pop('reason').startswith('aggregate win-hosts: ')
     assert reason == {
         'filter': 'isolate_aggregates',
+        'kind': 'missing-traits',
         'hosts': ['win-1', 'win-2'],
     }
     assert lock == {

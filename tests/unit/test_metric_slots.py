@@ -9,12 +9,16 @@ from samples import parsed
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cli import base
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.servers import PlacedServer, Servers
-from isolate_aggregates.inspect.audit import AuditedCloud
-from isolate_aggregates.inspect.metrics.slots import MOST, RANKED_FOR, Slots
+from isolate_aggregates.compute.servers import PlacedServer, Servers
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.metrics.slots import (
+    MOST,
+    RANKED_FOR,
+    SlotCounter,
+)
 
 CLOUD = """
     settings:
@@ -59,7 +63,7 @@ class Cloud:
         self.lists = 0
         self.error = None
         self.now = 0.0
-        self.slots = Slots(conf, self._servers, lambda: self.now)
+        self.slots = SlotCounter(conf, self._servers, lambda: self.now)
 
     def _servers(self):
         self.lists += 1
@@ -90,7 +94,7 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(conf, write_cloud):
+def meter(conf, write_cloud):
     return Cloud(conf, write_cloud(CLOUD))
 
 
@@ -114,8 +118,8 @@ def slots(found, what, *place):
     ]  # fmt: skip
 
 
-def test_slots_of_a_zone_count_hosts_open_to_the_plain_flavor(cloud):
-    found = cloud.found()
+def test_slots_of_a_zone_count_hosts_open_to_the_plain_flavor(meter):
+    found = meter.found()
     # Neither the locked host nor the one that is disabled.
     assert slots(found, 'zone', 'east') == [(2, 8), (0, 1)]
     assert slots(found, 'zone', 'west') == [(0, 4), (0, 0)]
@@ -124,64 +128,64 @@ def test_slots_of_a_zone_count_hosts_open_to_the_plain_flavor(cloud):
     assert found['slots_up',] == 1
 
 
-def test_a_flavor_with_the_key_has_the_locked_hosts_of_its_zone(cloud):
-    cloud.snapshot = dataclasses.replace(
-        cloud.snapshot,
+def test_a_flavor_with_the_key_has_the_locked_hosts_of_its_zone(meter):
+    meter.snapshot = dataclasses.replace(
+        meter.snapshot,
         flavors=(Flavor('gpu', 'g', 1, extra_specs={GPUS: 'required'}),),
         providers=tuple(
             dataclasses.replace(one, traits=one.traits | {'CUSTOM_GPU'})
             if one.name in ('e2', 'alone')
             else one
-            for one in cloud.snapshot.providers
+            for one in meter.snapshot.providers
         ),
     )
-    found = cloud.found()
+    found = meter.found()
     assert found['zone_free_slots', *sorted(('east', 'g', 'gpu'))] == 7
     assert found['zone_free_slots', *sorted(('', 'g', 'gpu'))] == 8
     assert found['zone_free_slots', *sorted(('west', 'g', 'gpu'))] == 0
 
 
-def test_slots_of_a_lock_count_its_hosts_for_each_flavor(cloud):
-    assert slots(cloud.found(), 'lock', GPUS) == [(15, 16), (2, 2)]
+def test_slots_of_a_lock_count_its_hosts_for_each_flavor(meter):
+    assert slots(meter.found(), 'lock', GPUS) == [(15, 16), (2, 2)]
 
 
-def test_full_hosts_have_no_free_slots_of_their_total(cloud):
-    cloud.snapshot = dataclasses.replace(
-        cloud.snapshot,
+def test_full_hosts_have_no_free_slots_of_their_total(meter):
+    meter.snapshot = dataclasses.replace(
+        meter.snapshot,
         providers=tuple(
             dataclasses.replace(one, usages={'VCPU': 8})
-            for one in cloud.snapshot.providers
+            for one in meter.snapshot.providers
         ),
     )
-    assert slots(cloud.found(), 'lock', GPUS) == [(0, 16), (0, 2)]
+    assert slots(meter.found(), 'lock', GPUS) == [(0, 16), (0, 2)]
 
 
-def test_a_request_that_the_filters_refuse_has_no_slots_in_zones(cloud):
+def test_a_request_that_the_filters_refuse_has_no_slots_in_zones(meter):
     section = ia_conf.GROUP
-    cloud.conf.set_override('request_filters', ['blazar_reservation'], section)
-    cloud.conf.set_override('reservation_required', True, section)
-    found = cloud.found()
+    meter.conf.set_override('request_filters', ['blazar_reservation'], section)
+    meter.conf.set_override('reservation_required', True, section)
+    found = meter.found()
     assert slots(found, 'zone', 'east') == [(0, 0), (0, 0)]
     assert found['slots_up',] == 1
 
 
-def test_a_host_that_placement_has_in_no_zone_is_in_none(cloud):
+def test_a_host_that_placement_has_in_no_zone_is_in_none(meter):
     # Nova has it in a zone, so it cannot be used without a zone either.
-    cloud.snapshot = dataclasses.replace(
-        cloud.snapshot,
+    meter.snapshot = dataclasses.replace(
+        meter.snapshot,
         providers=tuple(
             dataclasses.replace(one, aggregates=frozenset())
-            for one in cloud.snapshot.providers
+            for one in meter.snapshot.providers
             if one.name == 'e1'
         ),
     )
-    found = cloud.found()
+    found = meter.found()
     assert slots(found, 'zone', 'east') == [(0, 0), (0, 0)]
     assert ('zone_slots', '', 's', 'small') not in found
 
 
 def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
-    cloud = Cloud(conf, write_cloud("""
+    meter = Cloud(conf, write_cloud("""
         aggregates:
         - {name: z1, availability_zone: z1, hosts: [h1]}
         - {name: z2, availability_zone: z2, hosts: [h2]}
@@ -198,16 +202,16 @@ def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
         flavors:
         - {name: one, id: o, vcpus: 1, disk: 10}
     """))  # fmt: skip
-    found = cloud.found()
+    found = meter.found()
     assert found['zone_free_slots', 'o', 'one', 'z1'] == 3
     assert found['zone_free_slots', 'o', 'one', 'z2'] == 3
 
 
-def test_slots_follow_the_query_of_the_nova_release(cloud):
+def test_slots_follow_the_query_of_the_nova_release(meter):
     specs = {'hw:tpm_version': '2.0', 'hw:tpm_model': 'tpm-crb'}
     specs['hw:tpm_secret_security'] = 'host'
-    cloud.snapshot = dataclasses.replace(
-        cloud.snapshot,
+    meter.snapshot = dataclasses.replace(
+        meter.snapshot,
         flavors=(Flavor('tpm', 't', 1, extra_specs=specs),),
         providers=tuple(
             dataclasses.replace(
@@ -215,25 +219,25 @@ def test_slots_follow_the_query_of_the_nova_release(cloud):
                 traits=one.traits
                 | {'COMPUTE_SECURITY_TPM_2_0', 'COMPUTE_SECURITY_TPM_CRB'},
             )
-            for one in cloud.snapshot.providers
+            for one in meter.snapshot.providers
         ),
     )
     for release, free in ((31, 2), (34, 0)):
-        cloud.conf.set_override('nova_release', release, ia_conf.GROUP)
-        assert cloud.found()['zone_free_slots', 'east', 't', 'tpm'] == free
+        meter.conf.set_override('nova_release', release, ia_conf.GROUP)
+        assert meter.found()['zone_free_slots', 'east', 't', 'tpm'] == free
 
 
 # Which flavors.
 
 
-def test_a_cloud_of_few_flavors_is_not_asked_for_its_servers(cloud):
-    assert cloud.found()['slots_up',] == 1
-    assert cloud.lists == 0
+def test_a_cloud_of_few_flavors_is_not_asked_for_its_servers(meter):
+    assert meter.found()['slots_up',] == 1
+    assert meter.lists == 0
 
 
-def test_the_ten_most_used_flavors_are_counted(cloud):
-    cloud.many(14)
-    cloud.listed = [
+def test_the_ten_most_used_flavors_are_counted(meter):
+    meter.many(14)
+    meter.listed = [
         *placed('f13', 3),
         *placed('f12', 2),
         *placed('f11'),
@@ -243,7 +247,7 @@ def test_the_ten_most_used_flavors_are_counted(cloud):
     ]
     told = {
         part
-        for key in cloud.found()
+        for key in meter.found()
         if key[0] == 'zone_slots'
         for part in key
         if part.startswith('f')
@@ -252,27 +256,27 @@ def test_the_ten_most_used_flavors_are_counted(cloud):
     assert len(told) == MOST
 
 
-def test_servers_that_were_read_anyway_are_not_read_again(cloud):
-    cloud.many(11)
+def test_servers_that_were_read_anyway_are_not_read_again(meter):
+    meter.many(11)
     servers = Servers(tuple(placed('f10')), {}, True)
-    assert 'f10' in {part for key in cloud.found(servers) for part in key}
-    assert cloud.lists == 0
+    assert 'f10' in {part for key in meter.found(servers) for part in key}
+    assert meter.lists == 0
 
 
-def test_servers_are_listed_once_an_hour(cloud):
-    cloud.many(11)
+def test_servers_are_listed_once_an_hour(meter):
+    meter.many(11)
     for now, lists in ((0, 1), (1, 1), (RANKED_FOR, 2), (RANKED_FOR + 1, 2)):
-        cloud.now = now
-        assert cloud.found()['slots_up',] == 1
-        assert cloud.lists == lists
+        meter.now = now
+        assert meter.found()['slots_up',] == 1
+        assert meter.lists == lists
 
 
 def test_without_servers_no_slots_are_counted_and_the_reason_is_logged(
-    cloud, caplog
+    meter, caplog
 ):
-    cloud.many(11)
-    cloud.error = DOWN
-    assert cloud.found() == {('slots_up',): 0}
+    meter.many(11)
+    meter.error = DOWN
+    assert meter.found() == {('slots_up',): 0}
     [record] = caplog.records
     assert record.getMessage() == (
         'Free slots cannot be counted, because the most used flavors are not '
@@ -280,23 +284,23 @@ def test_without_servers_no_slots_are_counted_and_the_reason_is_logged(
         'metrics_flavors.'
     )
     # The next reading retries.
-    cloud.error = None
-    assert cloud.found()['slots_up',] == 1
+    meter.error = None
+    assert meter.found()['slots_up',] == 1
 
 
-def test_an_outdated_ranking_is_not_used(cloud):
-    cloud.many(11)
-    assert cloud.found()['slots_up',] == 1
-    cloud.error = DOWN
-    cloud.now = RANKED_FOR
-    assert cloud.found() == {('slots_up',): 0}
+def test_an_outdated_ranking_is_not_used(meter):
+    meter.many(11)
+    assert meter.found()['slots_up',] == 1
+    meter.error = DOWN
+    meter.now = RANKED_FOR
+    assert meter.found() == {('slots_up',): 0}
 
 
-def test_configured_flavors_are_counted_once_each(cloud, caplog):
-    cloud.conf.set_override(
+def test_configured_flavors_are_counted_once_each(meter, caplog):
+    meter.conf.set_override(
         'metrics_flavors', ['l', 'large', 'missing'], ia_conf.GROUP
     )
-    found = cloud.found()
+    found = meter.found()
     assert found['zone_slots', 'east', 'l', 'large'] == 1
     assert ('zone_slots', 'east', 's', 'small') not in found
     # One is left out, and that shows.
@@ -318,13 +322,13 @@ def test_configured_flavors_are_counted_once_each(cloud, caplog):
     ],
 )
 def test_a_flavor_that_cannot_be_counted_does_not_stop_others(
-    cloud, caplog, extra_specs
+    meter, caplog, extra_specs
 ):
     broken = Flavor('broken', 'b', 1, extra_specs=extra_specs)
-    cloud.snapshot = dataclasses.replace(
-        cloud.snapshot, flavors=(broken, *cloud.snapshot.flavors)
+    meter.snapshot = dataclasses.replace(
+        meter.snapshot, flavors=(broken, *meter.snapshot.flavors)
     )
-    found = cloud.found()
+    found = meter.found()
     assert found['slots_up',] == 0
     assert not any('broken' in key for key in found)
     assert slots(found, 'lock', GPUS) == [(15, 16), (2, 2)]

@@ -14,19 +14,20 @@ import yaml
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.cli import base
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.servers import PlacedServer, Servers
-from isolate_aggregates.inspect.audit import AuditedCloud
-from isolate_aggregates.inspect.metrics import (
+from isolate_aggregates.compute.servers import PlacedServer, Servers
+from isolate_aggregates.nova import worker_metrics
+from isolate_aggregates.placement.provider import Inventory
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.metrics import (
     cloud,
     last_sync,
     reading,
     scheduler,
     textfile,
 )
-from isolate_aggregates.inspect.metrics.slots import Slots
-from isolate_aggregates.placement.provider import Inventory
+from isolate_aggregates.tools.metrics.slots import SlotCounter
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
 PAGE = SOURCE / 'admin' / 'metrics.rst'
@@ -54,7 +55,7 @@ class Cloud:
     """
 
     def __init__(self, conf, audited):
-        self.slots = Slots(conf, list)
+        self.slots = SlotCounter(conf, list)
         self.audited = audited
         self.error = None
         self.now = 1000.0
@@ -359,7 +360,7 @@ def test_metrics_in_a_file_are_kept(windows, tmp_path):
         registry.register(collector)
     textfile.write(path, registry)
 
-    again = windows.reading(known=textfile.known(path))
+    again = windows.reading(last=textfile.last_reading(path))
     kept = samples(again)
     assert kept.pop(('isolate_aggregates_up',)) == 0
     was = samples(one)
@@ -380,7 +381,7 @@ GARBLED = b'a{b="c", ="d"} 5{0\n'
 def test_an_invalid_file_is_reported_and_ignored(text, tmp_path, caplog):
     path = tmp_path / 'isolation.prom'
     path.write_bytes(text)
-    assert textfile.known(str(path)) == reading.Known()
+    assert textfile.last_reading(str(path)) == reading.LastReading()
     [record] = caplog.records
     assert f'The metrics in {path} cannot be kept: ' in record.getMessage()
 
@@ -427,7 +428,7 @@ def test_a_file_not_written_by_sync_is_reported(text, tmp_path, caplog):
 def test_metrics_of_sync_are_not_kept(tmp_path):
     path = tmp_path / 'all.prom'
     last_sync.write(str(path), 1500.5)
-    assert textfile.known(str(path)).families == []
+    assert textfile.last_reading(str(path)).families == []
 
 
 # The page.
@@ -496,7 +497,7 @@ def workers(count_into, conf):
         collector = scheduler.Workers(str(count_into))
 
     Counted.conf = conf
-    Counted.metrics = scheduler.WorkerMetrics(
+    Counted.metrics = worker_metrics.WorkerMetrics(
         ['isolate_aggregates'], str(count_into)
     )
     # The exact figures are the matter of the tests of the workers.

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import time
 
+from function_filter import FunctionFilter
 from prometheus_client import values
 import pytest
 from samples import samples
@@ -12,12 +13,13 @@ from samples import samples
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Remark, RequireRootTrait
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect.metrics import scheduler
-from isolate_aggregates.inspect.metrics.observer import Observer
+from isolate_aggregates.nova import worker_metrics
+from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.query_limit import verification
 from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.tools.metrics import scheduler
 
 PREFIX = 'isolate_aggregates_scheduler'
 FILTERS = ('isolate_aggregates', 'isolate_tenants')
@@ -77,7 +79,7 @@ def refusals(directory):
     ],
 )
 def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     assert refusals(count_into) == {}
     metrics.refused('isolate_tenants', error)
     assert refusals(count_into) == {labels: 1}
@@ -85,7 +87,7 @@ def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
 
 
 def test_all_labels_of_refusals_exist_from_the_start(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     there = set(read(count_into))
     # A forced host is refused by no filter.
     metrics.refused('', exception.RequestRefused(['x']))
@@ -100,9 +102,11 @@ def test_all_labels_of_refusals_exist_from_the_start(count_into):
 
 
 def test_a_request_that_passes_is_counted_with_its_time(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
-    metrics.passed(time.monotonic() - 20, Destination(), shortened=False)
-    metrics.passed(time.monotonic(), Destination(), shortened=True)
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
+    metrics.passed(
+        time.monotonic() - 20, ExplainedDestination(), shortened=False
+    )
+    metrics.passed(time.monotonic(), ExplainedDestination(), shortened=True)
     found = read(count_into)
     assert found[('requests_total',)] == 2
     assert found[('queries_shortened_total',)] == 1
@@ -113,8 +117,8 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
 
 
 def test_a_filter_that_excludes_hosts_is_counted(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
-    destination = Destination()
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
+    destination = ExplainedDestination()
     for constraint in (
         RequireRootTrait('CUSTOM_A', 'one'),
         RequireRootTrait('CUSTOM_B', 'another'),
@@ -128,7 +132,7 @@ def test_a_filter_that_excludes_hosts_is_counted(count_into):
 
 
 def test_comparisons_of_rollups_are_counted_by_their_result(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     for result in ('covers', 'covers', 'misses', 'failed'):
         metrics.verified(result)
     found = read(count_into)
@@ -139,19 +143,21 @@ def test_comparisons_of_rollups_are_counted_by_their_result(count_into):
 
 
 def test_each_reading_of_the_aggregates_that_fails_is_counted(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     assert read(count_into)[('aggregate_read_failures_total',)] == 0
     metrics.unreadable()
     assert read(count_into)[('aggregate_read_failures_total',)] == 1
 
 
 def test_a_filter_is_timed_even_when_it_fails(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
 
     def failing(request, aggregates):
         raise exception.FilterError('isolate_tenants', 'failed.')
 
-    pipeline = Pipeline({'isolate_tenants': failing}, metrics.timer)
+    pipeline = Pipeline(
+        {'isolate_tenants': FunctionFilter(failing)}, metrics.timer
+    )
     for _ in range(2):
         with pytest.raises(exception.FilterError):
             pipeline.evaluate(REQUEST, AggregateIndex())
@@ -167,15 +173,17 @@ def test_a_worker_that_cannot_count_continues(count_into, monkeypatch, caplog):
     pids = [1]
     value_class = values.MultiProcessValue(lambda: pids[-1])
     monkeypatch.setattr(values, 'ValueClass', value_class)
-    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
-    pipeline = Pipeline({'isolate_tenants': lambda *_: ()}, metrics.timer)
+    metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
+    pipeline = Pipeline(
+        {'isolate_tenants': FunctionFilter(lambda *_: ())}, metrics.timer
+    )
 
     # Forked, with the directory gone.
     pids.append(2)
     shutil.rmtree(count_into)
     for _ in range(2):
         pipeline.evaluate(REQUEST, AggregateIndex())
-        metrics.passed(time.monotonic(), Destination(), True)
+        metrics.passed(time.monotonic(), ExplainedDestination(), True)
         for name in ('isolate_tenants', ''):
             metrics.refused(name, exception.RequestRefused(['no']))
 
@@ -190,7 +198,7 @@ def test_metrics_of_other_plugins_are_omitted(count_into):
     import prometheus_client
 
     prometheus_client.Counter('other', 'x', registry=None).inc()
-    scheduler.WorkerMetrics(FILTERS, str(count_into))
+    worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     found = samples(scheduler.Workers(str(count_into)))
     assert found
     assert {name for name, *_ in found if not name.startswith(PREFIX)} == set()
@@ -201,7 +209,7 @@ def test_metrics_of_other_plugins_are_omitted(count_into):
 
 def test_another_directory_in_the_environment_is_named(count_into, tmp_path):
     with pytest.raises(exception.ConfigError) as caught:
-        scheduler.WorkerMetrics(FILTERS, str(tmp_path))
+        worker_metrics.WorkerMetrics(FILTERS, str(tmp_path))
     assert str(caught.value) == (
         'Configuration option [isolate_aggregates] '
         f'scheduler_metrics_directory is {tmp_path}, but '
@@ -218,8 +226,8 @@ def test_prometheus_client_can_be_imported_before_the_setup(
     # Set first, so that monkeypatch removes it again.
     monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(tmp_path))
     for _ in range(2):
-        metrics = scheduler.WorkerMetrics(FILTERS, str(tmp_path))
-        metrics.passed(time.monotonic(), Destination(), False)
+        metrics = worker_metrics.WorkerMetrics(FILTERS, str(tmp_path))
+        metrics.passed(time.monotonic(), ExplainedDestination(), False)
     # The second in the same process counts on.
     assert read(tmp_path)['requests_total',] == 2
 
@@ -227,7 +235,7 @@ def test_prometheus_client_can_be_imported_before_the_setup(
 def test_a_directory_that_is_missing_is_named(count_into):
     count_into.rmdir()
     with pytest.raises(exception.ConfigError) as caught:
-        scheduler.WorkerMetrics(FILTERS, str(count_into))
+        worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     assert str(caught.value) == (
         'Configuration option [isolate_aggregates] '
         f'scheduler_metrics_directory is {count_into}, where nothing can be '
@@ -260,7 +268,7 @@ def test_a_broken_file_of_an_earlier_worker_is_named(
         values, 'ValueClass', values.MultiProcessValue(lambda: 1)
     )
     with pytest.raises(exception.ConfigError) as caught:
-        scheduler.WorkerMetrics(FILTERS, str(count_into))
+        worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     assert str(count_into) in str(caught.value)
 
 

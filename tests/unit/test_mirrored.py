@@ -7,19 +7,22 @@ That it is what Nova does is shown by tests/nova/test_chain.py.
 from mirrors import mirrored
 import pytest
 
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import (
+    Cause,
     ForbidRootTrait,
     InTree,
     Refuse,
+    Remark,
     Require,
     RequireRootTrait,
 )
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.filters.mirrored import MIRRORS, places, traits
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
 from isolate_aggregates.request.spec import RequestedNetwork
 from isolate_aggregates.testing.builders import make_aggregate
+from isolate_aggregates.tools.mirrored import MIRRORS
 
 ZONE = make_aggregate(
     'zone', {'availability_zone': 'az1'}, availability_zone='az1'
@@ -62,33 +65,52 @@ def test_no_host_means_no_constraint():
 def test_a_host_is_its_provider_tree():
     host = ComputeHost('cn1', ('uuid-1',))
     found = constraints('requested_host', asked(requested_host=host))
-    assert found == [InTree('uuid-1', places.Requested('cn1'))]
+    assert found == [
+        InTree('uuid-1', Cause('requested-host', 'host cn1 was requested'))
+    ]
 
 
 def test_an_unknown_host_is_refused_by_name():
     host = ComputeHost('cn9')
     found = constraints('requested_host', asked(requested_host=host))
-    assert found == [Refuse(places.UnknownHost('cn9'))]
+    assert found == [
+        Refuse(Cause('unknown-host', 'there is no compute host named cn9'))
+    ]
 
 
 def test_a_host_with_several_nodes_drops_others_after_placement():
     host = ComputeHost('ironic', ('uuid-1', 'uuid-2'))
     [found] = constraints('requested_host', asked(requested_host=host))
     # in_tree takes one.
-    assert found.cause == places.SeveralNodes('ironic', 2)
+    assert found.reason == (
+        'host ironic, which has 2 compute nodes, was requested; Nova drops '
+        'all other hosts after Placement has answered'
+    )
     assert found.objection('ironic') == ''
     assert found.objection('cn1') == 'host ironic was requested'
 
 
 def test_a_zone_is_its_aggregates():
     found = constraints('availability_zone', asked(availability_zone='az1'))
-    assert found == [Require((ZONE, WRITTEN), places.InZone('az1'))]
+    assert found == [
+        Require(
+            (ZONE, WRITTEN),
+            Cause('requested-zone', 'availability zone az1 was requested'),
+        )
+    ]
 
 
 def test_a_zone_without_an_aggregate_is_reported():
     found = constraints('availability_zone', asked(availability_zone='nova'))
     [remark] = found
-    assert remark.cause == places.ZoneWithoutAggregate('nova')
+    assert remark == Remark(
+        Cause(
+            'zone-without-aggregate',
+            'no aggregate has availability zone nova, so Nova requests no '
+            "zone; if it is not the default zone, Nova's API refuses new "
+            'servers in it',
+        )
+    )
 
 
 TENANTS = {'limit_tenants_to_placement_aggregate': True}
@@ -96,7 +118,12 @@ TENANTS = {'limit_tenants_to_placement_aggregate': True}
 
 def test_a_project_is_limited_to_aggregates_with_its_id():
     found = constraints('tenant_aggregate', asked(project_id='p1'), **TENANTS)
-    assert found == [Require((OWN,), places.OwnAggregate('p1'))]
+    assert found == [
+        Require(
+            (OWN,),
+            Cause('own-aggregates', 'project p1 is limited to its aggregates'),
+        )
+    ]
 
 
 def test_a_project_without_an_aggregate_may_be_refused():
@@ -108,7 +135,15 @@ def test_a_project_without_an_aggregate_may_be_refused():
         placement_aggregate_required_for_tenants=True,
         **TENANTS,
     )
-    assert found == [Refuse(places.NoOwnAggregate('p2'))]
+    assert found == [
+        Refuse(
+            Cause(
+                'no-own-aggregate',
+                'project p2 has no aggregate with filter_tenant_id, and '
+                '[scheduler] placement_aggregate_required_for_tenants is true',
+            )
+        )
+    ]
 
 
 def test_a_missing_project_is_reported():
@@ -142,7 +177,13 @@ def test_a_routed_network_is_the_aggregates_of_its_segments():
 
 def test_disabled_compute_services_take_no_servers():
     assert constraints('compute_status', asked()) == [
-        ForbidRootTrait('COMPUTE_STATUS_DISABLED', traits.DisabledService())
+        ForbidRootTrait(
+            'COMPUTE_STATUS_DISABLED',
+            Cause(
+                'disabled-service',
+                'hosts with a disabled compute service take no servers',
+            ),
+        )
     ]
 
 
@@ -191,46 +232,13 @@ def test_an_unknown_disk_format_is_reported():
     assert said('image_type_support', volume, **on) == []
 
 
-@pytest.mark.parametrize(
-    ('cause', 'sentence'),
-    [
-        (places.Requested('cn1'), 'host cn1 was requested'),
-        (places.UnknownHost('cn9'), 'there is no compute host named cn9'),
-        (
-            places.SeveralNodes('ironic', 2),
-            'host ironic, which has 2 compute nodes, was requested; Nova '
-            'drops all other hosts after Placement has answered',
-        ),
-        (
-            traits.DisabledService(),
-            'hosts with a disabled compute service take no servers',
-        ),
-        (places.InZone('az1'), 'availability zone az1 was requested'),
-        (
-            places.ZoneWithoutAggregate('az9'),
-            'no aggregate has availability zone az9, so Nova requests no '
-            "zone; if it is not the default zone, Nova's API refuses new "
-            'servers in it',
-        ),
-        (places.OwnAggregate('p'), 'project p is limited to its aggregates'),
-        (
-            places.NoOwnAggregate('p'),
-            'project p has no aggregate with filter_tenant_id, and '
-            '[scheduler] placement_aggregate_required_for_tenants is true',
-        ),
-    ],
-)
-def test_a_cause_gives_the_reason(cause, sentence):
-    assert str(cause) == sentence
-
-
 # What is dropped after Placement has answered.
 
 
 def dropped(name, request, hosts, index, **options):
     """Return why each host is dropped, of those that are."""
     options = {'enabled_filters': [name], **options}
-    destination = Destination()
+    destination = ExplainedDestination()
     for constraint in constraints(name, request, index, **options):
         destination.add(constraint, name)
     return {host: why for host in hosts if (why := destination.dropped(host))}
@@ -334,3 +342,21 @@ def test_isolated_hosts_are_for_isolated_images():
     }
     options['restrict_isolated_hosts_to_isolated_images'] = False
     assert dropped(name, plain, hosts, INDEX, **options) == {}
+
+
+PACKED = 'hw:virtio_packed_ring'
+
+
+@pytest.mark.parametrize('flavor', ['true', 'false', None])
+@pytest.mark.parametrize('image', ['true', 'false', None])
+def test_a_feature_is_required_if_flavor_or_image_enable_it(flavor, image):
+    request = asked(
+        {} if flavor is None else {PACKED: flavor},
+        {} if image is None else {PACKED.replace(':', '_'): image},
+    )
+    if None not in (flavor, image) and flavor != image:
+        with pytest.raises(exception.InvalidRequest, match='set both'):
+            constraints('packed_virtqueue', request)
+    else:
+        required = constraints('packed_virtqueue', request)
+        assert bool(required) is ('true' in (flavor, image))

@@ -3,16 +3,18 @@
 
 from typing import Any
 
-from http_fakes import AT_ONCE, NOVA, PLACEMENT, FakeNova, connection
+from fake_nova import FakeNova
+from http_fakes import AT_ONCE, NOVA, PLACEMENT, connection
 from oslo_config import cfg
 import pytest
 import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.live import LiveCloud
-from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
+from isolate_aggregates.compute.client import ComputeNode, NovaClient
 from isolate_aggregates.request import ComputeHost, Flavor
+from isolate_aggregates.reservations import names
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 
 WINDOWS = Aggregate(
     uuid='6b0d5a4e-0000-4000-8000-000000000001',
@@ -160,6 +162,17 @@ def test_versions_are_also_found_below_an_endpoint_with_a_project(
 # Flavors
 
 
+def test_records_of_reservations_are_no_flavors(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    reservation = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+    revision = names.Revision(reservation, '0badcafe', 3).flavor_id
+    own = Flavor(names.flavor(reservation), reservation)
+    nova.flavors = [SMALL, own, Flavor(names.flavor(revision), revision)]
+    nova.answer(http)
+    assert reader().flavors() == [SMALL, own]
+
+
 @pytest.mark.parametrize('newest', ['2.60', '2.61'])
 def test_flavors_come_with_extra_specs_inline_or_in_another_call(
     http: requests_mock.Mocker, nova: FakeNova, newest: str
@@ -220,6 +233,34 @@ def test_a_flavor_is_found_on_a_later_page_than_the_first(
     nova.answer(http)
     assert reader().flavor('f4').id == 'id-4'
     assert len(reader().flavors()) == 5
+
+
+@pytest.mark.parametrize('page', [1, 2])
+def test_a_flavor_can_be_replaced_while_the_list_is_read(
+    http: requests_mock.Mocker, nova: FakeNova, page: int
+) -> None:
+    new = Flavor('m1.large', '3')
+    nova.flavors, nova.page = [SMALL, LARGE], page
+
+    def replace() -> None:
+        nova.flavors = [SMALL, new]
+
+    nova.after_page = replace
+    nova.answer(http)
+    assert reader().flavors() == [SMALL, new]
+
+
+def test_a_list_that_changes_all_the_time_is_an_error(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.flavors = [Flavor('m1.large', '0')]
+
+    def replace() -> None:
+        nova.flavors = [Flavor('m1.large', nova.flavors[0].id + '0')]
+
+    nova.after_page = replace
+    nova.answer(http)
+    assert ' with 400: marker [0' in str(failing(reader().flavors))
 
 
 def test_an_unknown_flavor_is_not_found(

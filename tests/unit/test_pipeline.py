@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading the request filters, and running them."""
 
+import pathlib
 import time
 
+from function_filter import FunctionFilter
 from oslo_config import cfg
 import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.filters import loading, pipeline
+from isolate_aggregates.filters import RequestFilter, loading, pipeline
 from isolate_aggregates.filters.constraints import Forbid, Refuse
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.tools.mirrored import chain
 
 A = Aggregate('uuid-A', 'A', {'trait:X': 'required', 'reservation:1': '1'})
 INDEX = AggregateIndex([A])
@@ -27,10 +30,12 @@ def conf():
     return conf
 
 
+@FunctionFilter
 def forbid(request, aggregates):
     yield Forbid((A,), 'because')
 
 
+@FunctionFilter
 def refuse(request, aggregates):
     yield Refuse('no')
 
@@ -48,10 +53,12 @@ def test_every_filter_speaks_even_after_a_refusal():
     assert destination.refused_by == 'one'
 
 
+@FunctionFilter
 def raises(request, aggregates):
     raise KeyError('oops')
 
 
+@FunctionFilter
 def yields_nonsense(request, aggregates):
     yield 'aggregate A'
 
@@ -63,6 +70,44 @@ def test_a_filter_that_breaks_refuses_the_request(broken):
         runner.evaluate(REQUEST, INDEX)
 
 
+class Misspelled(RequestFilter):
+    def __call__(self, request, aggregates):
+        return aggregates.where('all', lambda aggregate: agregate.name)  # noqa: F821
+
+    def locks(self, aggregates):
+        return [lokcs]  # noqa: F821
+
+
+def line_of(text):
+    """Return the place of a line of this file, as errors have it."""
+    lines = pathlib.Path(__file__).read_text('utf-8').splitlines()
+    [number] = [n for n, line in enumerate(lines, 1) if text in line]
+    return f'({__file__}, line {number})'
+
+
+def test_an_error_names_the_line_of_the_filter():
+    named = pipeline.NamedFilter('mine', Misspelled())
+    with pytest.raises(exception.FilterError) as caught:
+        pipeline.Pipeline([named]).evaluate(REQUEST, INDEX)
+    assert str(caught.value) == (
+        "Request filter mine failed with NameError: name 'agregate' is not "
+        f'defined {line_of("agregate" + ".name")}; the request cannot be '
+        'evaluated without it.'
+    )
+    with pytest.raises(exception.FilterError) as caught:
+        named.locks(INDEX)
+    assert str(caught.value).endswith(
+        f"name 'lokcs' is not defined {line_of('[lokcs' + ']')}."
+    )
+
+
+def test_what_is_not_a_constraint_has_no_line():
+    with pytest.raises(exception.FilterError) as caught:
+        pipeline.Pipeline({'mine': yields_nonsense}).evaluate(REQUEST, INDEX)
+    assert ', line ' not in str(caught.value)
+
+
+@FunctionFilter
 def unreadable(request, aggregates):
     raise exception.ServiceError('Nova', None, 'is broken.')
 
@@ -90,7 +135,7 @@ def test_a_timer_is_told_how_long_each_filter_took(second):
     assert all(0 <= seconds <= total for seconds in took.values())
 
 
-class Locking:
+class Locking(RequestFilter):
     """A filter with a lock."""
 
     def __init__(self, name):
@@ -110,11 +155,33 @@ def test_locks_are_those_of_all_filters():
 
 
 @pytest.mark.parametrize(
-    'shape', [object(), lambda request: [], lambda a, b, c: []]
+    'other', [object(), lambda request, aggregates: (), Locking]
 )
-def test_a_filter_of_the_wrong_shape_is_refused_when_it_is_registered(shape):
-    with pytest.raises(exception.FilterError, match='mine is not callable'):
-        pipeline.Pipeline({'mine': shape})
+def test_a_filter_must_be_an_instance_of_a_subclass(other):
+    with pytest.raises(exception.FilterError, match='is not a subclass of'):
+        pipeline.Pipeline({'mine': other})
+
+
+def test_only_subclasses_of_the_base_class_are_loaded(conf):
+    with pytest.raises(exception.FilterError, match='is not a subclass of'):
+        loading._build('mine', forbid, conf)
+
+
+def too_few(self, request):
+    return ()
+
+
+def too_many(self, request, aggregates, hosts):
+    return ()
+
+
+@pytest.mark.parametrize('call', [too_few, too_many])
+def test_a_filter_with_other_arguments_is_refused_when_it_is_created(call):
+    wrong = type('Wrong', (RequestFilter,), {'__call__': call})()
+    with pytest.raises(
+        exception.FilterError, match=r'which cannot be called with \(request, '
+    ):
+        pipeline.Pipeline({'mine': wrong})
 
 
 def test_by_default_isolate_aggregates_is_off(conf):
@@ -126,34 +193,23 @@ def test_filters_that_are_loaded_already_are_not_loaded_again(conf):
 
 
 def test_outside_nova_novas_own_filters_are_added_last(conf):
-    first, *mirrored = loading.as_in_nova(conf).names
+    first, *mirrored = chain.as_in_nova(conf).names
     assert first == 'reservation_prefix'
     assert {'compute_status', 'requested_host'} <= set(mirrored)
-    assert loading.mirrored(conf)[0].is_mirrored
+    assert chain.mirrored(conf)[0].is_mirrored
     assert not loading.deciding(conf).filters[0].is_mirrored
 
 
 def test_novas_own_filters_are_enabled_by_novas_options(conf):
     off = {'tenant_aggregate', 'IsolatedHostsFilter'}
-    assert off.isdisjoint(loading.as_in_nova(conf).names)
+    assert off.isdisjoint(chain.as_in_nova(conf).names)
     conf.set_override(
         'limit_tenants_to_placement_aggregate', True, ia_conf.SCHEDULER
     )
     conf.set_override(
         'enabled_filters', ['IsolatedHostsFilter'], ia_conf.HOST_FILTERS
     )
-    assert off <= set(loading.as_in_nova(conf).names)
-
-
-def test_novas_own_filters_must_not_be_listed(conf):
-    conf.set_override(
-        'request_filters',
-        ['requested_host', 'isolate_tenants', 'compute_status'],
-        ia_conf.GROUP,
-    )
-    with pytest.raises(exception.ConfigError) as caught:
-        loading.deciding(conf)
-    assert 'names requested_host, compute_status, which' in str(caught.value)
+    assert off <= set(chain.as_in_nova(conf).names)
 
 
 def test_locks_are_known_of_filters_that_are_off(conf):
@@ -239,7 +295,7 @@ def test_a_prefix_must_not_reach_into_keys_of_nova(conf, option, prefix):
 
 
 def test_installed_filters_are_listed_with_enabled_ones_first(conf):
-    rows = loading.installed_filters(conf)
+    rows = chain.installed_filters(conf)
     found = [(row.name, row.enabled, row.note) for row in rows]
     as_in_nova = "reproduces Nova's %s, outside Nova only"
     assert found[0] == ('reservation_prefix', True, 'number 2 of 2')
@@ -287,7 +343,7 @@ def test_filters_of_other_packages_are_listed_by_their_names(
     monkeypatch.syspath_prepend(tmp_path)
     rows = [
         (row.name, row.origin)
-        for row in loading.installed_filters(conf)
+        for row in chain.installed_filters(conf)
         if row.origin.startswith('other ')
     ]
     assert rows == [
@@ -299,7 +355,7 @@ def test_enabled_filters_are_numbered(conf):
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
     )
-    [first, *_] = loading.installed_filters(conf)
+    [first, *_] = chain.installed_filters(conf)
     assert (first.name, first.enabled, first.note) == (
         'isolate_aggregates',
         True,
@@ -307,7 +363,7 @@ def test_enabled_filters_are_numbered(conf):
     )
 
 
-class WithOptions:
+class WithOptions(RequestFilter):
     """A filter of another package, with its own option."""
 
     SETTINGS = {'color': ('mine', 'color')}  # noqa: RUF012
@@ -323,18 +379,18 @@ class WithOptions:
         yield Refuse(f'the color is {self.color}')
 
 
-class Unregistered:
+class Unregistered(Locking):
     SETTINGS = {'color': ('mine', 'color')}  # noqa: RUF012
 
 
-class UnregisteredSwitch:
+class UnregisteredSwitch(RequestFilter):
     ENABLED_BY = ('mine', 'enabled')
 
     def __call__(self, request, aggregates):
         return ()
 
 
-class WrongArguments:
+class WrongArguments(Locking):
     def __init__(self, color):
         pass
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from isolate_aggregates.cli import progress
+from isolate_aggregates.tools.cli import progress
 
 
 class Terminal(io.StringIO):

@@ -11,7 +11,7 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.query_limit import Limit, Verdict, measure
+from isolate_aggregates.query_limit import Limit, LimitVerdict, measure
 from isolate_aggregates.query_limit.probe import MOST
 
 NONE = {'allocation_requests': [], 'provider_summaries': {}}
@@ -72,7 +72,7 @@ class Way:
 CLOSED = {'cause': ConnectionResetError()}
 
 
-@pytest.mark.parametrize('limit', [200, 4058, 65_500])
+@pytest.mark.parametrize('limit', [200, 65_500])
 @pytest.mark.parametrize(
     ('beyond', 'happened'),
     [
@@ -200,7 +200,7 @@ def test_queries_for_the_measurement_are_cheap_for_placement(
         ),
     ],
 )
-@pytest.mark.parametrize('number', [1, 2, 5])
+@pytest.mark.parametrize('number', [1, 5])
 def test_a_fault_is_not_reported_as_a_limit(
     http: requests_mock.Mocker,
     number: int,
@@ -223,7 +223,7 @@ def test_a_fault_is_not_reported_as_a_limit(
         pytest.param({'status_code': 400, 'headers': HTML}, id='400'),
     ],
 )
-@pytest.mark.parametrize('number', [1, 2, 3, 9, 13, 14, 17, 18, 19])
+@pytest.mark.parametrize('number', [1, 2, 9, 14, 18])
 def test_a_temporary_failure_is_not_taken_for_the_limit(
     http: requests_mock.Mocker, number: int, fault: dict[str, Any]
 ) -> None:
@@ -238,10 +238,16 @@ def test_a_temporary_failure_is_not_taken_for_the_limit(
     assert found.longest <= 4058 < (found.refused or 0)
 
 
-@pytest.mark.parametrize('other', [1600, 0])
-@pytest.mark.parametrize('most', [4058, MOST])
-@pytest.mark.parametrize('servers', [2, 3])
-@pytest.mark.parametrize('first', [1, 2, 3])
+@pytest.mark.parametrize(
+    ('most', 'other', 'servers', 'first'),
+    [
+        (4058, 1600, 2, 1),
+        (4058, 0, 3, 2),
+        (MOST, 1600, 3, 3),
+        (MOST, 1600, 2, 2),
+        (MOST, 0, 2, 1),
+    ],
+)
 def test_web_servers_with_different_limits_are_detected(
     http: requests_mock.Mocker, other: int, most: int, servers: int, first: int
 ) -> None:
@@ -270,22 +276,22 @@ GUNICORN = Limit(PLACEMENT, 4040, 4071, 'answered 414')
 @pytest.mark.parametrize(
     ('limit', 'value', 'verdict', 'advised'),
     [
-        (GUNICORN, 4000, Verdict.FITS, 3900),
-        (GUNICORN, 3900, Verdict.FITS, 3900),
-        (GUNICORN, 4040, Verdict.FITS, 3900),
-        (GUNICORN, 4041, Verdict.TOO_HIGH, 3900),
-        (GUNICORN, 0, Verdict.TOO_HIGH, 3900),
-        (GUNICORN, 1500, Verdict.LOW, 3900),
-        (Limit(PLACEMENT, 1639, 1670, 'x'), 4000, Verdict.TOO_HIGH, 1500),
-        (Limit(PLACEMENT, MOST), 4000, Verdict.LOW, 65_400),
-        (Limit(PLACEMENT, MOST), 0, Verdict.FITS, 65_400),
-        (Limit(PLACEMENT, MOST), 70_000, Verdict.TOO_HIGH, 65_400),
+        (GUNICORN, 4000, LimitVerdict.FITS, 3900),
+        (GUNICORN, 3900, LimitVerdict.FITS, 3900),
+        (GUNICORN, 4040, LimitVerdict.FITS, 3900),
+        (GUNICORN, 4041, LimitVerdict.TOO_HIGH, 3900),
+        (GUNICORN, 0, LimitVerdict.TOO_HIGH, 3900),
+        (GUNICORN, 1500, LimitVerdict.LOW, 3900),
+        (Limit(PLACEMENT, 1639, 1670, 'x'), 4000, LimitVerdict.TOO_HIGH, 1500),
+        (Limit(PLACEMENT, MOST), 4000, LimitVerdict.LOW, 65_400),
+        (Limit(PLACEMENT, MOST), 0, LimitVerdict.FITS, 65_400),
+        (Limit(PLACEMENT, MOST), 70_000, LimitVerdict.TOO_HIGH, 65_400),
         # Never 0, which would mean no limit.
-        (Limit(PLACEMENT, 150, 180, 'x'), 4000, Verdict.TOO_HIGH, 100),
+        (Limit(PLACEMENT, 150, 180, 'x'), 4000, LimitVerdict.TOO_HIGH, 100),
     ],
 )
 def test_a_value_is_compared_with_the_limit(
-    limit: Limit, value: int, verdict: Verdict, advised: int
+    limit: Limit, value: int, verdict: LimitVerdict, advised: int
 ) -> None:
     assert limit.verdict(value) is verdict
     assert limit.advised == advised

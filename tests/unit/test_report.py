@@ -14,10 +14,6 @@ import re
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.inspect.audit import AuditedCloud
-from isolate_aggregates.inspect.report import content as report_content
-from isolate_aggregates.inspect.report import page
-from isolate_aggregates.inspect.report.content import Bar, Content
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
@@ -26,6 +22,10 @@ from isolate_aggregates.testing.builders import (
     make_snapshot,
 )
 from isolate_aggregates.text import escaped
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.report import content as report_content
+from isolate_aggregates.tools.report import page
+from isolate_aggregates.tools.report.content import Bar, Content
 
 NOW = datetime.datetime(2026, 11, 21, 13, 30, tzinfo=datetime.UTC)
 WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}
@@ -171,6 +171,15 @@ def test_locks_and_findings_are_in_the_html(content):
     assert '12 of 16 used (75 %)' in used
     assert 'flavor lost' in texts
     assert 'warning' in texts
+
+
+def test_whom_a_repair_lets_in_is_beside_it(content):
+    texts = Page(page.render(content)).texts
+    [unset] = [t for t in texts if t.startswith('openstack flavor unset ')]
+    after = [text for text in texts[texts.index(unset) + 1 :] if text]
+    assert after[0] == (
+        'lets flavor lost use open, and win with image windows'
+    )
 
 
 def test_the_matrix_is_data(content):
@@ -325,7 +334,8 @@ def test_a_symbolic_link_is_kept(content, tmp_path):
         ('missing/page.html', 'No such file or directory'),
         ('.', 'Is a directory'),
         ('/dev/null', 'Not a regular file'),
-        ('/proc/page.html', 'No such file or directory'),
+        # The name of the temporary file beside it is longer.
+        (f'{"p" * 245}.html', 'File name too long'),
     ],
 )
 def test_a_page_that_cannot_be_written_is_an_error(

@@ -7,9 +7,10 @@ import datetime
 import itertools
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import pytest
+from thorough import examples
 
 from isolate_aggregates.reservations import planner, room
 from isolate_aggregates.reservations.room import Claim, Demand, HostCapacity
@@ -57,14 +58,14 @@ def claims(draw: st.DrawFn) -> Claim:
 @st.composite
 def capacities(draw: st.DrawFn, host: str, may_hold: bool) -> HostCapacity:
     """Draw a host."""
-    held = draw(st.integers(0, 2)) if may_hold else 0
+    own = draw(st.integers(0, 2)) if may_hold else 0
     return HostCapacity(
         host,
         capacity=draw(amounts(0, 9)),
         ordinary=draw(amounts(0, 2)),
         claims=tuple(draw(st.lists(claims(), max_size=3))),
-        held=held,
-        used=draw(st.integers(0, held)),
+        own=own,
+        used=draw(st.integers(0, own)),
         obstacle=draw(st.sampled_from([None, None, 'is down'])),
     )
 
@@ -127,7 +128,7 @@ def is_right(
         return False
     return all(
         host.used <= number
-        and (host.obstacle is None or number <= host.held)
+        and (host.obstacle is None or number <= host.own)
         and fits(host, demand, number)
         for host, number in zip(capacities, slots, strict=True)
     )
@@ -144,7 +145,7 @@ def choices(
             yield slots
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(questions())
 def test_slots_are_placed_exactly_if_a_placement_exists(
     question: tuple[Demand, list[HostCapacity]],
@@ -158,7 +159,7 @@ def test_slots_are_placed_exactly_if_a_placement_exists(
         assert slots in every
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(questions())
 def test_as_many_slots_as_possible_stay_where_they_are(
     question: tuple[Demand, list[HostCapacity]],
@@ -171,7 +172,7 @@ def test_as_many_slots_as_possible_stay_where_they_are(
 
     def stay(slots: tuple[int, ...]) -> int:
         return sum(
-            min(number, host.held)
+            min(number, host.own)
             for number, host in zip(slots, found, strict=True)
         )
 
@@ -179,7 +180,7 @@ def test_as_many_slots_as_possible_stay_where_they_are(
     assert stay(slots) == max(map(stay, every))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(questions(), st.randoms())
 def test_the_order_of_the_hosts_does_not_matter(
     question: tuple[Demand, list[HostCapacity]], chance: random.Random
@@ -190,7 +191,7 @@ def test_the_order_of_the_hosts_does_not_matter(
     assert planner.assign(demand, found) == planner.assign(demand, shuffled)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(questions(), st.booleans())
 def test_no_slot_with_a_server_is_removed(
     question: tuple[Demand, list[HostCapacity]], move: bool
@@ -203,7 +204,7 @@ def test_no_slot_with_a_server_is_removed(
         number = assignment.slots.get(host.host, 0)
         assert number >= host.used
         # And no new slot is added where it does not fit.
-        assert number <= host.held or fits(host, demand, number)
+        assert number <= host.own or fits(host, demand, number)
 
 
 def shifted(demand: Demand, hours: int) -> Demand:
@@ -214,7 +215,7 @@ def shifted(demand: Demand, hours: int) -> Demand:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(80)
 @given(questions(may_hold=False), st.integers(0, 2))
 def test_the_first_fit_is_the_earliest_possible(
     question: tuple[Demand, list[HostCapacity]], cleaning: int
@@ -246,7 +247,7 @@ def test_the_first_fit_is_the_earliest_possible(
         assert slots in answers
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(capacities('h1', False), st.integers(0, LAST - 1))
 def test_free_room_equals_the_unused_room_of_each_hour(
     host: HostCapacity, first: int
@@ -285,8 +286,8 @@ def test_free_room_includes_devices_and_ends_between_hours() -> None:
         claims=(Claim(NOW, half, {'VCPU': 4, 'VGPU': 1}, 2),),
     )
     assert room.periods(host, NOW, LATER) == [
-        room.Period(NOW, half, 2, {'VCPU': 1, 'VGPU': 3}),
-        room.Period(half, LATER, 0, {'VCPU': 9, 'VGPU': 5}),
+        room.FreePeriod(NOW, half, 2, {'VCPU': 1, 'VGPU': 3}),
+        room.FreePeriod(half, LATER, 0, {'VCPU': 9, 'VGPU': 5}),
     ]
 
 
@@ -360,7 +361,7 @@ def test_affinity_selects_the_hosts(
 
 
 def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
-    failed = HostCapacity('h1', TEN, held=2, used=1, obstacle='is down')
+    failed = HostCapacity('h1', TEN, own=2, used=1, obstacle='is down')
     one, two = HostCapacity('h2', TEN), HostCapacity('h3', {'VCPU': 3})
     assert planner.assign(demand(2), [failed, one]).slots == {'h1': 2}
     moved = planner.assign(demand(2), [failed, one], ['h1'])
@@ -370,7 +371,7 @@ def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
 
 
 def test_servers_on_two_hosts_do_not_meet_affinity() -> None:
-    split = [HostCapacity(host, TEN, held=1, used=1) for host in ('h1', 'h2')]
+    split = [HostCapacity(host, TEN, own=1, used=1) for host in ('h1', 'h2')]
     assignment = planner.assign(demand(2, affinity=True), split)
     # Where servers are slots stay, but it is not what was demanded.
     assert (assignment.slots, assignment.missing) == ({'h1': 1, 'h2': 1}, 1)
@@ -393,7 +394,7 @@ def may_strand(shares: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
     return False
 
 
-@settings(max_examples=300, deadline=None)
+@examples(80)
 @given(
     st.lists(st.integers(0, 4), min_size=1, max_size=3),
     st.integers(1, 3),
@@ -420,3 +421,45 @@ def test_a_slot_is_free_only_if_a_device_always_has_room(
 def test_a_demand_without_resources_has_no_slots() -> None:
     nothing = dataclasses.replace(demand(1), needs={'VCPU': 0})
     assert room.free_slots(HostCapacity('h1', TEN), nothing) == 0
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'expected'),
+    [
+        (0, 'room for none on the 0 hosts'),
+        (1, 'room for none on the 1 host'),
+        (2, 'room for none on any of the 2 hosts'),
+    ],
+)
+def test_a_refusal_counts_hosts(hosts: int, expected: str) -> None:
+    full = [room.HostCapacity(host=f'h{n}') for n in range(hosts)]
+    demand = room.Demand(NOW, None, {'VCPU': 1}, amount=1)
+    assert planner.assign(demand, full).refusal.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ('affinity', 'amount', 'slots'),
+    [
+        pytest.param(True, 2, {'h1': 2}, id='together'),
+        pytest.param(False, 2, {'h1': 1, 'h2': 1}, id='apart'),
+        pytest.param(None, 3, {'h1': 2, 'h2': 1}, id='anywhere'),
+        pytest.param(True, 3, None, id='too many together'),
+        pytest.param(False, 3, None, id='too many apart'),
+        pytest.param(None, 4, None, id='too many'),
+    ],
+)
+def test_the_first_fit_uses_hosts_to_the_last_slot(
+    affinity: bool | None, amount: int, slots: dict[str, int] | None
+) -> None:
+    hosts = [
+        HostCapacity('h1', capacity={'VCPU': 2}),
+        HostCapacity('h2', capacity={'VCPU': 1}),
+    ]
+    demand = Demand(BEGIN, at(1), {'VCPU': 1}, amount, affinity=affinity)
+    free = planner._FreeSlots(demand, hosts)
+    free.move_to(demand)
+    assert free.is_enough is (slots is not None)
+    assignment = planner.first_fit(demand, hosts)
+    assert (assignment.missing == 0) is (slots is not None)
+    if slots:
+        assert {k: n for k, n in assignment.slots.items() if n} == slots

@@ -8,6 +8,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request.spec import ResourceGroup
 
 SIZE = {'vcpus': 2, 'ram': 512, 'disk': 10}
 
@@ -222,3 +223,32 @@ def test_a_thread_policy_of_the_image_counts_only_if_the_flavor_has_none(
         {'hw_cpu_thread_policy': image} if image else {},
     ).group()
     assert ('HW_CPU_HYPERTHREADING' in group.forbidden_traits) is forbidden
+
+
+def test_each_port_and_device_profile_has_a_group_of_its_own():
+    groups = (
+        ResourceGroup('_port', {'NET_BW_EGR_KILOBIT_PER_SEC': 5}),
+        ResourceGroup(
+            '_device', {'FPGA': 1}, frozenset({'T'}), frozenset({'U'})
+        ),
+    )
+    flavor = Flavor('f', **SIZE)
+    request = resources.resource_request(
+        Request(flavor, resource_groups=groups)
+    )
+    port, device = request.group('_port'), request.group('_device')
+    assert port.resources == {'NET_BW_EGR_KILOBIT_PER_SEC': 5}
+    assert device.resources == {'FPGA': 1}
+    assert (device.required_traits, device.forbidden_traits) == ({'T'}, {'U'})
+
+
+def test_groups_of_flavor_and_port_must_have_different_names():
+    flavor = Flavor('f', extra_specs={'resources_port:FPGA': '1'}, **SIZE)
+    with pytest.raises(exception.InvalidRequest) as caught:
+        resources.resource_request(
+            Request(flavor, resource_groups=(ResourceGroup('_port'),))
+        )
+    assert str(caught.value) == (
+        "Two request groups have the suffix '_port'; rename that of the "
+        'flavor.'
+    )

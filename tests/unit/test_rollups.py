@@ -112,13 +112,6 @@ def test_a_branch_differs_from_a_lock_with_the_same_name():
     assert len({r.uuid for r in found}) == len(found)
 
 
-def test_all_branches_are_known_by_their_uuids():
-    known = ru.branch_uuids('trait:')
-    assert len(known) == 1 + 16 + 16**2 + 16**3
-    for rollup in ru.rollups(many(300)):
-        assert (rollup.uuid in known) == ('*' in rollup.name)
-
-
 @pytest.mark.parametrize('number', [1000, 5000])
 def test_all_locks_but_one_are_few_rollups(number):
     locks = many(number)

@@ -10,7 +10,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import Rollup, uuid_of
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import Shortener
@@ -67,7 +67,7 @@ def locked(number):
 
 def forbidding(*sets):
     """Return a destination that forbids sets of aggregates."""
-    destination = Destination()
+    destination = ExplainedDestination()
     for each in sets:
         destination.forbid_aggregates(map(uuid, each))
     return destination
@@ -150,7 +150,7 @@ def test_other_parameters_take_space():
 
 
 def test_a_query_without_space_for_its_requirements_is_refused():
-    destination = Destination()
+    destination = ExplainedDestination()
     destination.require_aggregates(map(uuid, range(50, 60)))
     shortener = shortening()
     assert shortener.shorten(destination, locked(1), ROOM_FOR_FOUR) is None

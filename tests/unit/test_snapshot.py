@@ -5,9 +5,9 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 CLOUD = Snapshot(
     origin='cloud.yaml',

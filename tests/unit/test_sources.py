@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 import pathlib
 
-from http_fakes import FakeNova, connection
+from fake_nova import FakeNova
+from http_fakes import connection
 from oslo_config import cfg
 import pytest
 import requests_mock
@@ -17,10 +18,10 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     sources,
 )
-from isolate_aggregates.cloud.file_source import FileSource
-from isolate_aggregates.cloud.live import LiveCloud
-from isolate_aggregates.cloud.novaclient_source import NovaclientSource
+from isolate_aggregates.compute.source import NovaclientSource
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.cloud.file.source import FileSource
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 
 Write = Callable[[str], pathlib.Path]
 

@@ -10,11 +10,11 @@ from isolate_aggregates.aggregates import (
     rollups,
 )
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.operate.sync import plan as plans
-from isolate_aggregates.operate.sync.snapshot import SyncSnapshot
-from isolate_aggregates.operate.sync.target import ProviderChange
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.operate.sync import plan as plans
+from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
+from isolate_aggregates.tools.operate.sync.target import ProviderChange, Target
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 MARK_X = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'
@@ -450,3 +450,23 @@ def test_marks_can_be_parsed():
     assert marks.marked_rollups([mark, X, MARK_X]) == {uuid}
     assert marks.marked_traits([mark, X, MARK_X]) == {X}
     assert [marks.is_mark(t) for t in (mark, MARK_X, X)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ('member', 'change'),
+    [
+        (
+            True,
+            'h1, p1: add aggregate win: the host came back to it meanwhile',
+        ),
+        (False, 'h1, p1: remove aggregate win: the host left it meanwhile'),
+    ],
+)
+def test_a_correction_says_what_happened_in_nova(member, change):
+    corrected = Target('u1', 'p1', 'h1').correction(
+        Aggregate('a', 'win'), member
+    )
+    assert change == (
+        f'{corrected.host}, {corrected.provider}: {corrected.action} '
+        f'{corrected.subject}: {corrected.why}'
+    )

@@ -3,20 +3,21 @@
 
 from typing import Any
 
-from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
+from fake_nova import FakeNova
+from http_fakes import AT_ONCE, PLACEMENT, client, connection
 from oslo_config import cfg
 import pytest
 import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud import document
-from isolate_aggregates.cloud.live import LiveCloud
-from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
-from isolate_aggregates.cloud.saved import SnapshotCloud
-from isolate_aggregates.operate.sync.snapshot import read
+from isolate_aggregates.compute.client import ComputeNode, NovaClient
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.cloud.file import document
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.operate.sync.snapshot import read
 
 NODE, NUMA, SHARE, IRONIC = (
     f'00000000-0000-4000-8000-00000000000{number}' for number in range(1, 5)
@@ -79,7 +80,7 @@ def placement(http: requests_mock.Mocker) -> PlacementClient:
 
 
 @pytest.fixture
-def cloud(
+def live_cloud(
     http: requests_mock.Mocker,
     nova: FakeNova,
     placement: PlacementClient,
@@ -92,10 +93,10 @@ def cloud(
         ComputeNode(IRONIC, 'ironic-1', 'ironic'),
     ]
     nova.answer(http)
-    cloud = LiveCloud(conf, connection)
-    cloud.nova = NovaClient(connection(), AT_ONCE)
-    cloud.placement = placement
-    return cloud
+    live_cloud = LiveCloud(conf, connection)
+    live_cloud.nova = NovaClient(connection(), AT_ONCE)
+    live_cloud.placement = placement
+    return live_cloud
 
 
 def node(uuid: str, host: str) -> Provider:
@@ -111,9 +112,9 @@ def node(uuid: str, host: str) -> Provider:
 
 
 def test_compute_nodes_are_read_with_traits_and_aggregates(
-    cloud: LiveCloud,
+    live_cloud: LiveCloud,
 ) -> None:
-    found = read(cloud)
+    found = read(live_cloud)
     assert list(found.index) == [GROUP]
     assert found.nodes == (node(IRONIC, 'ironic'), node(NODE, 'host-1'))
     assert [other.name for other in found.others] == [PROVIDERS[SHARE][0]]
@@ -122,9 +123,9 @@ def test_compute_nodes_are_read_with_traits_and_aggregates(
 
 
 def test_only_necessary_requests_are_sent(
-    http: requests_mock.Mocker, cloud: LiveCloud
+    http: requests_mock.Mocker, live_cloud: LiveCloud
 ) -> None:
-    read(cloud)
+    read(live_cloud)
     asked = sorted(
         request.path
         for request in http.request_history
@@ -143,10 +144,10 @@ def test_only_necessary_requests_are_sent(
 
 
 def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
-    nova: FakeNova, cloud: LiveCloud
+    nova: FakeNova, live_cloud: LiveCloud
 ) -> None:
     nova.newest = '2.52'
-    found = read(cloud)
+    found = read(live_cloud)
     assert {n.name: n.host for n in found.nodes} == {
         'node-1': 'node-1',
         'ironic-1': 'ironic-1',
@@ -158,7 +159,7 @@ def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
 def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
     http: requests_mock.Mocker,
     nova: FakeNova,
-    cloud: LiveCloud,
+    live_cloud: LiveCloud,
     is_full: bool,
 ) -> None:
     nova.nodes = nova.nodes[1:]
@@ -167,7 +168,7 @@ def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
             f'{PLACEMENT}/allocation_candidates',
             json={'allocation_requests': [], 'provider_summaries': {}},
         )
-    found = read(cloud)
+    found = read(live_cloud)
     assert [n.name for n in found.nodes] == ['ironic-1']
     assert found.problems == (
         'resource provider node-1: has traits that sync added, but Nova lists '
@@ -179,12 +180,12 @@ def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
 @pytest.mark.parametrize('what', ['traits', 'aggregates'])
 def test_a_provider_deleted_after_listing_is_omitted(
     http: requests_mock.Mocker,
-    cloud: LiveCloud,
+    live_cloud: LiveCloud,
     what: str,
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
     http.get(url, status_code=404, json={})
-    found = read(cloud)
+    found = read(live_cloud)
     assert [n.name for n in found.nodes] == ['node-1']
 
 
@@ -203,13 +204,13 @@ def test_a_provider_deleted_after_listing_is_omitted(
 )
 def test_a_failed_request_is_not_an_empty_list(
     http: requests_mock.Mocker,
-    cloud: LiveCloud,
+    live_cloud: LiveCloud,
     path: str,
     answer: dict[str, Any],
 ) -> None:
     http.get(f'{PLACEMENT}{path}', **answer)
     with pytest.raises(exception.ServiceError, match=path):
-        read(cloud)
+        read(live_cloud)
 
 
 def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:

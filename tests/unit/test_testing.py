@@ -4,26 +4,28 @@
 import pathlib
 import re
 
+from function_filter import FunctionFilter
 import pytest
 from small_clouds import LOCKED, NESTED, OPEN, TWO, forbid_locked
 
 from isolate_aggregates import exception, testing
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.filters.constraints import Refuse, Require
-from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Request
+from isolate_aggregates.tools.cloud.file import cloud_file
 
 pytest_plugins = ['isolate_aggregates.testing.plugin']
 
 ROOT = pathlib.Path(__file__).parents[2]
 
 
+@FunctionFilter
 def require_open(request, aggregates):
     yield Require((OPEN,), 'is open')
 
 
+@FunctionFilter
 def refuse(request, aggregates):
     yield Refuse('no')
 
@@ -249,13 +251,6 @@ def test_filters_narrow_the_hosts_and_give_reasons():
         'aggregate open: is open',
         'aggregate locked: is locked',
     ]
-
-
-def test_a_pipeline_can_be_given_instead_of_filters():
-    pipeline = Pipeline({'one': forbid_locked})
-    request = testing.make_request()
-    assert testing.hosts_for(request, TWO, pipeline) == ['cn2']
-    assert len(testing.reasons_for(request, TWO, pipeline)) == 1
 
 
 def test_a_refusal_is_raised_and_reasons_for_returns_it():

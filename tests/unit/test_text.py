@@ -69,3 +69,26 @@ def test_names_follow_their_noun(names, expected):
 def test_words_agree_with_a_number(number, noun, verb):
     assert text.counted(number, 'host') == noun
     assert text.plural(number, 'has', 'have') == verb
+
+
+ODD_PASSWORDS = pytest.mark.parametrize(
+    'password', ['pw', 'p@w', 'p/w', 'p@/w', 'p?w', 'p#w', 'p:w', "p'w", '@']
+)
+
+
+@ODD_PASSWORDS
+def test_urls_in_a_message_have_no_passwords(password):
+    url = f'http://user:{password}@nova.test:8774/v2.1'
+    assert text.public(f'Calling {url} failed, ask a@b.test') == (
+        'Calling http://nova.test:8774/v2.1 failed, ask a@b.test'
+    )
+    assert text.short(f'{url} {url}.') == (
+        'http://nova.test:8774/v2.1 http://nova.test:8774/v2.1'
+    )
+
+
+@ODD_PASSWORDS
+@pytest.mark.parametrize('more', ['', ' ', '\n', ' @'])
+def test_a_url_has_no_password(password, more):
+    url = f'http://user:{password}{more}@nova.test:8774/v2.1'
+    assert text.public_url(url) == 'http://nova.test:8774/v2.1'

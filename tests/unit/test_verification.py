@@ -11,7 +11,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import Rollup, uuid_of
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import (
@@ -20,6 +20,7 @@ from isolate_aggregates.query_limit import (
     verification,
 )
 from isolate_aggregates.query_limit.verification import (
+    FIRST_PAUSE,
     KEEP,
     MAX_AGE,
     MOST_QUESTIONS,
@@ -32,6 +33,8 @@ LOCK = 'trait:CUSTOM_A'
 REST = 100
 LIMIT = REST + group.forbidden_length(4)
 THREADS = 32
+# Long enough to fail the test; no test waits for it.
+FOREVER = 30
 
 
 def uuid(number):
@@ -74,6 +77,9 @@ class NoThread:
 
     def start(self):
         type(self).started += 1
+
+    def is_alive(self):
+        return True
 
     def join(self, timeout):
         pass
@@ -140,7 +146,7 @@ class Worker:
 
     def ask(self):
         """Return what a request forbids; None if it is refused."""
-        destination = Destination()
+        destination = ExplainedDestination()
         destination.forbid_aggregates(a.uuid for a in self.index)
         try:
             return self.shortener.shorten(
@@ -148,6 +154,14 @@ class Worker:
             ).forbidden
         except exception.QueryNotShortened:
             return None
+
+    def refusal(self):
+        """Return why a request is refused."""
+        destination = ExplainedDestination()
+        destination.forbid_aggregates(a.uuid for a in self.index)
+        with pytest.raises(exception.QueryNotShortened) as caught:
+            self.shortener.shorten(destination, self.index, REST)
+        return str(caught.value)
 
     def work(self):
         """Run the thread's steps until nothing is due."""
@@ -445,10 +459,71 @@ def test_a_thread_is_started_by_the_first_request_of_each_process(
     assert NoThread.started == 2
 
 
+def no_more_threads(self):
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_thread_that_cannot_be_started_is_started_later(
+    worker, monkeypatch, caplog
+):
+    monkeypatch.setattr(NoThread, 'started', 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(NoThread, 'start', no_more_threads)
+        for _ in range(3):
+            assert "can't start new thread" in worker.refusal()
+            worker.clock.now += FIRST_PAUSE
+    assert caplog.text.count('cannot be started') == 1
+    # No request has waited for a thread that does not exist.
+    assert worker.waits.until == []
+    worker.ask()
+    assert NoThread.started == 1
+    worker.work()
+    assert worker.ask() == {uuid_of(LOCK)}
+    assert worker.members.trouble() == ''
+
+
+def test_a_thread_that_has_ended_is_started_again(caplog):
+    placement, threads, results = Placement(), [], []
+
+    def thread(**kwargs):
+        threads.append(threading.Thread(**kwargs))
+        return threads[-1]
+
+    def verified(result):
+        results.append(result)
+        if len(results) == 1:
+            raise OSError('No space left on device')
+
+    clock = Clock()
+    members = VerifiedMembers(
+        lambda: placement, LIMIT, clock, thread=thread, verified=verified
+    )
+    members.use([rollup(*range(12))])
+    threads[0].join(FOREVER)
+    assert 'No space left on device' in caplog.text
+    assert members.trouble() == 'the verifying thread has ended: OSError'
+    # Not for each request.
+    members.use([rollup(*range(12))])
+    assert len(threads) == 1
+    clock.now += FIRST_PAUSE
+    members.use([rollup(*range(12))])
+    assert len(threads) == 2
+    assert threads[1].is_alive()
+    assert members.trouble() == ''
+    members.stop()
+
+
+def test_a_refusal_says_why_nothing_is_verified(worker):
+    worker.placement.error = DOWN
+    worker.members.use([rollup(*range(12))])
+    worker.members.step()
+    assert '(Placement answered with 503)' in worker.refusal()
+
+
 def test_a_query_that_fits_starts_no_thread(monkeypatch):
     monkeypatch.setattr(NoThread, 'started', 0)
     worker = Worker(4)
-    destination = Destination()
+    destination = ExplainedDestination()
     destination.forbid_aggregates(a.uuid for a in worker.index)
     assert worker.shortener.shorten(destination, worker.index, REST) is None
     assert NoThread.started == 0
@@ -471,3 +546,46 @@ def test_the_thread_verifies_while_a_request_waits_and_ends_when_stopped():
     # No request waits after it has been stopped.
     other = rollup(1, 2, name='other')
     assert not members.wait(members.use([other]))
+
+
+class Waking(threading.Event):
+    """An event whose wait() records how long, and ends the thread's work."""
+
+    def __init__(self, members):
+        super().__init__()
+        self.members = members
+        self.pauses = []
+
+    def wait(self, timeout=None):
+        self.pauses.append(timeout)
+        self.members.stop()
+        return True
+
+
+def test_the_thread_pauses_only_when_nothing_is_due(worker, monkeypatch):
+    step = worker.members.step
+    steps = iter([step] * 50)
+    # Without a pause it would never end.
+    monkeypatch.setattr(worker.members, 'step', lambda: next(steps)())
+    worker.ask()
+    worker.members._wake = waking = Waking(worker.members)
+    worker.members._run()
+    # All aggregates were verified before.
+    assert worker.ask() == {uuid_of(LOCK)}
+    assert waking.pauses == [pytest.approx(PERIOD)]
+
+
+def test_stopping_waits_for_the_thread(worker, monkeypatch):
+    waits = []
+    monkeypatch.setattr(
+        NoThread, 'join', lambda self, timeout: waits.append(timeout)
+    )
+    VerifiedMembers(lambda: worker.placement, LIMIT, thread=NoThread).stop()
+    assert waits == []
+    worker.ask()
+    worker.members.stop()
+    assert waits == [1.0]
+    # The thread of a parent process does not exist in this one.
+    worker.members._pid = -1
+    worker.members.stop()
+    assert waits == [1.0]

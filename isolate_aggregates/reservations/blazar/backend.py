@@ -23,17 +23,13 @@ from isolate_aggregates.reservations.blazar.record import (
     parse,
 )
 from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.record import Record
-from isolate_aggregates.reservations.reservation import Reservation, Shape
+from isolate_aggregates.reservations.record import FlavorRecord
+from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.store import ReservationStore
 
 
 class Backend:
-    """The reservations of one Blazar in Nova and Placement.
-
-    :param pool: The name of the aggregate of the hosts for reservations.
-    :param database: The id of the database of this Blazar.
-    """
+    """The reservations of one Blazar in Nova and Placement."""
 
     def __init__(
         self, connections: Connections, pool: str, database: str
@@ -55,22 +51,26 @@ class Backend:
         """
         resource_class = names.resource_class(reservation)
         extra_specs = {**shape.extra_specs, f'resources:{resource_class}': '1'}
-        found = self._nova.record(reservation)
-        if found is not None:
-            if self._own(found).end is not None:
+        record = self._nova.record(reservation)
+        if record is not None:
+            if self._own(record).end is not None:
                 raise exception.ReservationError(
                     reservation, 'has already been ended'
                 )
-            if _size(Shape.like(found.flavor)) != _size(shape):
+            size = Shape.like(record.flavor)
+            if (
+                dataclasses.replace(size, extra_specs=shape.extra_specs)
+                != shape
+            ):
                 # A flavor cannot be resized. No project has access to it yet,
                 # so it can be replaced.
                 self._nova.delete_flavor(reservation)
-                found = None
-        if found is None:
+                record = None
+        if record is None:
             description = BlazarRecord(reservation, self.database).describe()
             self._nova.create_flavor(reservation, shape, description)
         inventories.create_class(self._placement, resource_class)
-        has = found.flavor.extra_specs if found else {}
+        has = record.flavor.extra_specs if record else {}
         if any(has.get(key) != value for key, value in extra_specs.items()):
             flavor = Flavor(name=names.flavor(reservation), id=reservation)
             self._nova.set_extra_specs(flavor, extra_specs)
@@ -120,17 +120,17 @@ class Backend:
         :param by: The user or event that ends it.
         :raises ReservationError: if it belongs to another Blazar.
         """
-        flavor = self._nova.record(reservation)
-        if flavor is None:
+        record = self._nova.record(reservation)
+        if record is None:
             return
-        found = self._own(flavor)
-        if found.end is None:
+        mark = self._own(record)
+        if mark.end is None:
             end = End(by, datetime.datetime.now(datetime.UTC))
-            self.write(dataclasses.replace(found, end=end))
+            self.write(dataclasses.replace(mark, end=end))
 
-    def write(self, found: BlazarRecord) -> None:
+    def write(self, mark: BlazarRecord) -> None:
         """Write a record into the flavor of its reservation."""
-        self._nova.describe_flavor(found.reservation, found.describe())
+        self._nova.describe_flavor(mark.reservation, mark.describe())
 
     def finish(self, reservation: str, hosts: Iterable[str]) -> str | None:
         """End a reservation as far as possible now; call again for the rest.
@@ -139,8 +139,8 @@ class Backend:
         :returns: What has to finish first, as a sentence; None if nothing is
             left.
         """
-        known = [self._provider(host) for host in sorted(set(hosts))]
-        providers = [provider for provider in known if provider]
+        by_host = [self._provider(host) for host in sorted(set(hosts))]
+        providers = [provider for provider in by_host if provider]
         try:
             waiting = ending.finish(self._store, reservation, providers)
         except exception.ServiceConflict:
@@ -153,81 +153,44 @@ class Backend:
 
     def records(self) -> list[BlazarRecord]:
         """Return the records of all Blazars' reservations."""
-        found = map(parse, self._nova.records())
+        marks = map(parse, self._nova.records())
         return sorted(
-            (one for one in found if one is not None),
-            key=lambda one: one.reservation,
+            (mark for mark in marks if mark is not None),
+            key=lambda mark: mark.reservation,
         )
-
-    def without_blazar(self, reservation: str) -> Reservation | None:
-        """Return a reservation that is kept without Blazar.
-
-        :raises ReservationError: if its record cannot be read.
-        """
-        observed = self._store.read()
-        if reservation in observed.records.problems:
-            raise observed.records.problems[reservation]
-        return observed.records.reservations.get(reservation)
-
-    def forget_record(self, made: Reservation) -> None:
-        """Remove what a flavor has only because it was kept without Blazar."""
-        # Hosts that are added to Blazar later do not have the trait.
-        self._nova.unset_extra_spec(made.flavor, names.TRAIT_KEY)
-        if made.revision:
-            revision = names.Revision(made.id, made.incarnation, made.revision)
-            self._nova.delete_flavor(revision.flavor_id)
 
     def hosts(self) -> dict[str, dict[str, int]]:
         """Return the number of slots by reservation id and host.
 
         This is slow, as it reads every reservation provider.
         """
-        found: dict[str, dict[str, int]] = {}
+        by_reservation: dict[str, dict[str, int]] = {}
         for host, provider in self._providers():
             for name, inventory in self._inventories(provider).items():
                 reservation = names.reservation_of(name)
                 if reservation is not None:
-                    slots_of = found.setdefault(reservation, {})
+                    slots_of = by_reservation.setdefault(reservation, {})
                     slots_of[host] = inventory['total']
-        return found
+        return by_reservation
 
-    def projects(self, reservation: str) -> list[str]:
-        """Return the ids of the projects with access to a reservation."""
-        return self._nova.projects(reservation)
-
-    def servers(self, reservation: str) -> list[str]:
-        """Return the ids of the servers of a reservation."""
-        return self._nova.servers_of(reservation)
-
-    def shape(self, reservation: str) -> Shape:
-        """Return the size of a slot, from the flavor of the reservation.
-
-        :raises NotFound: if it has no flavor.
-        """
-        found = self._nova.record(reservation)
-        if found is None:
-            raise exception.NotFound('flavor', reservation, 'Nova')
-        return Shape.like(found.flavor)
-
-    def _own(self, flavor: Record) -> BlazarRecord:
+    def _own(self, record: FlavorRecord) -> BlazarRecord:
         """Parse a flavor of this Blazar.
 
         :raises ReservationError: if it belongs to another Blazar.
         """
-        found = parse(flavor)
-        if found is None or found.database != self.database:
+        mark = parse(record)
+        if mark is None or mark.database != self.database:
             raise exception.ReservationError(
-                flavor.flavor.id,
-                'belongs to another Blazar according to its flavor; see '
-                'reservation blazar list',
+                record.flavor.id,
+                'belongs to another Blazar according to its flavor',
             )
-        return found
+        return mark
 
     def _provider(self, host: str) -> str | None:
         """Return the uuid of the reservation provider of a host."""
         name = names.provider(host)
-        for found in self._placement.resource_providers(name=name):
-            return str(found['uuid'])
+        for entry in self._placement.resource_providers(name=name):
+            return str(entry['uuid'])
         return None
 
     def _create_provider(self, host: str) -> str:
@@ -246,20 +209,20 @@ class Backend:
     def _providers(self) -> list[tuple[str, str]]:
         """Return hypervisor hostname and uuid of all reservation providers."""
         everything = self._placement.resource_providers()
-        by_uuid = {found['uuid']: found['name'] for found in everything}
-        found = []
+        by_uuid = {entry['uuid']: entry['name'] for entry in everything}
+        providers = []
         for entry in everything:
             host = by_uuid.get(entry['parent_provider_uuid'])
             if host is not None and entry['name'] == names.provider(host):
-                found.append((host, entry['uuid']))
-        return found
+                providers.append((host, entry['uuid']))
+        return providers
 
     def _providers_with(self, reservation: str) -> list[str]:
-        wanted = names.resource_class(reservation)
+        resource_class = names.resource_class(reservation)
         return [
             provider
             for _, provider in self._providers()
-            if wanted in self._inventories(provider)
+            if resource_class in self._inventories(provider)
         ]
 
     def _inventories(self, provider: str) -> Mapping[str, Mapping[str, Any]]:
@@ -274,12 +237,12 @@ class Backend:
 
         :returns: The number of slots with a server.
         """
-        wanted = names.resource_class(reservation)
-        slots.change(self._placement, provider, wanted, slots.closed)
+        resource_class = names.resource_class(reservation)
+        slots.change(self._placement, provider, resource_class, slots.closed)
         # With the slots closed, the usage can only decrease from here.
         used = self._used(reservation, provider)
         if not used:
-            slots.change(self._placement, provider, wanted, slots.gone)
+            slots.change(self._placement, provider, resource_class, slots.gone)
         return used
 
     def _used(self, reservation: str, provider: str) -> int:
@@ -293,11 +256,11 @@ class Backend:
 
 @retried
 def _put(
-    placement: PlacementClient, provider: str, wanted: str, total: int
+    placement: PlacementClient, provider: str, resource_class: str, total: int
 ) -> None:
     """Give a provider an inventory of open slots, unless it has it."""
-    found = inventories.read(placement, provider)
-    before = found.by_class.get(wanted, {})
+    current = inventories.read(placement, provider)
+    before = current.by_class.get(resource_class, {})
     after = slots.inventory(total, total)
     if before == after:
         return
@@ -305,15 +268,6 @@ def _put(
         placement,
         provider,
         inventories.Inventories(
-            found.generation, {**found.by_class, wanted: after}
+            current.generation, {**current.by_class, resource_class: after}
         ),
     )
-
-
-def _size(shape: Shape) -> tuple[int, ...]:
-    """Return the size of a slot as far as Blazar's database has it.
-
-    If Blazar adopted the reservation, only its flavor tells how much of the
-    disk is ephemeral, and the swap.
-    """
-    return shape.vcpus, shape.ram, shape.disk + shape.ephemeral

@@ -27,8 +27,8 @@ def database_id() -> str:
         connection = session.connection()
         if not sa.inspect(connection).has_table(_TABLE.name):
             _TABLE.create(connection, checkfirst=True)
-    found = _read()
-    if found is None:
+    value = _read()
+    if value is None:
         try:
             with facade_wrapper.session_for_write() as session:
                 session.execute(
@@ -39,11 +39,11 @@ def database_id() -> str:
         except db_exceptions.DBDuplicateEntry:
             # Another blazar-manager created it first.
             pass
-        found = _read()
-    return str(found)
+        value = _read()
+    return str(value)
 
 
 def _read() -> str | None:
     with facade_wrapper.session_for_read() as session:
-        found = session.execute(sa.select(_TABLE.c.id)).scalar()
-        return None if found is None else str(found)
+        value = session.execute(sa.select(_TABLE.c.id)).scalar()
+        return None if value is None else str(value)

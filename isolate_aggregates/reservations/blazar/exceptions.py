@@ -20,6 +20,16 @@ class ReservationNotKept(blazar_exceptions.BlazarException):
     msg_fmt = 'Reservation %(reservation)s: %(problem)s'
 
 
+class UnknownResourceProperty(blazar_exceptions.BlazarException):
+    """The requirements name a resource property that no host has."""
+
+    code = 400
+    msg_fmt = (
+        'No host has a resource property %(name)s, which the requirements '
+        '%(requirements)s name'
+    )
+
+
 @contextlib.contextmanager
 def translated(reservation: str) -> Iterator[None]:
     """Raise our exceptions as :class:`ReservationNotKept`."""

@@ -13,12 +13,14 @@ import datetime
 from typing import Any
 import uuid
 
+from blazar import config as blazar_config
 from blazar import status
 from blazar.db import api as db_api
 from blazar.plugins import flavor as flavors
 from blazar.plugins import instances
+from oslo_config import cfg
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.reservations import (
     host_capacity,
@@ -29,10 +31,11 @@ from isolate_aggregates.reservations import (
 from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.record import parse
 from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.observed import ObservedState, Slots
+from isolate_aggregates.reservations.observed import HostSlots, ObservedState
 from isolate_aggregates.reservations.reservation import Reservation, Shape
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.uncounted import uncounted
+from isolate_aggregates.tools.cli import settings
 
 _TYPES = (instances.RESOURCE_TYPE, flavors.RESOURCE_TYPE)
 
@@ -46,11 +49,8 @@ _LIVING = (status.reservation.PENDING, status.reservation.ACTIVE)
 class Import:
     """The result of importing a reservation.
 
-    :param lease: The name of its lease.
     :param problem: Why it cannot be imported, as the predicate of a sentence;
         None if it can.
-    :param is_kept: Whether it was imported before.
-    :param reservation: The imported reservation.
     :param hosts: The number of slots by hypervisor hostname.
     :param notes: One sentence, without a full stop, for each property that is
         not imported.
@@ -60,7 +60,7 @@ class Import:
     lease: str
     project: str
     problem: str | None = None
-    is_kept: bool = False
+    was_imported: bool = False
     reservation: Reservation | None = None
     hosts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -79,53 +79,58 @@ class _Row:
 
     @property
     def is_active(self) -> bool:
-        found = self.reservation['status']
-        return bool(found == status.reservation.ACTIVE)
+        state = self.reservation['status']
+        return bool(state == status.reservation.ACTIVE)
 
-    def outcome(self) -> Import:
+    def result(self, problem: str | None = None) -> Import:
         return Import(
-            self.id, str(self.lease['name']), str(self.lease['project_id'])
+            self.id,
+            str(self.lease['name']),
+            str(self.lease['project_id']),
+            problem,
         )
 
 
-def plan(store: ReservationStore, now: datetime.datetime) -> list[Import]:
-    """Return what importing would do; change nothing.
+def configure(path: str) -> None:
+    """Load a configuration file of Blazar, and use the database in it."""
+    conf: cfg.ConfigOpts = blazar_config.CONF
+    try:
+        conf([], project='blazar', default_config_files=[path])
+    except cfg.Error as exc:
+        raise settings.unreadable(path, exc) from exc
 
-    :raises IsolateAggregatesError: if the current state cannot be read.
-    """
+
+def plan(store: ReservationStore, now: datetime.datetime) -> list[Import]:
+    """Return what importing would do; change nothing."""
     observed = _with_ready_hosts(store.read())
-    found = []
+    results = []
     for row in _rows():
-        one = _judged(store, observed, row, now)
-        found.append(one)
-        if one.reservation is not None:
-            observed = _with(observed, one.reservation, one.hosts)
-    return found
+        result = _evaluate(store, observed, row, now)
+        results.append(result)
+        if result.reservation is not None:
+            observed = _with(observed, result.reservation, result.hosts)
+    return results
 
 
 def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
     """Import all reservations that can be imported.
 
     It can be repeated. Blazar must not start or end leases meanwhile.
-
-    :returns: The result for each reservation.
-    :raises IsolateAggregatesError: if the current state cannot be read, or
-        hosts cannot be prepared.
     """
-    if any(one.reservation is not None for one in plan(store, now)):
+    if any(result.reservation is not None for result in plan(store, now)):
         _make_hosts_ready(store)
-    found = []
+    results = []
     observed = store.read()
     for row in _rows():
         try:
-            found.append(_imported(store, observed, row, now))
+            results.append(_import(store, observed, row, now))
         except exception.IsolateAggregatesError as exc:
-            found.append(_refused(row, str(exc).rstrip('.')))
-    return found
+            results.append(row.result(str(exc).rstrip('.')))
+    return results
 
 
 @retried
-def _imported(
+def _import(
     store: ReservationStore,
     observed: ObservedState,
     row: _Row,
@@ -138,45 +143,46 @@ def _imported(
     """
     if not row.is_active:
         observed = store.read()
-    one = _judged(store, observed, row, now)
-    made = one.reservation
-    if made is None:
-        return one
-    inventories.create_class(store.placement, made.resource_class)
+    result = _evaluate(store, observed, row, now)
+    reservation = result.reservation
+    if reservation is None:
+        return result
+    inventories.create_class(store.placement, reservation.resource_class)
     # The extra specs require a trait; the providers have it already.
-    store.compute.set_extra_specs(made.flavor, made.flavor.extra_specs)
-    there = observed.slots(made.id)
-    for name, number in one.hosts.items():
+    flavor = reservation.flavor
+    store.compute.set_extra_specs(flavor, flavor.extra_specs)
+    present = observed.slots(reservation.id)
+    for name, number in result.hosts.items():
         host = observed.hosts[name]
-        if name not in there and host.provider:
+        if name not in present and host.provider:
             slots.write(
                 store.placement,
                 host.provider,
-                made.resource_class,
+                reservation.resource_class,
                 number,
                 opened=0,
                 generation=host.generation,
             )
     # Last, because with this description it counts as imported.
-    store.compute.describe_flavor(made.id, record.describe(made))
-    return one
+    store.compute.describe_flavor(reservation.id, record.describe(reservation))
+    return result
 
 
 def _rows() -> Iterator[_Row]:
     """Yield the reservations of Blazar: active ones first, then by start."""
-    found = [
+    living = [
         _Row(reservation, lease)
         for lease in db_api.lease_list()
         for reservation in lease['reservations']
         if reservation['status'] != status.reservation.DELETED
     ]
     yield from sorted(
-        found,
+        living,
         key=lambda row: (not row.is_active, row.lease['start_date'], row.id),
     )
 
 
-def _judged(
+def _evaluate(
     store: ReservationStore,
     observed: ObservedState,
     row: _Row,
@@ -184,47 +190,42 @@ def _judged(
 ) -> Import:
     """Return what importing a reservation would do."""
     if row.id in observed.records.reservations:
-        return dataclasses.replace(row.outcome(), is_kept=True)
+        return dataclasses.replace(row.result(), was_imported=True)
     problem = _obstacle(store, observed, row, now)
     if problem:
-        return _refused(row, problem)
-    made = _reservation(observed, row)
-    there = observed.slots(row.id)
-    if not row.is_active and not there:
+        return row.result(problem)
+    reservation = _reservation(observed, row)
+    present = observed.slots(row.id)
+    if not row.is_active and not present:
         planned = dict(rows.numbers(row.id))
         unknown = [name for name in planned if name not in observed.hosts]
         if unknown:
-            return _refused(
-                row, f'Placement has no provider of {", ".join(unknown)}'
+            return row.result(
+                f'Placement has no provider of {", ".join(unknown)}'
             )
         # Slots stay on Blazar's hosts if they fit there.
         assignment = host_capacity.assign(
-            store, _with(observed, made, planned), made, now
+            store, _with(observed, reservation, planned), reservation, now
         )
         if assignment.missing:
-            return _refused(row, f'it {assignment.refusal}')
+            return row.result(f'it {assignment.refusal}')
         hosts = dict(assignment.slots)
     else:
-        hosts = {name: found.total for name, found in there.items()}
+        hosts = {name: on_host.total for name, on_host in present.items()}
     outside = [name for name in hosts if not observed.hosts[name].is_enabled]
     if outside:
-        return _refused(
-            row,
+        return row.result(
             f'{", ".join(outside)} is not in the pool {store.pool}, see '
-            '[blazar:physical:host] aggregate_freepool_name',
+            '[blazar:physical:host] aggregate_freepool_name'
         )
     if not hosts:
-        return _refused(row, 'it has no slots')
+        return row.result('it has no slots')
     return dataclasses.replace(
-        row.outcome(),
-        reservation=made,
+        row.result(),
+        reservation=reservation,
         hosts=dict(sorted(hosts.items())),
-        notes=tuple(_notes(row, made, hosts)),
+        notes=tuple(_notes(row, reservation, hosts)),
     )
-
-
-def _refused(row: _Row, problem: str) -> Import:
-    return dataclasses.replace(row.outcome(), problem=problem)
 
 
 def _obstacle(
@@ -249,9 +250,9 @@ def _obstacle(
     flavor = store.compute.record(row.id)
     if flavor is None:
         return f'Nova has no flavor {names.flavor(row.id)}'
-    known = parse(flavor)
-    if known is not None and known.end is not None:
-        return f'it is being ended by {known.end.by}'
+    mark = parse(flavor)
+    if mark is not None and mark.end is not None:
+        return f'it is being ended by {mark.end.by}'
     return None
 
 
@@ -278,18 +279,19 @@ def _reservation(observed: ObservedState, row: _Row) -> Reservation:
 
 
 def _notes(
-    row: _Row, made: Reservation, hosts: Mapping[str, int]
+    row: _Row, reservation: Reservation, hosts: Mapping[str, int]
 ) -> Iterator[str]:
     number = sum(hosts.values())
-    if number != made.amount:
+    if number != reservation.amount:
         yield (
-            f'it has {number} slots and should have {made.amount}; '
-            'reservation reconcile corrects that'
+            f'it has {text.counted(number, "slot")} and should have '
+            f'{reservation.amount}; reservation reconcile corrects that'
         )
-    unknown = uncounted(made.shape.extra_specs)
-    if unknown:
+    extra_specs = uncounted(reservation.shape.extra_specs)
+    if extra_specs:
         yield (
-            f'the resources that {", ".join(unknown)} requests are not counted'
+            f'the resources that {", ".join(extra_specs)} requests are not '
+            'counted'
         )
     if row.reservation['aggregate_id']:
         yield (
@@ -334,25 +336,33 @@ def _with_ready_hosts(observed: ObservedState) -> ObservedState:
 
 
 def _with(
-    observed: ObservedState, made: Reservation, hosts: Mapping[str, int]
+    observed: ObservedState, reservation: Reservation, hosts: Mapping[str, int]
 ) -> ObservedState:
     """Return the state with an imported reservation added."""
-    known = observed.records
-    foreign = {k: v for k, v in known.foreign.items() if k != made.id}
-    there = observed.slots(made.id)
+    records = observed.records
+    present = observed.slots(reservation.id)
     return dataclasses.replace(
         observed,
         records=dataclasses.replace(
-            known,
-            reservations={**known.reservations, made.id: made},
-            foreign=foreign,
+            records,
+            reservations={
+                **records.reservations,
+                reservation.id: reservation,
+            },
+            foreign={
+                name: flavor
+                for name, flavor in records.foreign.items()
+                if name != reservation.id
+            },
         ),
         hosts={
             name: dataclasses.replace(
                 host,
                 slots={
                     **host.slots,
-                    made.id: there.get(name, Slots(hosts[name], 0, 0)),
+                    reservation.id: present.get(
+                        name, HostSlots(hosts[name], 0, 0)
+                    ),
                 },
             )
             if name in hosts

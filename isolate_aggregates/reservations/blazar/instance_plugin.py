@@ -9,7 +9,6 @@ it.
 from collections.abc import Iterable, Mapping, Sequence
 import contextlib
 import dataclasses
-import functools
 import logging
 import time
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from oslo_concurrency import lockutils
 from oslo_config import cfg
 
 from isolate_aggregates import exception
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations.blazar import (
     options,
     planning,
@@ -55,7 +55,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
     # Warnings that were logged already. A class attribute, because the flavor
     # plugin has an instance of this class as well.
-    _told: ClassVar[set[str]] = set()
+    _warned: ClassVar[set[str]] = set()
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,9 +68,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         # whether those of an earlier process have been added.
         self._doubtful: set[str] = set()
         self._unfinished: set[str] = set()
-        self._has_looked = False
+        self._has_loaded = False
 
-    @functools.cached_property
+    @lazy_property
     def backend(self) -> Backend:
         """The storage of reservations in Nova and Placement."""
         return Backend(
@@ -93,10 +93,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         return _Named(reservation), None, _Named(None)
 
     def cleanup_resources(self, instance_reservation: Any) -> None:
-        """Remove a reservation from Nova and Placement.
-
-        :param instance_reservation: Blazar's instance reservation.
-        """
+        """Remove a reservation from Nova and Placement."""
         if rows.is_old(instance_reservation):
             super().cleanup_resources(instance_reservation)
             return
@@ -119,7 +116,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         reservation = row['reservation_id']
         with translated(reservation):
             try:
-                self._keep(reservation)
+                self._write(reservation)
             except exception.ReservationError:
                 raise
             except exception.IsolateAggregatesError as exc:
@@ -164,92 +161,121 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         if rows.is_old(reservation):
             super().update_resources(reservation_id)
             return
-        self._bring(reservation_id)
+        self._write_or_postpone(reservation_id)
 
     def _heal_reservation(
         self, reservation: Any, host_ids: Sequence[str]
     ) -> bool:
-        found = db_api.reservation_get(reservation['id'])
-        if rows.is_old(found):
+        row = db_api.reservation_get(reservation['id'])
+        if rows.is_old(row):
             # Blazar's plugin expects the columns of both tables in the row.
             allocations = reservation['computehost_allocations']
             healed = super()._heal_reservation(
-                {**found, 'computehost_allocations': allocations}, host_ids
+                {**row, 'computehost_allocations': allocations}, host_ids
             )
             return bool(healed)
         former = rows.hostnames(host_ids)
         with planning.CHOOSING:
-            healed = self._move(found, host_ids)
-        self._bring(found['id'], former)
+            healed = self._move(row, host_ids)
+        self._write_or_postpone(row['id'], former)
         return healed
 
     # What is completed later.
 
     def complete(self) -> None:
         """Complete what could not be done when an event was handled."""
-        if not self._has_looked:
+        if not self._has_loaded:
             self._doubtful.update(rows.active())
             self._unfinished.update(rows.lingering())
-            self._has_looked = True
+            self._has_loaded = True
         if self._doubtful:
-            self._bring_doubtful(self.backend.hosts())
+            self._check_doubtful(self.backend.hosts())
         for reservation in rows.with_slots_left_behind():
-            self._bring(reservation)
-        found = self.backend.records()
-        due = {one.reservation for one in found if self._is_due(one)}
+            self._write_or_postpone(reservation)
+        marks = self.backend.records()
+        due = {mark.reservation for mark in marks if self._is_due(mark)}
+        # Warn again about what comes back, and keep nothing of what is gone.
+        self._warned.intersection_update(
+            name
+            for mark in marks
+            for name in (mark.reservation, mark.database)
+        )
         for reservation in sorted(due | self._unfinished):
             self._finish(reservation, 'Blazar ended it')
 
-    def _is_due(self, found: BlazarRecord) -> bool:
+    def _is_due(self, mark: BlazarRecord) -> bool:
         """Return whether a reservation was ended by this Blazar.
 
         A reservation that is missing in the database does not count as ended:
         the database may be a wrong one, or restored from a backup.
         """
-        if found.database != self.backend.database:
-            self._tell(
-                found.database,
+        if mark.database != self.backend.database:
+            self._warn_once(
+                mark.database,
                 'Nova has reservations of a Blazar whose database is %s; this '
                 'Blazar ignores them',
             )
             return False
-        if found.end is not None:
+        if mark.end is not None:
             return True
-        row = db_api.reservation_get(found.reservation)
+        row = db_api.reservation_get(mark.reservation)
         if row:
             return bool(row['status'] == status.reservation.DELETED)
-        if found.reservation not in self._unfinished:
-            self._tell(
-                found.reservation,
+        if mark.reservation not in self._unfinished:
+            self._warn_once(
+                mark.reservation,
                 'Reservation %s is not in the database of this Blazar. It is '
-                'left unchanged; see reservation blazar list',
+                'left unchanged; check that the database is the right one',
             )
         return False
 
-    def _tell(self, what: str, warning: str) -> None:
-        """Log a warning once per subject."""
-        if what not in self._told:
-            self._told.add(what)
-            LOG.warning(warning, what)
+    def _warn_once(
+        self, subject: str, warning: str, named: object = None
+    ) -> None:
+        """Log a warning once per subject.
 
-    def _bring_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
+        :param named: What the warning names; None for the subject.
+        """
+        if subject not in self._warned:
+            self._warned.add(subject)
+            LOG.warning(warning, named or subject)
+
+    def _check_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
+        """Write each reservation whose state in Placement is in doubt.
+
+        :param hosts: The hypervisor hostnames of the hosts with slots, by
+            reservation id.
+        """
         for reservation in sorted(self._doubtful.copy()):
             self._doubtful.discard(reservation)
+            former = hosts.get(reservation, ())
             try:
-                self._bring(reservation, hosts.get(reservation, ()))
+                if former:
+                    rows.check_slots(reservation)
+                self._write_or_postpone(reservation, former)
+            except exception.ReservationError as exc:
+                self._warn_once(reservation, '%s', exc)
+                self._doubtful.add(reservation)
             except Exception:
                 # For example of the database.
                 self._doubtful.add(reservation)
                 raise
 
-    def _bring(self, reservation: str, former: Iterable[str] = ()) -> None:
+    def _write_or_postpone(
+        self, reservation: str, former: Iterable[str] = ()
+    ) -> None:
         """Update Nova and Placement, now or later.
 
         :param former: The hypervisor hostnames of hosts that may still have
             slots of it.
         """
         try:
-            self._keep(reservation, former)
+            self._write(reservation, former)
+        except exception.ReservationError as exc:
+            # Waiting does not help; its rows contradict each other, or it
+            # belongs to another Blazar.
+            self._warn_once(reservation, '%s', exc)
+            self._doubtful.add(reservation)
         except exception.IsolateAggregatesError as exc:
             self._postpone(reservation, exc)
 
@@ -260,19 +286,19 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self._doubtful.add(reservation)
         rows.report(reservation, is_missing=True)
 
-    def _keep(self, reservation: str, former: Iterable[str] = ()) -> None:
+    def _write(self, reservation: str, former: Iterable[str] = ()) -> None:
         """Write a reservation to Nova and Placement, unless it has ended.
 
         :param former: The hypervisor hostnames of hosts that may still have
             slots of it.
         """
-        with _turn(reservation):
-            found = rows.current(reservation)
-            if found is None:
+        with _lock(reservation):
+            row = rows.current(reservation)
+            if row is None:
                 return
-            self.backend.prepare(reservation, usage.shape_of(found))
-            if rows.has_started(found):
-                lease = db_api.lease_get(found['lease_id'])
+            self.backend.prepare(reservation, usage.shape_of(row))
+            if rows.has_started(row):
+                lease = rows.lease_of(row)
                 stayed = rows.hostnames(rows.left_behind(reservation))
                 stay = self.backend.publish(
                     reservation,
@@ -286,16 +312,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._finish(reservation, 'its lease ended while it was started')
             return
         amount = len(rows.allocations(reservation))
-        rows.report(reservation, is_missing=amount < found['amount'])
+        rows.report(reservation, is_missing=amount < row['amount'])
 
     def _finish(self, reservation: str, by: str) -> bool:
         """End a reservation as far as possible now.
 
-        :param by: What ended it, for the record.
         :returns: Whether nothing is left of it.
         """
         try:
-            with _turn(reservation):
+            with _lock(reservation):
                 self.backend.mark_end(reservation, by)
                 stayed = rows.hostnames(rows.left_behind(reservation))
                 waiting = self.backend.finish(
@@ -316,12 +341,12 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         return True
 
 
-def _turn(reservation: str) -> contextlib.AbstractContextManager[Any]:
+def _lock(reservation: str) -> contextlib.AbstractContextManager[Any]:
     """Return a lock for starting and ending a reservation."""
-    turn: contextlib.AbstractContextManager[Any] = lockutils.lock(
+    lock: contextlib.AbstractContextManager[Any] = lockutils.lock(
         f'isolate-aggregates-{reservation}'
     )
-    return turn
+    return lock
 
 
 def _by_user() -> str:

@@ -57,10 +57,7 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         return self._interval()
 
     def poll(self) -> dict[str, Any]:
-        """Do the pending work, as far as possible.
-
-        :returns: An empty dictionary: no flags of reservations change.
-        """
+        """Do the pending work, as far as possible."""
         try:
             self._complete()
         except exception.IsolateAggregatesError as exc:

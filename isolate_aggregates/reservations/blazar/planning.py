@@ -10,12 +10,16 @@ from typing import Any
 
 from blazar import status
 from blazar.db import api as db_api
+from blazar.db import exceptions as db_exceptions
 from blazar.db import utils as db_utils
 from blazar.manager import exceptions as manager_exceptions
 from blazar.plugins.instances import instance_plugin
 from oslo_utils import strutils, timeutils
 
 from isolate_aggregates.reservations.blazar import rows, usage
+from isolate_aggregates.reservations.blazar.exceptions import (
+    UnknownResourceProperty,
+)
 from isolate_aggregates.reservations.room import (
     Demand,
     HostCapacity,
@@ -65,8 +69,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         Reservations that have ended but still have servers count. Reservations
         that end exactly at the start, or start at the end, do not.
 
-        :param start_date: The start of the period.
-        :param end_date: The end of the period.
         :param excludes: The ids of reservations to ignore.
         :returns: Hosts without reservations, and hosts with reservations.
         """
@@ -76,11 +78,13 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         if start_date > timeutils.utcnow():
             return free, reserved
         for entry in [*free, *reserved]:
-            counted = {found['id'] for found in entry['reservations']}
+            counted = {
+                reservation['id'] for reservation in entry['reservations']
+            }
             lingering = [
-                found
-                for found in self._lingering(entry['host'], start_date)
-                if found['id'] not in counted
+                reservation
+                for reservation in self._lingering(entry['host'], start_date)
+                if reservation['id'] not in counted
             ]
             if lingering and entry in free:
                 free.remove(entry)
@@ -90,11 +94,11 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
 
     def _lingering(self, host: Any, before: datetime.datetime) -> list[Any]:
         return [
-            found
-            for found in db_utils.get_reservations_by_host_id(
+            reservation
+            for reservation in db_utils.get_reservations_by_host_id(
                 host['id'], _LONG_AGO, before
             )
-            if found['status'] == status.reservation.DELETED
+            if reservation['status'] == status.reservation.DELETED
         ]
 
     def get_hosts_list(
@@ -134,14 +138,15 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
 
         :param values: The wanted values of the reservation.
         :raises NotEnoughHostsAvailable: if it does not fit.
+        :raises UnknownResourceProperty: if no host has a property that it
+            requires; Blazar's own error does not say so.
         """
         before = Counter(
             row['compute_host_id'] for row in rows.allocations(reservation_id)
         )
         # The order is the order of preference.
-        free = Counter(
-            host['id']
-            for host in self.query_available_hosts(
+        try:
+            hosts = self.query_available_hosts(
                 cpus=values['vcpus'],
                 memory=values['memory_mb'],
                 disk=values['disk_gb'],
@@ -150,7 +155,12 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
                 end_date=values['end_date'],
                 excludes_res=[reservation_id] if reservation_id else None,
             )
-        )
+        except db_exceptions.BlazarDBNotFound as exc:
+            raise UnknownResourceProperty(
+                name=exc.kwargs['id'],
+                requirements=values['resource_properties'],
+            ) from exc
+        free = Counter(host['id'] for host in hosts)
         amount = values['amount']
         affinity = strutils.bool_from_string(values['affinity'], default=None)
         after = Counter[str]()
@@ -178,11 +188,11 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         :param reservation: The reservation with its wanted values. Capacity of
             its existing slots counts as free.
         """
-        known = reservation.get('id')
-        changed = self.pickup_hosts(known, reservation)
+        reservation_id = reservation.get('id')
+        changed = self.pickup_hosts(reservation_id, reservation)
         hosts = Counter(
             allocation['compute_host_id']
-            for allocation in rows.allocations(known)
+            for allocation in rows.allocations(reservation_id)
         )
         hosts.subtract(changed['removed'])
         hosts.update(changed['added'])

@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import json
 
-from isolate_aggregates.reservations.record import BLAZAR_MARK, Record
+from isolate_aggregates.reservations.record import BLAZAR_MARK, FlavorRecord
 
 # The version of the format.
 _VERSION = 1
@@ -29,11 +29,7 @@ class End:
 
 @dataclasses.dataclass(frozen=True)
 class BlazarRecord:
-    """The contents of a flavor's description.
-
-    :param database: The id of the database of the Blazar that owns it.
-    :param end: Set if the reservation is to end.
-    """
+    """The contents of a flavor's description."""
 
     reservation: str
     database: str
@@ -50,7 +46,7 @@ class BlazarRecord:
         return json.dumps(document)
 
 
-def parse(flavor: Record) -> BlazarRecord | None:
+def parse(flavor: FlavorRecord) -> BlazarRecord | None:
     """Parse a flavor; None if it has no record of a Blazar reservation."""
     try:
         document = json.loads(flavor.description)

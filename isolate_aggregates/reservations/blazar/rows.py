@@ -9,6 +9,8 @@ from blazar import status
 from blazar.db import api as db_api
 from oslo_utils import timeutils, uuidutils
 
+from isolate_aggregates import exception
+
 # The columns in which Blazar's own plugin stores ids of objects in Nova.
 _OLD_COLUMNS = ('aggregate_id', 'server_group_id')
 
@@ -52,14 +54,14 @@ def leave_behind(reservation: str, numbers: Mapping[str, int]) -> None:
     :param numbers: The number by host id; other hosts do not change.
     """
     for host, number in numbers.items():
-        known = [
+        present = [
             row
             for row in _rows(reservation)
             if _is_left_behind(row) and row['compute_host_id'] == host
         ]
-        for row in known[number:]:
+        for row in present[number:]:
             db_api.host_allocation_destroy(row['id'])
-        for _ in range(number - len(known)):
+        for _ in range(number - len(present)):
             db_api.host_allocation_create(
                 {
                     'id': _LEFT_BEHIND + uuidutils.generate_uuid()[-24:],
@@ -112,52 +114,81 @@ def numbers(reservation: str) -> Counter[str]:
 
 def current(reservation: str) -> dict[str, Any] | None:
     """Return a reservation; None if it has ended, failed or is gone."""
-    found: dict[str, Any] | None = db_api.reservation_get(reservation)
+    row: dict[str, Any] | None = db_api.reservation_get(reservation)
     if (
-        not found
+        not row
         or is_ending(reservation)
-        or found['status'] == status.reservation.ERROR
+        or row['status'] == status.reservation.ERROR
     ):
         return None
-    lease = db_api.lease_get(found['lease_id'])
-    return found if timeutils.utcnow() < lease['end_date'] else None
+    lease = lease_of(row)
+    return row if timeutils.utcnow() < lease['end_date'] else None
 
 
-def has_started(found: dict[str, Any]) -> bool:
+def lease_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the lease of a reservation.
+
+    :raises ReservationError: if the database has lost it.
+    """
+    lease: Mapping[str, Any] | None = db_api.lease_get(row['lease_id'])
+    if lease is None:
+        raise exception.ReservationError(
+            row['id'],
+            f'belongs to lease {row["lease_id"]}, which is not in the '
+            'database of Blazar; restore the database, or end the reservation '
+            'as an operator',
+        )
+    return lease
+
+
+def check_slots(reservation: str) -> None:
+    """Check that an active reservation has rows for slots.
+
+    :raises ReservationError: if the database has lost them.
+    """
+    if current(reservation) and not _rows(reservation):
+        raise exception.ReservationError(
+            reservation,
+            'has slots in Placement, but no allocation in the database of '
+            'Blazar; its slots are left unchanged; restore the database',
+        )
+
+
+def has_started(row: dict[str, Any]) -> bool:
     """Return whether a reservation has started, or is being started."""
-    lease = db_api.lease_get(found['lease_id'])
+    lease = lease_of(row)
     return bool(
-        found['status'] == status.reservation.ACTIVE
+        row['status'] == status.reservation.ACTIVE
         or lease['status'] == status.lease.STARTING
     )
 
 
 def is_ending(reservation: str) -> bool:
     """Return whether a reservation ends or has ended, by the database."""
-    found = db_api.reservation_get(reservation)
-    if not found:
+    row = db_api.reservation_get(reservation)
+    if not row:
         # It is not in the database.
         return False
-    lease = db_api.lease_get(found['lease_id'])
+    lease = lease_of(row)
     return bool(
-        found['status'] == status.reservation.DELETED
+        row['status'] == status.reservation.DELETED
         or lease['status'] in _ENDING
     )
 
 
 def report(reservation: str, is_missing: bool) -> None:
     """Set the flag for missing resources, as Blazar's healing does."""
-    found = db_api.reservation_get(reservation)
-    if not found or found['missing_resources'] == is_missing:
+    row = db_api.reservation_get(reservation)
+    if not row or row['missing_resources'] == is_missing:
         return
     db_api.reservation_update(reservation, {'missing_resources': is_missing})
-    lease = db_api.lease_get(found['lease_id'])
+    lease = lease_of(row)
     db_api.lease_update(
         lease['id'],
         {
             'degraded': any(
-                one['missing_resources'] or one['resources_changed']
-                for one in lease['reservations']
+                each['missing_resources'] or each['resources_changed']
+                for each in lease['reservations']
             )
         },
     )
@@ -165,22 +196,26 @@ def report(reservation: str, is_missing: bool) -> None:
 
 def active() -> list[str]:
     """Return the ids of the active reservations of these plugins."""
-    found = db_api.reservation_get_all_by_values(
+    active_rows = db_api.reservation_get_all_by_values(
         status=status.reservation.ACTIVE
     )
-    return [r['id'] for r in found if _is_kept_here(r)]
+    return [row['id'] for row in active_rows if _is_kept_here(row)]
 
 
 def lingering() -> list[str]:
     """Return the ids of ended reservations that still have slots."""
-    found = db_api.reservation_get_all_by_values(
+    ended = db_api.reservation_get_all_by_values(
         status=status.reservation.DELETED
     )
-    held = {
+    with_slots = {
         allocation['reservation_id']
         for allocation in db_api.host_allocation_get_all_by_values()
     }
-    return [r['id'] for r in found if r['id'] in held and _is_kept_here(r)]
+    return [
+        row['id']
+        for row in ended
+        if row['id'] in with_slots and _is_kept_here(row)
+    ]
 
 
 def allow_deletion(lease: str) -> None:
@@ -197,10 +232,10 @@ def allow_deletion(lease: str) -> None:
 
 
 def _rows(reservation: str | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = db_api.host_allocation_get_all_by_values(
-        reservation_id=reservation
+    allocations: list[dict[str, Any]] = (
+        db_api.host_allocation_get_all_by_values(reservation_id=reservation)
     )
-    return found
+    return allocations
 
 
 def _is_left_behind(row: Mapping[str, Any]) -> bool:

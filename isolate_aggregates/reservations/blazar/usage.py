@@ -52,14 +52,16 @@ def capacity(host: Mapping[str, Any]) -> dict[str, int]:
     This is the smaller of Blazar's value, which does not overcommit CPUs, and
     Placement's.
     """
-    found = {name: host[column] for name, column in _COLUMNS.items()}
+    amounts = {name: host[column] for name, column in _COLUMNS.items()}
     for row in db_api.host_resource_inventory_get_all_per_host(host['id']):
-        if row['resource_class'] in found:
-            given = (row['total'] - row['reserved']) * row['allocation_ratio']
-            found[row['resource_class']] = min(
-                found[row['resource_class']], int(given)
+        if row['resource_class'] in amounts:
+            available = (row['total'] - row['reserved']) * row[
+                'allocation_ratio'
+            ]
+            amounts[row['resource_class']] = min(
+                amounts[row['resource_class']], int(available)
             )
-    return found
+    return amounts
 
 
 def claims(host: str, reservations: Iterable[Any]) -> tuple[Claim, ...]:
@@ -86,5 +88,5 @@ def _reserved_flavor(row: Any) -> Mapping[str, Any] | None:
     properties = row['resource_properties']
     if not properties or _EPHEMERAL not in properties:
         return None
-    found: Mapping[str, Any] = json.loads(properties)
-    return found
+    flavor: Mapping[str, Any] = json.loads(properties)
+    return flavor

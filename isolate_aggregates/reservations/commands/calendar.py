@@ -9,13 +9,11 @@ from typing import Any
 
 from oslo_config import cfg
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.cli import output
-from isolate_aggregates.cloud import atomic
-from isolate_aggregates.inspect.report.calendar import Calendar
+from isolate_aggregates import exception, files, reservations
 from isolate_aggregates.reservations import views
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.cli import output
 
 
 class ShowCalendar(output.ReportLister):
@@ -35,11 +33,13 @@ class ShowCalendar(output.ReportLister):
         connection: Connection,
         now: datetime.datetime,
         days: int,
-    ) -> Calendar:
+    ) -> views.Calendar:
         """Return the free capacity from now on, for the report page."""
         end = times.resolve(datetime.timedelta(days=days), now)
         store = common.store(conf, connection)
-        return Calendar(now, end, reservations.calendar(store, now, now, end))
+        return views.Calendar(
+            now, end, reservations.calendar(store, now, now, end)
+        )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -101,8 +101,8 @@ class ShowCalendar(output.ReportLister):
         views.check_period(self._start, self._end)
         path = args.ical
         if path != '-':
-            with _told(path):
-                atomic.check(path)
+            with _write_errors(path):
+                files.check(path)
         store = common.store(self.app.conf, self.app.connect())
         unreadable: list[exception.ReservationError] = []
         content = ical.calendar(
@@ -122,7 +122,7 @@ class ShowCalendar(output.ReportLister):
         if path == '-':
             self.app.stdout.write(content)
             return
-        with _told(path), atomic.replacing(path) as stream:
+        with _write_errors(path), files.replacing(path) as stream:
             stream.write(content)
         self.app.stdout.write(f'Wrote {path}.\n')
 
@@ -176,15 +176,17 @@ class ShowCalendar(output.ReportLister):
 
 
 def _is_within(
-    found: reservations.Reservation,
+    reservation: reservations.Reservation,
     start: datetime.datetime,
     end: datetime.datetime,
 ) -> bool:
-    return found.start < end and (found.end is None or found.end > start)
+    return reservation.start < end and (
+        reservation.end is None or reservation.end > start
+    )
 
 
 @contextlib.contextmanager
-def _told(path: str) -> Iterator[None]:
+def _write_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:

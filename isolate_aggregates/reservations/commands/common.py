@@ -11,12 +11,13 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import reservations, text
-from isolate_aggregates.cli import consent, fields, output
-from isolate_aggregates.reservations import Slots, Status
+from isolate_aggregates import exception, reservations, text
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.reservations import HostSlots, Status
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.reservations.reservation import Terms
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.cli import consent, fields, output
 
 LOG = logging.getLogger(__name__)
 
@@ -45,18 +46,18 @@ def store(
 
 def document(status: Status) -> dict[str, Any]:
     """Return a reservation as a JSON document."""
-    found = status.reservation
-    shape = found.shape
-    asked = found.pending
+    reservation = status.reservation
+    shape = reservation.shape
+    pending = reservation.pending
     return {
-        'id': found.id,
-        'project': found.project,
+        'id': reservation.id,
+        'project': reservation.project,
         'state': status.state.value,
-        'start': times.text(found.start),
-        'end': times.text(found.end),
-        'flavor': found.flavor.name,
-        'amount': found.amount,
-        'affinity': _AFFINITY[found.affinity],
+        'start': times.text(reservation.start),
+        'end': times.text(reservation.end),
+        'flavor': reservation.flavor.name,
+        'amount': reservation.amount,
+        'affinity': _AFFINITY[reservation.affinity],
         'shape': {
             'vcpus': shape.vcpus,
             'ram': shape.ram,
@@ -69,13 +70,13 @@ def document(status: Status) -> dict[str, Any]:
         'used': status.used,
         'missing': status.missing,
         'hosts': hosts(status.hosts),
-        'leaving': list(found.leaving),
-        'asked': asked
+        'leaving': list(reservation.leaving),
+        'asked': pending
         and {
-            'amount': asked.amount,
-            'end': times.text(asked.end),
-            'leaving': list(asked.leaving),
-            **_terms(asked.terms or found.terms),
+            'amount': pending.amount,
+            'end': times.text(pending.end),
+            'leaving': list(pending.leaving),
+            **_terms(pending.terms or reservation.terms),
         },
         'problems': list(status.problems),
     }
@@ -89,7 +90,7 @@ def _terms(terms: Terms) -> dict[str, Any]:
     }
 
 
-def hosts(slots: Mapping[str, Slots]) -> dict[str, Any]:
+def hosts(slots: Mapping[str, HostSlots]) -> dict[str, Any]:
     """Return slots by name of the host as a JSON document."""
     return {
         name: {'slots': on.total, 'open': on.open, 'used': on.used}
@@ -97,13 +98,14 @@ def hosts(slots: Mapping[str, Slots]) -> dict[str, Any]:
     }
 
 
-def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
+def columns_of(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     """Return a reservation as the columns and values of a ShowOne command."""
-    found = document(status)
-    values = {key: fields.field(value) for key, value in found.items()}
-    values['end'] = End(found['end'])
+    values_by_key = document(status)
+    values = {key: fields.field(value) for key, value in values_by_key.items()}
+    values['end'] = End(values_by_key['end'])
+    values['hosts'] = Hosts(values_by_key['hosts'])
     for key in ('asked', 'leaving'):
-        if not found[key]:
+        if not values_by_key[key]:
             del values[key]
     return tuple(values), tuple(values.values())
 
@@ -120,19 +122,16 @@ class OneReservation(output.ShowOne):
         return parser
 
     def time(
-        self, given: times.Moment, since: datetime.datetime
+        self, moment: times.Moment, since: datetime.datetime
     ) -> datetime.datetime:
-        """Resolve an argument to a point in time; exit with 2 on overflow.
-
-        :param since: The time that a duration is added to.
-        """
+        """Resolve an argument to a point in time; exit with 2 on overflow."""
         try:
-            return times.resolve(given, since)
+            return times.resolve(moment, since)
         except argparse.ArgumentTypeError as exc:
             self._usage.error(str(exc))
 
 
-class OneChanged(consent.Asking, OneReservation):
+class OneChanged(consent.Confirming, OneReservation):
     """Base class of commands that change a reservation after confirmation."""
 
 
@@ -174,7 +173,6 @@ def add_reservation(
     """Add the argument for the id of a reservation.
 
     :param number: The argparse ``nargs``; None for one id.
-    :param default: A text to append to the help.
     """
     parser.add_argument(
         'reservation',
@@ -182,16 +180,6 @@ def add_reservation(
         metavar='<reservation>',
         help=f'Id of the reservation{default}',
     )
-
-
-def end_of(name: str, project: str, servers: int) -> str:
-    """Describe what ending a reservation does, for the confirmation."""
-    gone = ''
-    if servers:
-        gone = (
-            f', and permanently delete its {text.counted(servers, "server")}'
-        )
-    return f'end reservation {name} of project {project}{gone}'
 
 
 def changes(before: Status, after: Status) -> list[str]:
@@ -220,12 +208,28 @@ class ReservationLister(output.ReportLister):
 
     nothing = 'There are no reservations.'
 
+    @lazy_property
+    def unreadable(self) -> set[str]:
+        """What is wrong with reservations that cannot be read."""
+        return set()
+
+    def log_unreadable(self, problem: exception.ReservationError) -> None:
+        """Log an unreadable reservation, once for each problem."""
+        if str(problem) not in self.unreadable:
+            LOG.error('%s', problem)
+            self.unreadable.add(str(problem))
+
+    def exit_status(self) -> int:
+        """Return the exit status of a repairing or reconciling command."""
+        has_problems = any(status.problems for status in self.statuses)
+        return NOT_YET if has_problems or self.unreadable else 0
+
     def rows(
-        self, found: Sequence[Status]
+        self, statuses: Sequence[Status]
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Return the rows, and log the problems."""
-        self.found = found
-        tell_problems(found)
+        self.statuses = statuses
+        log_problems(statuses)
         return (
             (
                 'Id',
@@ -248,57 +252,64 @@ class ReservationLister(output.ReportLister):
                     status.slots,
                     status.used,
                     status.missing,
-                    placed(status.hosts),
+                    slots_by_host(status.hosts),
                 )
-                for status in found
+                for status in statuses
             ],
         )
 
     def document(self) -> dict[str, Any]:
         """Return the reservations as a JSON document."""
-        return {'reservations': [document(status) for status in self.found]}
+        return {'reservations': [document(status) for status in self.statuses]}
 
 
 def line(status: Status) -> str:
     """Describe a reservation in one line, without the usage by servers."""
-    found = status.reservation
-    slots = f'{status.slots} of {found.amount} slots'
-    where = f' on {placed(status.hosts)}' if status.hosts else ''
-    end = times.text(found.end)
+    reservation = status.reservation
+    slots = f'{status.slots} of {text.counted(reservation.amount, "slot")}'
+    where = f' on {slots_by_host(status.hosts)}' if status.hosts else ''
+    end = times.text(reservation.end)
     until = f' until {end}' if end else ''
-    return f'{found.id}: {status.state.value}{until}, {slots}{where}'
+    return f'{reservation.id}: {status.state.value}{until}, {slots}{where}'
 
 
-def tell_problems(
-    found: Iterable[Status], told: Iterable[tuple[str, str]] = ()
+def log_problems(
+    statuses: Iterable[Status], logged: Iterable[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
     """Log the problems of reservations.
 
-    :param told: The result of the previous call; these are not logged again.
+    :param logged: The result of the previous call; these are not logged again.
     :returns: All current problems, as pairs of reservation id and problem.
     """
-    known = frozenset(told)
+    before = frozenset(logged)
     problems = [
         (status.reservation.id, problem)
-        for status in found
+        for status in statuses
         for problem in status.problems
     ]
     for name, problem in problems:
-        if (name, problem) not in known:
+        if (name, problem) not in before:
             LOG.warning('Reservation %s: %s.', name, problem)
     return frozenset(problems)
 
 
-def status_for(found: Iterable[Status]) -> int:
-    """Return the exit status of a repairing or reconciling command."""
-    return NOT_YET if any(status.problems for status in found) else 0
-
-
-def placed(slots: Mapping[str, Slots]) -> str:
+def slots_by_host(slots: Mapping[str, HostSlots]) -> str:
     """Describe the number of slots on each host in one line."""
     return ', '.join(
         f'{name} ({on.total})' for name, on in sorted(slots.items())
     )
+
+
+class Hosts(fields.Lines):
+    """A column for slots by name of the host."""
+
+    def human_readable(self) -> str:
+        """Return a line for each host."""
+        return '\n'.join(
+            f'{text.escaped(name)}: {text.counted(on_host["slots"], "slot")}, '
+            f'{on_host["open"]} open, {on_host["used"]} used'
+            for name, on_host in self._value.items()
+        )
 
 
 class End(columns.FormattableColumn[str | None]):

@@ -2,17 +2,17 @@
 """``reservation create`` and ``reservation find``."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import datetime
 from typing import Any
 
 from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations, text
-from isolate_aggregates.cli import base, consent, fields
-from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import Reservation, Shape
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.tools.cli import base, consent, fields
 
 LOG = logging.getLogger(__name__)
 
@@ -22,10 +22,10 @@ _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 class _Sized(common.OneReservation):
     """Base class of commands with options for the size of a slot."""
 
-    def wanted(
+    def reservation(
         self,
         args: argparse.Namespace,
-        cloud: LiveCloud,
+        flavor: Callable[[str], Flavor],
         start: datetime.datetime,
         end: datetime.datetime | None,
         project: str = '',
@@ -35,7 +35,7 @@ class _Sized(common.OneReservation):
         return reservations.new(
             project,
             args.amount,
-            self._shape(args, cloud),
+            self._shape(args, flavor),
             start,
             end,
             common.AFFINITY[args.affinity],
@@ -44,13 +44,15 @@ class _Sized(common.OneReservation):
         )
 
     @staticmethod
-    def _shape(args: argparse.Namespace, cloud: LiveCloud) -> Shape:
+    def _shape(
+        args: argparse.Namespace, flavor: Callable[[str], Flavor]
+    ) -> Shape:
         """Return the size of a slot, from the arguments or a flavor."""
         if args.like:
-            return Shape.like(cloud.flavor(args.like))
+            return Shape.like(flavor(args.like))
         sizes = {name: getattr(args, name) for name in _SIZES}
-        given = {name: n for name, n in sizes.items() if n is not None}
-        return Shape(**given, extra_specs=dict(args.property))
+        sizes_given = {name: n for name, n in sizes.items() if n is not None}
+        return Shape(**sizes_given, extra_specs=dict(args.property))
 
     def check_size(self, args: argparse.Namespace) -> None:
         """Exit with 2 unless the size is given in exactly one way."""
@@ -66,7 +68,7 @@ class _Sized(common.OneReservation):
             )
 
 
-class CreateReservation(consent.Asking, _Sized):
+class CreateReservation(consent.Confirming, _Sized):
     """Reserve capacity for the servers of a project.
 
     All slots have the size of the servers that use them. They are reserved
@@ -109,83 +111,86 @@ class CreateReservation(consent.Asking, _Sized):
         end = parsed_args.end
         if end is not None:
             end = self.time(end, start)
-        cloud = LiveCloud(self.app.conf, self.app.connect)
-        found = self.wanted(
+        cloud = base.live_cloud(self.app)
+        reservation = self.reservation(
             parsed_args,
-            cloud,
+            cloud.flavor,
             start,
             end,
             base.project_from(parsed_args, cloud) or '',
             parsed_args.id,
         )
-        store = common.store(self.app.conf, cloud.connection)
+        store = common.store(self.app.conf, self.app.connect())
         status: reservations.Status
 
         def find() -> list[str]:
             nonlocal status
             now = times.now()
-            status = reservations.preview(store, found, now)
-            is_there = parsed_args.id and _is_there(store, found.id, now)
-            return [] if is_there else [_told(status)]
+            status = reservations.preview(store, reservation, now)
+            exists = parsed_args.id and _exists(store, reservation.id, now)
+            return [] if exists else [_summary(status)]
 
         if parsed_args.yes or self.agrees(parsed_args, find(), find):
             try:
-                status = reservations.create(store, found, store.now())
+                status = reservations.create(store, reservation, store.now())
             except exception.ServiceError:
                 LOG.warning(
                     'Reservation %s may be incomplete; reservation reconcile '
                     'completes it, and reservation end removes it.',
-                    found.id,
+                    reservation.id,
                 )
                 raise
         if _has_other_times(parsed_args, status.reservation):
             LOG.warning(
                 'Reservation %s was created before, with other times, and '
                 'keeps them; reservation update changes them.',
-                found.id,
+                reservation.id,
             )
-        return common.one(status)
+        return common.columns_of(status)
 
 
-def _has_other_times(args: argparse.Namespace, found: Reservation) -> bool:
+def _has_other_times(
+    args: argparse.Namespace, reservation: Reservation
+) -> bool:
     """Return whether a reservation has other times than the arguments.
 
     Durations are not compared: they count from the time of the command.
     """
 
-    settled = found.settled
+    settled = reservation.settled
     return any(
-        given != kept and not isinstance(given, datetime.timedelta)
-        for given, kept in (
+        argument != kept and not isinstance(argument, datetime.timedelta)
+        for argument, kept in (
             (args.start, settled.start),
             (args.end, settled.end),
         )
     )
 
 
-def _is_there(
+def _exists(
     store: reservations.ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
 ) -> bool:
     """Return whether a reservation was created before, and in full."""
     try:
-        found = reservations.show(store, reservation_id, now)
+        reservation = reservations.show(store, reservation_id, now)
     except exception.NotFound:
         return False
     created = (reservations.Phase.PLANNED, reservations.Phase.ACTIVE)
-    return found.state in created and not found.missing
+    return reservation.state in created and not reservation.missing
 
 
-def _told(planned: reservations.Status) -> str:
+def _summary(planned: reservations.Status) -> str:
     """Describe what creating a reservation does, for the confirmation."""
-    found = planned.reservation
-    slots = text.counted(found.amount, 'slot')
-    end = times.text(found.end)
+    reservation = planned.reservation
+    slots = text.counted(reservation.amount, 'slot')
+    end = times.text(reservation.end)
     until = f' until {end}' if end else ', without an end,'
     return (
-        f'reserve {slots} for project {found.project} from '
-        f'{times.text(found.start)}{until} on {common.placed(planned.hosts)}'
+        f'reserve {slots} for project {reservation.project} from '
+        f'{times.text(reservation.start)}{until} on '
+        f'{common.slots_by_host(planned.hosts)}'
     )
 
 
@@ -218,15 +223,15 @@ class FindReservation(_Sized):
         start = max(now, self.time(parsed_args.not_before, now))
         length = parsed_args.duration
         end = None if length is None else self.time(length, start)
-        cloud = LiveCloud(self.app.conf, self.app.connect)
-        wanted = self.wanted(parsed_args, cloud, start, end)
-        store = common.store(self.app.conf, cloud.connection)
-        status = reservations.find(store, wanted, now)
-        found = status.reservation
+        cloud = base.live_cloud(self.app)
+        earliest = self.reservation(parsed_args, cloud.flavor, start, end)
+        store = common.store(self.app.conf, self.app.connect())
+        status = reservations.find(store, earliest, now)
+        planned = status.reservation
         return ('start', 'end', 'hosts'), (
             # With microseconds: rounded down, it would not fit yet.
-            found.start.isoformat(),
-            common.End(found.end.isoformat() if found.end else None),
+            planned.start.isoformat(),
+            common.End(planned.end.isoformat() if planned.end else None),
             fields.field(
                 {name: on.total for name, on in sorted(status.hosts.items())}
             ),

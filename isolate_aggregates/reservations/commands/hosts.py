@@ -11,12 +11,12 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.cli import consent, output
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import judge, loading
+from isolate_aggregates.filters import host_check, loading
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common
+from isolate_aggregates.tools.cli import consent, output
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _FAILED = 'failed'
 _UNCHANGED = 'nothing to do'
 
 
-class _HostCommand(consent.Asking, output.ReportLister):
+class _HostCommand(consent.Confirming, output.ReportLister):
     """Base class of commands that change several hosts.
 
     If one host fails, this is reported and the others are still changed.
@@ -67,7 +67,7 @@ class _HostCommand(consent.Asking, output.ReportLister):
 
         def find() -> list[str]:
             nonlocal hosts
-            self._results |= self._tried(
+            self._results |= self._results_of(
                 hosts, lambda host: self._plan(store, host)
             )
             hosts = [
@@ -75,10 +75,10 @@ class _HostCommand(consent.Asking, output.ReportLister):
                 for host in hosts
                 if self._results[host] == consent.PLANNED
             ]
-            told = [*map(self.change.format, hosts)]
+            changes = [*map(self.change.format, hosts)]
             if not self.has_failed:
-                told += self.also(store, parsed_args)
-            return told
+                changes += self.also(store, parsed_args)
+            return changes
 
         if parsed_args.yes:
             # Raises now if it will be refused, before anything is changed.
@@ -87,7 +87,9 @@ class _HostCommand(consent.Asking, output.ReportLister):
             self.is_agreed = self.agrees(parsed_args, find(), find)
             if not self.is_agreed:
                 return self._table()
-        self._results |= self._tried(hosts, lambda host: self._do(store, host))
+        self._results |= self._results_of(
+            hosts, lambda host: self._do(store, host)
+        )
         return self._table()
 
     def also(
@@ -109,18 +111,18 @@ class _HostCommand(consent.Asking, output.ReportLister):
         return _DONE
 
     @staticmethod
-    def _tried(
+    def _results_of(
         hosts: Iterable[str], act: Callable[[str], str]
     ) -> dict[str, str]:
         """Return the result for each host."""
-        found = {}
+        results = {}
         for host in hosts:
             try:
-                found[host] = act(host)
+                results[host] = act(host)
             except exception.IsolateAggregatesError as exc:
                 LOG.error('%s', exc)
-                found[host] = _FAILED
-        return found
+                results[host] = _FAILED
+        return results
 
     def _table(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         return ('Host', 'Result'), self._results.items()
@@ -185,7 +187,7 @@ class EnableHost(_HostCommand):
             AggregateIndex([pool]),
             loading.deciding(self.app.conf),
         ).destination
-        if not judge.objections(ordinary, {pool.uuid}):
+        if not host_check.objections(ordinary, {pool.uuid}):
             LOG.warning(
                 'With this configuration no filter keeps ordinary servers out '
                 'of the pool; set [scheduler] '
@@ -271,7 +273,7 @@ class ListHosts(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the hosts."""
         store = common.store(self.app.conf, self.app.connect())
-        self._found = reservations.list_hosts(store)
+        self._hosts = reservations.list_hosts(store)
         return (
             ('Host', 'State', 'Enabled', 'Slots', 'Used', 'Reservations'),
             [
@@ -281,9 +283,9 @@ class ListHosts(output.ReportLister):
                     host.is_enabled,
                     sum(on.total for on in host.slots.values()),
                     sum(on.used for on in host.slots.values()),
-                    common.placed(host.slots),
+                    common.slots_by_host(host.slots),
                 )
-                for host in self._found
+                for host in self._hosts
             ],
         )
 
@@ -300,6 +302,6 @@ class ListHosts(output.ReportLister):
                     'obstacle': host.obstacle,
                     'reservations': common.hosts(host.slots),
                 }
-                for host in self._found
+                for host in self._hosts
             ]
         }

@@ -1,27 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation import``: import reservations from Blazar."""
+"""``reservation import``: import reservations from Blazar.
+
+Blazar is an optional dependency, so it is imported only by this command.
+"""
 
 import argparse
 from collections.abc import Iterable, Sequence
+import importlib
+import types
 from typing import TYPE_CHECKING, Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates.cli import consent, output
-from isolate_aggregates.reservations.commands import blazar, common, times
+from isolate_aggregates import exception
+from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.tools.cli import consent, output
 
 if TYPE_CHECKING:
     from isolate_aggregates.reservations.blazar.importing import Import
 
 LOG = logging.getLogger(__name__)
 
+_MODULE = 'isolate_aggregates.reservations.blazar.importing'
+_CONFIG_FILE = '/etc/blazar/blazar.conf'
+
 _TO_DO = 'import'
 _DONE = 'imported'
-_KEPT = 'was imported'
-_LEFT = 'left'
+_EARLIER = 'was imported'
+_REFUSED = 'left'
 
 
-class ImportReservations(consent.Asking, output.ReportLister):
+class ImportReservations(consent.Confirming, output.ReportLister):
     """Import instance reservations from Blazar, to keep them without it.
 
     Copies active and future reservations from Blazar's database into their
@@ -31,57 +40,66 @@ class ImportReservations(consent.Asking, output.ReportLister):
     """
 
     nothing = 'Blazar has no active or future reservations.'
-    old_yes = '--apply'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        blazar.add_config_file(parser)
+        parser.add_argument(
+            '--blazar-config-file',
+            default=_CONFIG_FILE,
+            metavar='<file>',
+            help='Configuration file of blazar-manager, with the settings for '
+            f'its database; default: {_CONFIG_FILE}',
+        )
         return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Import them, or show what would be done."""
-        importing = blazar.imported('importing')
-        blazar.imported('kept').configure(parsed_args.blazar_config_file)
+        importing = _module()
+        importing.configure(parsed_args.blazar_config_file)
         store = common.store(self.app.conf, self.app.connect())
 
         def find() -> list[str]:
-            self._found: list[Import] = importing.plan(store, store.now())
+            self._results: list[Import] = importing.plan(store, store.now())
             return [
-                f'{_TO_DO} reservation {one.id} of lease {one.lease}'
-                for one in self._found
-                if not (one.problem or one.is_kept)
+                f'{_TO_DO} reservation {result.id} of lease {result.lease}'
+                for result in self._results
+                if not (result.problem or result.was_imported)
             ]
 
         self._is_done = parsed_args.yes or self.agrees(
             parsed_args, find(), find
         )
         if self._is_done:
-            self._found = importing.carry_out(store, store.now())
-        for one in self._found:
-            if one.problem:
+            self._results = importing.carry_out(store, store.now())
+        for result in self._results:
+            if result.problem:
                 LOG.warning(
-                    'Reservation %s is not imported: %s.', one.id, one.problem
+                    'Reservation %s is not imported: %s.',
+                    result.id,
+                    result.problem,
                 )
-            for note in one.notes:
-                LOG.warning('Reservation %s: %s.', one.id, note)
-        documents = [self._one(found) for found in self._found]
-        self._documents = documents
+            for note in result.notes:
+                LOG.warning('Reservation %s: %s.', result.id, note)
+        self._documents = [self._document(result) for result in self._results]
         return (
             ('Id', 'Lease', 'Project', 'Start', 'End', 'Hosts', 'Result'),
             [
                 (
-                    found['id'],
-                    found['lease'],
-                    found['project'],
-                    found['start'],
-                    found['end'],
-                    ', '.join(f'{k} ({v})' for k, v in found['hosts'].items()),
-                    found['result'],
+                    document['id'],
+                    document['lease'],
+                    document['project'],
+                    document['start'],
+                    document['end'],
+                    ', '.join(
+                        f'{host} ({number})'
+                        for host, number in document['hosts'].items()
+                    ),
+                    document['result'],
                 )
-                for found in documents
+                for document in self._documents
             ],
         )
 
@@ -91,8 +109,8 @@ class ImportReservations(consent.Asking, output.ReportLister):
         :returns: 0, or 3 if some reservations cannot be imported.
         """
         code = super().run(parsed_args)
-        is_left = any(one.problem for one in self._found)
-        return code or (common.NOT_YET if is_left else 0)
+        is_refused = any(result.problem for result in self._results)
+        return code or (common.NOT_YET if is_refused else 0)
 
     def document(self) -> dict[str, Any]:
         """Return the reservations as a JSON document."""
@@ -100,27 +118,37 @@ class ImportReservations(consent.Asking, output.ReportLister):
 
     def after(self) -> Iterable[str]:
         """Yield hints for the next step, if nothing was done."""
-        if self.is_left:
+        if self.is_undone:
             yield 'Nothing was changed. Stop blazar-manager and give --yes.'
 
-    def _one(self, found: 'Import') -> dict[str, Any]:
-        made = found.reservation
+    def _document(self, result: 'Import') -> dict[str, Any]:
+        reservation = result.reservation
         return {
-            'id': found.id,
-            'lease': found.lease,
-            'project': found.project,
-            'start': made and times.text(made.start),
-            'end': made and times.text(made.end),
-            'amount': made and made.amount,
-            'hosts': dict(found.hosts),
-            'result': self._result(found),
-            'problem': found.problem,
-            'notes': list(found.notes),
+            'id': result.id,
+            'lease': result.lease,
+            'project': result.project,
+            'start': reservation and times.text(reservation.start),
+            'end': reservation and times.text(reservation.end),
+            'amount': reservation and reservation.amount,
+            'hosts': dict(result.hosts),
+            'result': self._outcome(result),
+            'problem': result.problem,
+            'notes': list(result.notes),
         }
 
-    def _result(self, found: 'Import') -> str:
-        if found.problem:
-            return _LEFT
-        if found.is_kept:
-            return _KEPT
+    def _outcome(self, result: 'Import') -> str:
+        if result.problem:
+            return _REFUSED
+        if result.was_imported:
+            return _EARLIER
         return _DONE if self._is_done else _TO_DO
+
+
+def _module() -> types.ModuleType:
+    try:
+        return importlib.import_module(_MODULE)
+    except ImportError as exc:
+        raise exception.InvalidRequest(
+            f'This command needs Blazar ({exc}); run it where blazar-manager '
+            'is installed.'
+        ) from exc

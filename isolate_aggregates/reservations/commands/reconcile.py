@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 import datetime
 from typing import Any
 
+from oslo_log import log as logging
+
 from isolate_aggregates import reservations
-from isolate_aggregates.cli import base, consent, coordination, periodic
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.healing import FailedHosts, Move, no_host
+from isolate_aggregates.tools.cli import base, consent, periodic
+
+LOG = logging.getLogger(__name__)
 
 
-class RepairReservations(consent.Asking, common.ReservationLister):
+class RepairReservations(consent.Confirming, common.ReservationLister):
     """Move slots from hosts that are down, disabled, deleted or too small.
 
     Slots with a server do not move; evacuate the server. The exit status is 3
@@ -31,31 +35,36 @@ class RepairReservations(consent.Asking, common.ReservationLister):
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        found: Sequence[reservations.Status] = ()
+        statuses: Sequence[reservations.Status] = ()
 
         def find() -> list[str]:
-            nonlocal found
+            nonlocal statuses
             now = times.now()
-            found = (
+            statuses = (
                 [reservations.show(store, name, now)]
                 if name
-                else reservations.list_reservations(store, now)
+                else reservations.list_reservations(
+                    store, now, self.log_unreadable
+                )
             )
-            due, left = reservations.to_repair(store, now, name)
+            due, remnants = reservations.to_repair(store, now, name)
             return [
                 *(
                     f'repair reservation {status.reservation.id}: {problem}'
-                    for status in found
+                    for status in statuses
                     if status.reservation.id in due
                     for problem in status.problems or ('complete what is due',)
                 ),
-                *(f'delete {one} of an ended reservation' for one in left),
+                *(
+                    f'delete {remnant} of an ended reservation'
+                    for remnant in remnants
+                ),
             ]
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return self.rows(found)
+            return self.rows(statuses)
         return self.rows(
-            reservations.repair(store, store.now(), parsed_args.reservation)
+            reservations.repair(store, store.now(), name, self.log_unreadable)
         )
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -63,7 +72,7 @@ class RepairReservations(consent.Asking, common.ReservationLister):
 
         :returns: 0, or 3 if there are still problems.
         """
-        return super().run(parsed_args) or common.status_for(self.found)
+        return super().run(parsed_args) or self.exit_status()
 
 
 class ReconcileReservations(common.ReservationLister):
@@ -100,7 +109,11 @@ class ReconcileReservations(common.ReservationLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Reconcile them."""
         store = common.store(self.app.conf, self.app.connect())
-        return self.rows(reservations.reconcile_all(store, store.now()))
+        return self.rows(
+            reservations.reconcile_all(
+                store, store.now(), on_unreadable=self.log_unreadable
+            )
+        )
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Reconcile once, or repeatedly; return the exit status."""
@@ -109,31 +122,37 @@ class ReconcileReservations(common.ReservationLister):
             return 0
         if parsed_args.heal_after:
             self._usage.error('--heal-after needs --watch')
-        return super().run(parsed_args) or common.status_for(self.found)
+        return super().run(parsed_args) or self.exit_status()
 
     def _watch(self, pause: int, heal_after: int | None) -> None:
-        connection = self.app.connect()
         # One store for all rounds, so that its caches are used.
-        store = common.store(self.app.conf, connection)
-        shown: dict[str, str] = {}
-        told: frozenset[tuple[str, str]] = frozenset()
+        store = common.store(self.app.conf, self.app.connect())
+        written: dict[str, str] = {}
+        problems: frozenset[tuple[str, str]] = frozenset()
+        unreadable: list[str] = []
         move: Move = no_host
         if heal_after:
             move = FailedHosts(datetime.timedelta(seconds=heal_after))
 
         def once(stopped: Callable[[], bool]) -> None:
-            nonlocal shown, told
-            found = reservations.reconcile_all(store, store.now(), move)
-            told = common.tell_problems(found, told)
-            lines = {s.reservation.id: common.line(s) for s in found}
+            nonlocal written, problems, unreadable
+            current: list[str] = []
+            statuses = reservations.reconcile_all(
+                store,
+                store.now(),
+                move,
+                lambda problem: current.append(str(problem)),
+            )
+            for problem in current:
+                if problem not in unreadable:
+                    LOG.error('%s', problem)
+            unreadable = current
+            problems = common.log_problems(statuses, problems)
+            lines = {s.reservation.id: common.line(s) for s in statuses}
             for name, line in lines.items():
-                if shown.get(name) != line:
+                if written.get(name) != line:
                     self.app.stdout.write(f'{line}\n')
             self.app.stdout.flush()
-            shown = lines
+            written = lines
 
-        heals = [f'heal-after-{heal_after}'] if heal_after else []
-        with coordination.elected(
-            self.app.conf, connection, 'reconcile', *heals
-        ) as is_elected:
-            periodic.watch(once, pause, is_elected)
+        periodic.watch(once, pause)

@@ -9,11 +9,10 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.cli import base
-from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates import reservations, text
 from isolate_aggregates.reservations import Phase
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.tools.cli import base
 
 LOG = logging.getLogger(__name__)
 
@@ -32,8 +31,8 @@ class ShowReservation(common.OneReservation):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Read the reservation."""
         store = common.store(self.app.conf, self.app.connect())
-        found = reservations.show(store, parsed_args.reservation, times.now())
-        return common.one(found)
+        status = reservations.show(store, parsed_args.reservation, times.now())
+        return common.columns_of(status)
 
 
 class ListReservations(common.ReservationLister):
@@ -62,20 +61,17 @@ class ListReservations(common.ReservationLister):
         """List the reservations."""
         store = common.store(self.app.conf, self.app.connect())
         now = times.now()
-        self._unreadable: list[exception.ReservationError] = []
-        found = reservations.list_reservations(
-            store, now, self._unreadable.append
+        statuses = reservations.list_reservations(
+            store, now, self.log_unreadable
         )
-        for problem in self._unreadable:
-            LOG.error('%s', problem)
         within = parsed_args.ending_within
         if within is None:
-            return self.rows(found)
+            return self.rows(statuses)
         self.nothing = 'No reservation ends within that time.'
         return self.rows(
             [
                 status
-                for status in found
+                for status in statuses
                 if not status.reservation.has_ended(now)
                 and status.reservation.end is not None
                 and status.reservation.end - now <= within
@@ -91,9 +87,9 @@ class ListReservations(common.ReservationLister):
         code = super().run(parsed_args)
         if code or parsed_args.ending_within is None:
             return code
-        if self._unreadable:
+        if self.unreadable:
             return 1
-        return common.NOT_YET if self.found else 0
+        return common.NOT_YET if self.statuses else 0
 
 
 class UpdateReservation(common.OneChanged):
@@ -140,9 +136,9 @@ class UpdateReservation(common.OneChanged):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Change it."""
         end = parsed_args.end
-        given = ('amount', 'start', 'project', 'affinity')
+        options = ('amount', 'start', 'project', 'affinity')
         if end is reservations.UNCHANGED and all(
-            getattr(parsed_args, name) is None for name in given
+            getattr(parsed_args, name) is None for name in options
         ):
             self._usage.error(
                 'give --amount, --end, --start, --project or --affinity'
@@ -151,13 +147,13 @@ class UpdateReservation(common.OneChanged):
         start = parsed_args.start
         if start is not None:
             start = self.time(start, now)
-        cloud = LiveCloud(self.app.conf, self.app.connect)
+        cloud = base.live_cloud(self.app)
         project = base.project_from(parsed_args, cloud)
-        store = common.store(self.app.conf, cloud.connection)
+        store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
         if isinstance(end, datetime.timedelta):
-            found = reservations.show(store, name, now).reservation
-            end = self.time(end, start or found.start)
+            reservation = reservations.show(store, name, now).reservation
+            end = self.time(end, start or reservation.start)
         change = functools.partial(
             reservations.update,
             store,
@@ -170,20 +166,20 @@ class UpdateReservation(common.OneChanged):
                 parsed_args.affinity, reservations.UNCHANGED
             ),
         )
-        shown: reservations.Status
+        status: reservations.Status
 
         def find() -> list[str]:
-            nonlocal shown
+            nonlocal status
             now = times.now()
             planned = change(now=now, dry_run=True)
             before = reservations.show(store, name, now)
             changes = common.changes(before, planned)
-            shown = planned if changes else before
+            status = planned if changes else before
             return changes
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.one(shown)
-        return common.one(change(now=store.now()))
+            return common.columns_of(status)
+        return common.columns_of(change(now=store.now()))
 
 
 class MoveReservation(common.OneChanged):
@@ -249,11 +245,11 @@ class MoveReservation(common.OneChanged):
             return changes
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.one(self._moved)
+            return common.columns_of(self._moved)
         self._moved = reservations.move(store, name, store.now(), hosts)
         if parsed_args.evacuate:
             reservations.evacuate(store, name)
-        return common.one(self._moved)
+        return common.columns_of(self._moved)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
@@ -288,14 +284,23 @@ class EndReservation(common.OneChanged):
 
         def find() -> list[str]:
             self._ended = reservations.show(store, name, times.now())
-            found = self._ended.reservation
-            servers = len(store.compute.servers_of(found.id))
-            return [common.end_of(found.id, found.project, servers)]
+            reservation = self._ended.reservation
+            servers = len(store.compute.servers_of(reservation.id))
+            change = (
+                f'end reservation {reservation.id} of project '
+                f'{reservation.project}'
+            )
+            if servers:
+                change += (
+                    ', and permanently delete its '
+                    f'{text.counted(servers, "server")}'
+                )
+            return [change]
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.one(self._ended)
+            return common.columns_of(self._ended)
         self._ended = reservations.end(store, name, store.now())
-        return common.one(self._ended)
+        return common.columns_of(self._ended)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.

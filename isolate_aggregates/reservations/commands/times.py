@@ -26,13 +26,12 @@ def moment(text: str) -> Moment:
     """Parse an argument as a point in time or a duration.
 
     :param text: The argument; ``now`` is a duration of zero.
-    :raises ArgumentTypeError: if it is neither, or has no time zone.
     """
     if text == _NOW:
         return datetime.timedelta()
-    found = _duration(text)
-    if found is not None:
-        return found
+    length = _duration(text)
+    if length is not None:
+        return length
     try:
         time = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -54,39 +53,29 @@ def moment(text: str) -> Moment:
 
 
 def end(text: str) -> Moment | None:
-    """Parse an argument for an end; None for ``never``.
-
-    :raises ArgumentTypeError: if it is invalid.
-    """
+    """Parse an argument for an end; None for ``never``."""
     return None if text == _NEVER else moment(text)
 
 
 def duration(text: str) -> datetime.timedelta:
-    """Parse an argument as a duration.
-
-    :raises ArgumentTypeError: if it is invalid.
-    """
-    found = _duration(text)
-    if found is None:
+    """Parse an argument as a duration."""
+    length = _duration(text)
+    if length is None:
         raise argparse.ArgumentTypeError(
             f'{text!r} is not a duration such as 2h, 7d or PT90M'
         )
-    return found
+    return length
 
 
-def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
-    """Resolve a parsed argument to a point in time.
-
-    :param since: The time that a duration is added to.
-    :raises ArgumentTypeError: if the result is out of range.
-    """
-    if isinstance(given, datetime.datetime):
-        return given
+def resolve(moment: Moment, since: datetime.datetime) -> datetime.datetime:
+    """Resolve a parsed argument to a point in time."""
+    if isinstance(moment, datetime.datetime):
+        return moment
     try:
-        return since + given
+        return since + moment
     except OverflowError:
         raise argparse.ArgumentTypeError(
-            f'the time {given.days} days after {text(since)} is out of range'
+            f'the time {moment.days} days after {text(since)} is out of range'
         ) from None
 
 
@@ -104,15 +93,15 @@ def text(time: datetime.datetime | None) -> str | None:
 
 def _duration(text: str) -> datetime.timedelta | None:
     match = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
-    given = {
+    units = {
         unit: int(number)
         for unit, number in (match.groupdict() if match else {}).items()
         if number is not None
     }
-    if not given:
+    if not units:
         return None
     try:
-        return datetime.timedelta(**given)
+        return datetime.timedelta(**units)
     except OverflowError:
         raise argparse.ArgumentTypeError(
             f'{text!r} is too long a duration'

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Reads the state of a cloud, live or from a cloud file."""

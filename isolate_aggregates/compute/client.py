@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and writes Nova's API.
+
+It uses python-novaclient with the newest microversion that both Nova and this
+module support. Requests that novaclient does not support are sent directly.
+See the `Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import dataclasses
+import functools
+import re
+from typing import Any
+from urllib import parse
+
+from novaclient import api_versions
+from novaclient import client as nova_client
+from novaclient import exceptions as nova_exceptions
+from oslo_log import log as logging
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute import servers
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.rest import client
+from isolate_aggregates.rest.connection import Connection
+
+# The names of flavors that hold records of reservations, and are never booted:
+# reservation:<id>.<incarnation>.<revision>; see reservations.names.
+_RECORD = re.compile(r'reservation:[0-9a-f-]{36}\.[0-9a-f]{8}\.[0-9]{8}')
+
+# Nova without support for microversions.
+_NO_MICROVERSIONS = api_versions.APIVersion('2.0')
+
+# 2.41: uuids of aggregates; 2.53: uuids of compute nodes; 2.61: flavors are
+# listed with extra specs; 2.69: servers in cells that are down; 2.100:
+# scheduler hints of servers.
+_AGGREGATE_UUIDS = api_versions.APIVersion('2.41')
+_NODE_UUIDS = api_versions.APIVersion('2.53')
+INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
+_DOWN_CELLS = api_versions.APIVersion('2.69')
+_SCHEDULER_HINTS = api_versions.APIVersion('2.100')
+# Releases 31 and 32 support up to 2.100, release 33 more, but less than this.
+_RELEASE_34 = api_versions.APIVersion('2.104')
+
+# novaclient uses no newer microversion, as its requests here have not changed
+# since.
+_NEWEST = INLINE_EXTRA_SPECS
+
+_PAGE = 1000
+# How often a list that changes while it is read is read again.
+REREADS = 3
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class ComputeNode:
+    """A compute node.
+
+    :param uuid: Its uuid, which is also that of its root resource provider.
+    :param name: Its hypervisor hostname, which is also the provider's name.
+    :param host: The name of its compute service.
+    """
+
+    uuid: str
+    name: str
+    host: str
+
+
+class NovaClient:
+    """Nova's API.
+
+    Every method raises a ServiceError or one of its subclasses if Nova gives
+    no usable answer, and ServiceTooOld if it does not provide the uuids of
+    aggregates.
+
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first retry, doubled for each further one.
+    """
+
+    def __init__(
+        self, connection: Connection, retry_delay: float | None = None
+    ) -> None:
+        self._client = nova_client.Client(
+            '2.1',
+            session=connection.session,
+            region_name=connection.region_name,
+            endpoint_type=list(connection.interface),
+            endpoint_override=connection.endpoints.get('compute'),
+            connect_retries=client.RETRIES,
+            connect_retry_delay=retry_delay,
+            status_code_retries=client.RETRIES,
+            status_code_retry_delay=retry_delay,
+            retriable_status_codes=list(client.RETRIABLE),
+        )
+        # For requests that novaclient does not support.
+        self.direct = client.Service(
+            'Nova',
+            connection.adapter('compute'),
+            retry_delay,
+            options=connection.options,
+        )
+
+    @property
+    def releases(self) -> tuple[int, ...]:
+        """The possible releases of Nova, oldest first.
+
+        Releases older or newer than all known ones count as the oldest or
+        newest known one.
+        """
+        return _releases(self.newest)
+
+    # Microversions and errors.
+
+    @lazy_property
+    def newest(self) -> api_versions.APIVersion:
+        """The newest microversion that Nova supports."""
+        with self.translated('its versions'):
+            current = self._client.versions.get_current()
+            if current is None:
+                # novaclient raises this for a 401.
+                raise nova_exceptions.Unauthorized(
+                    401, method='GET', url='its versions'
+                )
+            return api_versions.APIVersion(
+                current.version or _NO_MICROVERSIONS.get_string()
+            )
+
+    @lazy_property
+    def client(self) -> Any:
+        """novaclient, with the microversion to use."""
+        self.require(
+            _AGGREGATE_UUIDS, 'Ocata', 'reading the uuids of aggregates'
+        )
+        self._client.api_version = min(self.newest, _NEWEST)
+        return self._client
+
+    def require(
+        self, oldest: api_versions.APIVersion, release: str, purpose: str
+    ) -> None:
+        """Check that Nova supports a microversion.
+
+        :param release: The release that introduced it.
+        :param purpose: What needs it, for example "reading the flavors".
+        """
+        if self.newest < oldest:
+            raise exception.ServiceTooOld(
+                'Nova',
+                self.direct.endpoint,
+                None
+                if self.newest == _NO_MICROVERSIONS
+                else self.newest.get_string(),
+                f'{oldest.get_string()} ({release})',
+                purpose,
+            )
+
+    @contextlib.contextmanager
+    def translated(self, what: str) -> Iterator[None]:
+        """Translate novaclient's exceptions into ours.
+
+        :param what: The requested objects, for example "the flavors".
+        """
+        try:
+            with self.direct.translated(what):
+                yield
+        except nova_exceptions.ClientException as exc:
+            raise self.direct.refusal(
+                f'{exc.method} {exc.url}', exc.code, exc.message
+            ) from exc
+        except (
+            nova_exceptions.UnsupportedVersion,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ValueError,
+        ) as exc:
+            raise exception.ServiceError(
+                'Nova',
+                self.direct.endpoint,
+                f'returned something other than {what}: {exc!r}; is this the '
+                'right endpoint?',
+            ) from exc
+
+    # Aggregates.
+
+    def aggregates(self) -> list[Aggregate]:
+        """Return all host aggregates."""
+        nova = self.client
+        with self.translated('the host aggregates'):
+            return [
+                Aggregate(
+                    uuid=aggregate.uuid,
+                    name=aggregate.name,
+                    metadata=dict(aggregate.metadata),
+                    hosts=frozenset(aggregate.hosts),
+                    id=aggregate.id,
+                    availability_zone=aggregate.availability_zone,
+                )
+                for aggregate in nova.aggregates.list()
+            ]
+
+    def set_metadata(
+        self, aggregate: Aggregate, metadata: Mapping[str, str | None]
+    ) -> None:
+        """Set metadata of an aggregate; other keys do not change.
+
+        :param metadata: The new values; None removes the key.
+        """
+        nova = self.client
+        with self.translated(f'aggregate {aggregate.name}'):
+            nova.aggregates.set_metadata(aggregate.id, dict(metadata))
+
+    # Flavors.
+
+    def flavors(self) -> list[Flavor]:
+        """Return all flavors, including private ones.
+
+        Flavors that only hold records of reservations are left out.
+        """
+        with self.translated('the flavors'):
+            return [
+                self._flavor(flavor)
+                for flavor in self._all_flavors()
+                if not _RECORD.fullmatch(flavor.name)
+            ]
+
+    def flavor(self, name: str) -> Flavor:
+        """Return a flavor with its extra specs.
+
+        It is looked up in the list of flavors, because a name in the URL could
+        mean something else: ``/flavors/detail`` is the list itself.
+
+        :param name: Its id or name; an id takes precedence.
+        """
+        with self.translated('the flavors'):
+            flavors = self._all_flavors()
+            matches = [flavor for flavor in flavors if flavor.id == name] or [
+                flavor for flavor in flavors if flavor.name == name
+            ]
+            if matches:
+                return self._flavor(matches[0])
+        raise exception.NotFound(
+            'flavor',
+            name,
+            f'Nova at {self.direct.endpoint}',
+            [flavor.name for flavor in flavors],
+        )
+
+    def set_extra_specs(
+        self, flavor: Flavor, extra_specs: Mapping[str, str]
+    ) -> None:
+        """Set extra specs of a flavor; other keys do not change."""
+        with self.translated(f'flavor {flavor.name}'):
+            self._resource(flavor).set_keys(dict(extra_specs))
+
+    def unset_extra_spec(self, flavor: Flavor, key: str) -> None:
+        """Remove one extra spec from a flavor, unless it is already gone."""
+        with (
+            self.translated(f'flavor {flavor.name}'),
+            contextlib.suppress(nova_exceptions.NotFound),
+        ):
+            self._resource(flavor).unset_keys([key])
+
+    def _all_flavors(self) -> list[Any]:
+        # is_public=None lists public and private flavors.
+        return paged(
+            functools.partial(self.client.flavors.list, is_public=None)
+        )
+
+    def _flavor(self, flavor: Any) -> Flavor:
+        inline = self.client.api_version >= INLINE_EXTRA_SPECS
+        return flavor_of(
+            flavor, flavor.extra_specs if inline else flavor.get_keys()
+        )
+
+    def _resource(self, flavor: Flavor) -> Any:
+        """Return a novaclient flavor without a request to Nova.
+
+        Its id is quoted, because ids may contain any character.
+        """
+        manager = self.client.flavors
+        return manager.resource_class(
+            manager, {'id': parse.quote(flavor.id, safe='')}
+        )
+
+    # Compute nodes.
+
+    def compute_nodes(self) -> list[ComputeNode] | None:
+        """Return all compute nodes; None if Nova does not return uuids."""
+        nova = self.client
+        if self.newest < _NODE_UUIDS:
+            return None
+        with self.translated('the compute nodes'):
+            return [
+                ComputeNode(
+                    uuid=hypervisor.id,
+                    name=hypervisor.hypervisor_hostname,
+                    host=hypervisor.service['host'],
+                )
+                for hypervisor in paged(nova.hypervisors.list)
+            ]
+
+    # Servers, without novaclient, which does not support 2.100.
+
+    @property
+    def tells_hints(self) -> bool:
+        """Whether Nova provides the scheduler hints of servers."""
+        return bool(self.newest >= _SCHEDULER_HINTS)
+
+    def server(self, server_id: str) -> servers.Server:
+        """Return the request that a server was created with.
+
+        Logs a warning if Nova does not provide its scheduler hints.
+
+        :raises ServiceTooOld: if Nova does not return the flavor that the
+            server was created with.
+        """
+        self.require(
+            INLINE_EXTRA_SPECS,
+            'Rocky',
+            'reading the flavor a server was booted with',
+        )
+        path = f'/servers/{parse.quote(server_id, safe="")}'
+        answer = self.direct.request(
+            'GET', path, self._for_servers, accept=(200, 404)
+        )
+        if answer.status_code == 404:
+            raise exception.NotFound(
+                'server', server_id, f'Nova at {self.direct.endpoint}'
+            )
+        server = self.direct.parsed(
+            path, servers.original_request, self.direct.decode(answer, path)
+        )
+        if not self.tells_hints:
+            LOG.warning(
+                'Nova before microversion 2.100 does not show the scheduler '
+                'hints of server %s; give them with --hint if it had any.',
+                server_id,
+            )
+        return server
+
+    def servers(self) -> Iterator[servers.PlacedServer]:
+        """Yield the servers of all projects, while they are read.
+
+        :raises ServiceTooOld: if Nova leaves out servers in cells that are
+            down.
+        """
+        self.require(
+            _DOWN_CELLS, 'Stein', 'listing the servers of cells that are down'
+        )
+        return servers.list_all(self.direct, self._for_servers)
+
+    @property
+    def _for_servers(self) -> str:
+        return str(min(self.newest, _SCHEDULER_HINTS).get_string())
+
+
+def _releases(newest: api_versions.APIVersion) -> tuple[int, ...]:
+    if newest >= _RELEASE_34:
+        return (34,)
+    if newest > _SCHEDULER_HINTS:
+        return (33,)
+    if newest == _SCHEDULER_HINTS:
+        return (31, 32)
+    return (31,)
+
+
+def flavor_of(flavor: Any, extra_specs: Mapping[str, str]) -> Flavor:
+    """Convert a flavor of novaclient."""
+    return Flavor(
+        name=flavor.name,
+        id=flavor.id,
+        vcpus=flavor.vcpus,
+        ram=flavor.ram,
+        disk=flavor.disk,
+        ephemeral=flavor.ephemeral,
+        # Before 2.75, no swap is an empty string.
+        swap=int(flavor.swap or 0),
+        extra_specs=dict(extra_specs),
+    )
+
+
+def paged(fetch: Callable[..., list[Any]]) -> list[Any]:
+    """Return all items of a paginated list.
+
+    If the last item of a page is deleted before the next page is read, Nova
+    does not accept it as a marker (400), and the list is read again.
+
+    :param fetch: Returns the page after a ``marker``, with at most ``limit``
+        items.
+    :raises ValueError: if a page ends with its own marker.
+    """
+    for _ in range(REREADS):
+        with contextlib.suppress(nova_exceptions.BadRequest):
+            return list(_pages(fetch))
+    return list(_pages(fetch))
+
+
+def _pages(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
+    marker = None
+    while page := fetch(marker=marker, limit=_PAGE):
+        yield from page
+        if page[-1].id == marker:
+            raise ValueError(f'the page after {marker} ends with {marker}')
+        # Continue even after a short page: Nova may have a lower limit, and
+        # novaclient does not return the link to the next page.
+        marker = page[-1].id

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers, as Nova's API returns them.
+
+See `Show Server Details
+<https://docs.openstack.org/api-ref/compute/#show-server-details>`_ and `List
+Servers Detailed
+<https://docs.openstack.org/api-ref/compute/#list-servers-detailed>`_.
+"""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+from typing import TYPE_CHECKING, Any
+from urllib import parse
+
+from isolate_aggregates import exception
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
+
+if TYPE_CHECKING:
+    from isolate_aggregates.rest import client
+
+# Nova's default maximum page size; it can be configured lower.
+_PAGE = 1000
+_EVERYBODY = {'all_tenants': '1'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """The request that an existing server was created with.
+
+    :param image_id: The id of its image; None if it boots from a volume.
+    :param availability_zone: The zone that was requested, and to which it is
+        pinned.
+    :param zone_known: Whether Nova provides that zone.
+    :param image_properties: The image properties that Nova stores with the
+        server; None if Nova does not provide them.
+    :param host: Its compute service; None if it has no host.
+    """
+
+    flavor: Flavor
+    image_id: str | None
+    project_id: str
+    scheduler_hints: Mapping[str, tuple[str, ...]]
+    availability_zone: str | None = None
+    zone_known: bool = True
+    image_properties: Mapping[str, str] | None = None
+    host: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A port of a server.
+
+    :param subnet: The id of the subnet of its first fixed address; None if it
+        has no address.
+    :param remote_managed: Whether its type is ``remote-managed``.
+    :param same_subtree: The ids of the groups that must be in one subtree.
+    """
+
+    id: str
+    network: str
+    subnet: str | None = None
+    remote_managed: bool = False
+    groups: tuple[ResourceGroup, ...] = ()
+    same_subtree: frozenset[str] = frozenset()
+    device_profile: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedServer:
+    """A server and its host.
+
+    :param name: Its name, chosen by its owner.
+    :param project_id: The id of its project; empty if unknown.
+    :param status: Its status, for example ``ACTIVE``.
+    :param host: Its compute service; None if it has no host.
+    :param flavor: Its flavor, as it was when the server got it; None if
+        unknown because its cell is down.
+    :param image_id: The id of its image; None if it boots from a volume.
+    :param scheduler_hints: Its scheduler hints, if Nova provides them.
+    :param image_properties: The image properties that Nova stores with the
+        server; None if Nova does not provide them.
+    """
+
+    id: str
+    name: str
+    project_id: str
+    status: str
+    host: str | None = None
+    flavor: Flavor | None = None
+    image_id: str | None = None
+    scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    image_properties: Mapping[str, str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Servers:
+    """The servers of a cloud.
+
+    :param placed: All servers, including those without a host.
+    :param images: Their images by id, without deleted ones.
+    :param hints_known: Whether Nova provides the scheduler hints.
+    """
+
+    placed: tuple[PlacedServer, ...]
+    images: Mapping[str, Image]
+    hints_known: bool
+
+
+def original_request(document: Mapping[str, Any]) -> Server:
+    """Parse a server in the format of microversion 2.47 or later."""
+    server = document['server']
+    host = server.get('OS-EXT-SRV-ATTR:host')
+    zone = server.get('OS-EXT-AZ:availability_zone')
+    # Before 2.96, this is the zone of its host once it has a host.
+    zone_known = 'pinned_availability_zone' in server or not (host and zone)
+    return Server(
+        flavor=_flavor(server['flavor']),
+        image_id=_image_id(server),
+        project_id=server['tenant_id'],
+        scheduler_hints=hints_from(server.get('scheduler_hints')),
+        availability_zone=server.get(
+            'pinned_availability_zone', None if host else zone
+        )
+        or None,
+        zone_known=zone_known,
+        image_properties=_image_properties(server),
+        host=host,
+    )
+
+
+def hints_from(
+    hints: Mapping[str, Any] | None,
+) -> dict[str, tuple[str, ...]]:
+    """Return the scheduler hints that a server was created with."""
+    return {
+        key: (value,) if isinstance(value, str) else tuple(value)
+        for key, value in (hints or {}).items()
+    }
+
+
+def list_all(
+    nova: 'client.Service', microversion: str
+) -> Iterator[PlacedServer]:
+    """Yield the servers of all projects and cells.
+
+    :param microversion: The microversion, at least 2.69: earlier ones leave
+        out servers in cells that are down.
+    :raises ServiceDenied: if the user may not list the servers of all
+        projects.
+    """
+    # Servers in cells that are down come first, and only without pagination.
+    path = f'/servers?{parse.urlencode(_EVERYBODY)}'
+    yield from nova.parsed(path, _out_of_reach, nova.get(path, microversion))
+    query = {**_EVERYBODY, 'limit': str(_PAGE)}
+    while True:
+        path = f'/servers/detail?{parse.urlencode(query)}'
+        page = nova.parsed(path, _page, nova.get(path, microversion))
+        yield from page
+        if not page:
+            return
+        marker = page[-1].id
+        if marker == query.get('marker'):
+            raise exception.ServiceError(
+                'Nova',
+                nova.endpoint,
+                f'returned a page of servers after {marker} that ends with '
+                f'{marker} again.',
+            )
+        query['marker'] = marker
+
+
+def _out_of_reach(document: Mapping[str, Any]) -> list[PlacedServer]:
+    """Return the servers in cells that are down, with few attributes."""
+    return [
+        PlacedServer(server['id'], server['id'], '', server['status'])
+        for server in document['servers']
+        if 'name' not in server
+    ]
+
+
+def _page(document: Mapping[str, Any]) -> list[PlacedServer]:
+    return [_placed(server) for server in document['servers']]
+
+
+def _placed(server: Mapping[str, Any]) -> PlacedServer:
+    return PlacedServer(
+        id=server['id'],
+        name=server['name'],
+        project_id=server['tenant_id'],
+        status=server['status'],
+        # Visible only to administrators; a KeyError reports its absence.
+        host=server['OS-EXT-SRV-ATTR:host'],
+        flavor=_flavor(server['flavor']),
+        image_id=_image_id(server),
+        scheduler_hints=hints_from(server.get('scheduler_hints')),
+        image_properties=_image_properties(server),
+    )
+
+
+def _image_properties(server: Mapping[str, Any]) -> dict[str, str] | None:
+    properties = (server['image'] or {}).get('properties')
+    if properties is None:
+        return None
+    return {key: str(value) for key, value in properties.items()}
+
+
+def _flavor(flavor: Mapping[str, Any]) -> Flavor:
+    return Flavor(
+        name=flavor['original_name'],
+        vcpus=flavor['vcpus'],
+        ram=flavor['ram'],
+        disk=flavor['disk'],
+        ephemeral=flavor['ephemeral'],
+        swap=flavor['swap'],
+        extra_specs=dict(flavor['extra_specs']),
+    )
+
+
+def _image_id(server: Mapping[str, Any]) -> str | None:
+    # An empty string if the server boots from a volume.
+    return server['image']['id'] if server['image'] else None

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface for metrics of the request filters in nova-scheduler.
+
+This implementation records nothing. It is used without metrics, so that
+prometheus-client is not imported.
+"""
+
+from isolate_aggregates import exception
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.pipeline import Timer
+
+
+class Observer:
+    """Ignores all events.
+
+    ``timer`` is called with the duration of each filter; None if durations are
+    not measured.
+    """
+
+    timer: Timer | None = None
+
+    def passed(
+        self,
+        started_at: float,
+        destination: ExplainedDestination,
+        shortened: bool,
+    ) -> None:
+        """Record a request that passed the filters.
+
+        :param started_at: The start of the first filter, by the monotonic
+            clock.
+        :param shortened: Whether the query had to be shortened.
+        """
+
+    def refused(
+        self, name: str, error: exception.IsolateAggregatesError
+    ) -> None:
+        """Record a refused request."""
+
+    def verified(self, result: str) -> None:
+        """Record a comparison of a rollup with Placement.
+
+        :param result: One of
+            :data:`~isolate_aggregates.query_limit.verification.RESULTS`.
+        """
+
+    def unreadable(self) -> None:
+        """Record a failure or timeout when reading the aggregates."""

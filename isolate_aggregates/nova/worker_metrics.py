@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records the metrics of a worker of nova-scheduler.
+
+Each worker writes its own files, and the exporter adds them up. This is the
+`multiprocess mode
+<https://prometheus.github.io/client_python/multiprocess/>`_ of
+prometheus-client. It needs no port, socket or thread in nova-scheduler, and
+loses no counts between two scrapes. The client reads the environment variable
+for this mode on import. Other libraries of Nova may import it before, so the
+mode is also set explicitly here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+import os
+import struct
+import time
+
+from oslo_log import log as logging
+import prometheus_client
+from prometheus_client import values
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.filters.constraints import Remark
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.query_limit import verification
+
+LOG = logging.getLogger(__name__)
+
+OPTION = 'scheduler_metrics_directory'
+# What prometheus-client reads.
+_VARIABLE = 'PROMETHEUS_MULTIPROC_DIR'
+
+# Seconds; from a filter with nothing to do to one that reads a database.
+_BUCKETS = (
+    0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0,
+    3.0,
+)  # fmt: skip
+
+# What prometheus-client raises for invalid files.
+_UNUSABLE = (OSError, ValueError, LookupError, RuntimeError, struct.error)
+
+# The reasons for refusals by exception; the first match counts. True if the
+# refusal is attributed to one filter, whose name becomes a label.
+_REASONS: Sequence[
+    tuple[type[exception.IsolateAggregatesError], str, bool]
+] = (
+    (exception.QueryNotShortened, 'query_length', False),
+    (exception.RequestRefused, 'filter', True),
+    (exception.FilterError, 'filter_error', True),
+    (exception.AggregatesUnreadable, 'aggregates_unreadable', False),
+    (exception.ServiceError, 'service', False),
+    (exception.IsolateAggregatesError, 'other', False),
+)
+
+
+def _count_into(directory: str) -> None:
+    """Make prometheus-client write its metrics to files in a directory."""
+    current = os.environ.setdefault(_VARIABLE, directory)
+    if current != directory:
+        raise exception.ConfigError(
+            f'[{ia_conf.GROUP}] {OPTION}',
+            f'is {directory}, but {_VARIABLE} in the environment of '
+            f'nova-scheduler is {current}; set both to the same directory, or '
+            'remove the variable.',
+        )
+    # The client may have been imported before the variable was set.
+    if values.ValueClass is values.MutexValue:
+        values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
+
+
+class WorkerMetrics(Observer):
+    """Records the metrics of one worker.
+
+    :param directory: Where all workers write their files.
+    :raises ConfigError: if the directory cannot be used.
+    """
+
+    def __init__(self, filters: Iterable[str], directory: str) -> None:
+        self.timer = self._took
+        self._has_failed = False
+        _count_into(directory)
+        try:
+            self._make(tuple(filters))
+        except _UNUSABLE as exc:
+            # A file with the pid of this process may be there already.
+            raise exception.ConfigError(
+                f'[{ia_conf.GROUP}] {OPTION}',
+                f'is {directory}, where nothing can be written: '
+                f'{getattr(exc, "strerror", None) or exc}.',
+            ) from exc
+
+    def _make(self, filters: Sequence[str]) -> None:
+        self._requests = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_requests',
+            'Requests that the request filters have judged.',
+            registry=None,
+        )
+        self._refusals = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_refusals',
+            'Requests that were refused, by reason and, if a filter refused '
+            'them, by filter.',
+            ['reason', 'filter'],
+            registry=None,
+        )
+        narrowed = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_requests_narrowed',
+            'Requests that passed, but that a filter keeps from some hosts.',
+            ['filter'],
+            registry=None,
+        )
+        self._verified = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_rollup_verifications',
+            'Comparisons of rollups with Placement, by result.',
+            ['result'],
+            registry=None,
+        )
+        self._unreadable = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_aggregate_read_failures',
+            'Reads of the host aggregates that failed or took too long.',
+            registry=None,
+        )
+        self._shortened = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_queries_shortened',
+            'Requests whose query was too long for Placement and was '
+            'shortened.',
+            registry=None,
+        )
+        self._request_seconds = prometheus_client.Histogram(
+            f'{ia_conf.SCHEDULER_METRICS}_request_duration_seconds',
+            'How long all request filters took for a request that passed.',
+            buckets=_BUCKETS,
+            registry=None,
+        )
+        filter_seconds = prometheus_client.Histogram(
+            f'{ia_conf.SCHEDULER_METRICS}_filter_duration_seconds',
+            'How long one request filter took for a request.',
+            ['filter'],
+            buckets=_BUCKETS,
+            registry=None,
+        )
+        self._filter_seconds = {
+            name: filter_seconds.labels(name) for name in filters
+        }
+        # Initialize the counters to 0, so that rate() sees the first count.
+        self._narrowed = {name: narrowed.labels(name) for name in filters}
+        for result in verification.RESULTS:
+            self._verified.labels(result)
+        for _, reason, is_of_filter in _REASONS:
+            for name in ('', *(filters if is_of_filter else ())):
+                self._refusals.labels(reason, name)
+
+    def _took(self, name: str, seconds: float) -> None:
+        self._count(self._filter_seconds[name].observe, seconds)
+
+    def passed(
+        self,
+        started_at: float,
+        destination: ExplainedDestination,
+        shortened: bool,
+    ) -> None:
+        """Count a request that passed the filters."""
+        self._count(self._requests.inc)
+        for name in {
+            concluded.filter_name
+            for concluded in destination.constraints
+            if not isinstance(concluded.constraint, Remark)
+        }:
+            self._count(self._narrowed[name].inc)
+        self._count(
+            self._request_seconds.observe, time.monotonic() - started_at
+        )
+        if shortened:
+            self._count(self._shortened.inc)
+
+    def refused(
+        self, name: str, error: exception.IsolateAggregatesError
+    ) -> None:
+        """Count a request that was refused."""
+        reason, of_filter = next(
+            (reason, is_of_filter)
+            for kind, reason, is_of_filter in _REASONS
+            if isinstance(error, kind)
+        )
+        self._count(self._requests.inc)
+        refusals = self._refusals.labels(reason, name if of_filter else '')
+        self._count(refusals.inc)
+
+    def verified(self, result: str) -> None:
+        """Count a comparison of a rollup."""
+        self._count(self._verified.labels(result).inc)
+
+    def unreadable(self) -> None:
+        """Count a failure to read the aggregates."""
+        self._count(self._unreadable.inc)
+
+    def _count(self, count: Callable[..., None], *amount: float) -> None:
+        """Update a metric; log the first failure and ignore all others."""
+        try:
+            count(*amount)
+        except Exception as exc:
+            # For example, the directory is gone. Scheduling must go on.
+            if not self._has_failed:
+                LOG.error('Nothing is counted for Prometheus: %s.', exc)
+            self._has_failed = True

@@ -1,7 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Updates Placement to match the host aggregates and their metadata.
-
-:mod:`~isolate_aggregates.operate.sync.snapshot` reads the current state,
-:mod:`~isolate_aggregates.operate.sync.plan` computes the changes, and
-:mod:`~isolate_aggregates.operate.sync.apply` makes them.
-"""

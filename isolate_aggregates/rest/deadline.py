@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits how long a caller waits for a service."""
+
+from collections.abc import Callable
+from concurrent import futures
+import threading
+from typing import TypeVar
+
+from isolate_aggregates import exception
+from isolate_aggregates.text import short
+
+_T = TypeVar('_T')
+
+# The most calls that go on after their deadline.
+MOST_LATE = 4
+
+
+class Deadline:
+    """Calls a service, and waits for the whole result no longer than allowed.
+
+    The timeout of an HTTP client applies to each part of an answer. A service
+    that sends one byte per second, or a proxy in front of it, does not exceed
+    it. So each call has a thread of its own. Threads cannot be stopped: a late
+    call goes on, and its result is dropped. While too many calls are late, no
+    other one begins.
+
+    :param seconds: The longest wait.
+    """
+
+    def __init__(self, service: str, seconds: float) -> None:
+        self._service = service
+        self._seconds = seconds
+        # Guards the number of late calls; never held during a call.
+        self._lock = threading.Lock()
+        self._late = 0
+
+    def run(self, call: Callable[[], _T]) -> _T:
+        """Return the result of a call.
+
+        :raises ServiceUnreachable: if it takes longer than allowed, or if too
+            many earlier calls have not ended.
+        """
+        if self._late >= MOST_LATE:
+            raise self._unreachable(
+                f'has not answered {self._late} earlier calls yet; it is '
+                'called again after one of them has ended.'
+            )
+        future: futures.Future[_T] = futures.Future()
+        try:
+            threading.Thread(
+                target=_carry_out,
+                args=(call, future),
+                name='isolate-aggregates-call',
+                daemon=True,
+            ).start()
+        except RuntimeError as exc:
+            raise self._unreachable(
+                f'cannot be called: {short(exc)}; check the limits on threads '
+                'and memory of this process.'
+            ) from exc
+        try:
+            futures.wait([future], self._seconds)
+            with self._lock:
+                is_late = not future.done()
+                self._late += is_late
+            if is_late:
+                future.add_done_callback(self._ended)
+                raise self._unreachable(
+                    'has not answered completely within '
+                    f'{self._seconds:g} s; check whether it is overloaded.'
+                )
+            return future.result()
+        finally:
+            # An error refers to this frame; do not refer back to it.
+            del future
+
+    def _ended(self, future: 'futures.Future[_T]') -> None:
+        with self._lock:
+            self._late -= 1
+
+    def _unreachable(self, problem: str) -> exception.ServiceUnreachable:
+        return exception.ServiceUnreachable(self._service, None, problem)
+
+
+def _carry_out(
+    call: Callable[[], _T], future: 'futures.Future[_T] | None'
+) -> None:
+    assert future is not None
+    try:
+        future.set_result(call())
+    except BaseException as exc:
+        future.set_exception(exc)
+        # An error refers to this frame; do not refer back to it.
+        future = None

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computes who may use which hosts, regardless of what is in use."""
+
+from collections.abc import Hashable, Iterable, Iterator
+import dataclasses
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
+from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.simulator import Simulator
+
+# Servers of any flavor without extra specs, also of one that does not exist
+# yet.
+ANY_FLAVOR = Flavor('', vcpus=1, ram=1)
+# A project that owns nothing.
+_STRANGER = '-'
+# The most projects that are asked about.
+_PROJECTS = 20
+_ENDLESS = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
+
+
+@dataclasses.dataclass(frozen=True)
+class Asker:
+    """Servers that are alike, by the names of what they are made of.
+
+    :param flavor: The name of the flavor; empty for any without extra specs.
+    :param image: The name of the image; None for one without keys.
+    :param project: The id of the project; None for one that owns nothing.
+    """
+
+    flavor: str
+    image: str | None
+    project: str | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether neither the image nor the project opens anything."""
+        return self.image is None and self.project is None
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """The query of servers to Placement.
+
+    :param destination: The conclusions of the filters, for hosts that a host
+        filter drops.
+    """
+
+    query: ResourceRequest
+    destination: Destination
+
+
+class Questions:
+    """The queries of servers in a cloud.
+
+    :param snapshot: The cloud; only its aggregates matter.
+    """
+
+    def __init__(self, snapshot: Snapshot, pipeline: Pipeline) -> None:
+        self._index = snapshot.index
+        self._pipeline = pipeline
+        self._known: dict[Hashable, Question | None] = {}
+
+    def of(
+        self, flavor: Flavor, image: Image | None, project: str | None
+    ) -> Question | None:
+        """Return the query of servers; None if they are refused."""
+        key = id(flavor), id(image), project
+        if key not in self._known:
+            self._known[key] = self._question(
+                Request(flavor, image, project or _STRANGER)
+            )
+        return self._known[key]
+
+    def _question(self, request: Request) -> Question | None:
+        try:
+            decision = decide(request, self._index, self._pipeline)
+            return Question(decision.query(request), decision.destination)
+        except (exception.InvalidRequest, exception.RequestRefused):
+            return None
+
+
+class Offers:
+    """The hosts that Placement offers.
+
+    :param in_use: Whether what is in use counts, or all hosts are empty.
+    """
+
+    def __init__(self, snapshot: Snapshot, in_use: bool = False) -> None:
+        self._simulator = Simulator(
+            (
+                provider
+                if in_use
+                else dataclasses.replace(provider, usages={})
+                for provider in snapshot.providers
+            ),
+            snapshot.traits,
+            snapshot.resource_classes,
+        )
+        self._members = frozenset[str]().union(
+            *(provider.aggregates for provider in snapshot.providers)
+        )
+
+    def hosts(self, question: Question | None) -> frozenset[str]:
+        """Return the hosts that servers may use."""
+        if question is None:
+            return frozenset()
+        try:
+            roots = self._simulator.hosts(self._relevant(question.query))
+        except exception.BadQuery:
+            return frozenset()
+        index = self._simulator.index
+        return frozenset(
+            host
+            for root in index.members(roots)
+            if (host := index.providers[root].host)
+            and not question.destination.dropped(host)
+        )
+
+    def _relevant(self, query: ResourceRequest) -> ResourceRequest:
+        """Return a query without forbidden aggregates that nothing is in.
+
+        There can be thousands, and the simulator checks each.
+        """
+        return dataclasses.replace(
+            query,
+            groups={
+                suffix: dataclasses.replace(
+                    group,
+                    forbidden_aggregates=set(
+                        self._members & group.forbidden_aggregates
+                    ),
+                )
+                for suffix, group in query.groups.items()
+            },
+        )
+
+
+def flavors(snapshot: Snapshot) -> tuple[Flavor, ...]:
+    """Return the flavors to ask about."""
+    return (*snapshot.flavors, ANY_FLAVOR)
+
+
+def images(snapshot: Snapshot, pipeline: Pipeline) -> Iterator[Image | None]:
+    """Yield the images to ask about: one of each kind that matters."""
+    yield None
+    declared = pipeline.image_properties
+    kinds = set()
+    for image in snapshot.images:
+        kind = frozenset(
+            (key, value)
+            for key, value in image.properties.items()
+            if key.startswith(xs.TRAIT_PREFIX) or declared.has(key)
+        )
+        if kind and (kind, image.owner) not in kinds:
+            kinds.add((kind, image.owner))
+            yield image
+
+
+def projects(
+    aggregates: Iterable[Aggregate], pipeline: Pipeline
+) -> tuple[str | None, ...]:
+    """Return the projects to ask about: those that aggregates name."""
+    filters = [named.request_filter for named in pipeline.filters]
+    prefixes = tuple(
+        prefix for each in filters for prefix in each.PROJECT_KEYS
+    )
+    owner_keys = {each.RESERVATION_KEYS.owner_key for each in filters}
+    named = {
+        project.strip()
+        for aggregate in aggregates
+        for key, value in aggregate.metadata.items()
+        if key in owner_keys or (prefixes and key.startswith(prefixes))
+        for project in value.split(',')
+    }
+    return (None, *sorted(named - {''})[:_PROJECTS])
+
+
+def completed(snapshot: Snapshot, hosts: Iterable[str]) -> Snapshot:
+    """Return the snapshot with a compute node for each host.
+
+    A host that has none yet may get one at any time.
+
+    :param hosts: The names of the hosts.
+    """
+    missing = sorted(set(hosts) - {p.host for p in snapshot.providers})
+    if not missing:
+        return snapshot
+    return dataclasses.replace(
+        snapshot,
+        providers=(
+            *snapshot.providers,
+            *(
+                Provider(
+                    uuid=f'compute node of {host}',
+                    name=host,
+                    host=host,
+                    inventories={
+                        name: Inventory(MAX_INT) for name in _ENDLESS
+                    },
+                    aggregates=snapshot.index.aggregates_of.get(
+                        host, frozenset()
+                    ),
+                )
+                for host in missing
+            ),
+        ),
+    )
+
+
+def affected(before: Snapshot, after: Snapshot) -> frozenset[str] | None:
+    """Return the hosts whose use a change may affect; None for all."""
+    if (
+        before.flavors is not after.flavors
+        or before.images is not after.images
+        or before.traits is not after.traits
+    ):
+        return None
+    hosts: set[str] = set()
+    for old, new in zip(before.aggregates, after.aggregates, strict=True):
+        if old is not new:
+            hosts |= old.hosts | new.hosts
+    for was, now in zip(before.providers, after.providers, strict=True):
+        if was is not now and was.host:
+            hosts.add(was.host)
+    return frozenset(hosts)
+
+
+def among(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:
+    """Return the snapshot without the compute nodes of other hosts."""
+    kept: set[str] = set()
+    providers = []
+    for provider in snapshot.providers:
+        # Parents come before their children.
+        if (
+            provider.parent in kept
+            if provider.parent
+            else not provider.host or provider.host in hosts
+        ):
+            kept.add(provider.uuid)
+            providers.append(provider)
+    return dataclasses.replace(
+        snapshot,
+        providers=tuple(providers),
+        aggregates=tuple(
+            aggregate
+            if aggregate.hosts <= hosts
+            else dataclasses.replace(aggregate, hosts=aggregate.hosts & hosts)
+            for aggregate in snapshot.aggregates
+        ),
+        traits=snapshot.traits.union(*(p.traits for p in snapshot.providers)),
+    )

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says whom a repair lets in.
+
+The repair is carried out in memory, and the access before and after it is
+compared. This is done for the cloud as it is, and for the cloud as it will be
+after ``sync``: a repair may open what ``sync`` completes only later.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import dataclasses
+import logging
+
+from isolate_aggregates import text
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.placement import resources
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.advice import access, commands, outcome
+from isolate_aggregates.tools.advice.access import Asker, Offers, Questions
+from isolate_aggregates.tools.advice.commands import Commands
+from isolate_aggregates.tools.advice.repair import Repair
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+
+_Hosts = frozenset[str]
+_NONE: _Hosts = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """A repair, ready to be shown.
+
+    :param line: The commands as one line for a shell; empty if there are none.
+    :param text: What to do, or whom the commands let in; empty if they let
+        nobody in.
+    """
+
+    line: str
+    text: str
+    safe: bool = False
+
+    def __str__(self) -> str:
+        if self.line and self.text:
+            return f'{self.line} ({self.text})'
+        return self.line or self.text
+
+
+class Effects:
+    """Computes whom repairs of a cloud let in.
+
+    :param pipeline: The filters that decide, and those of Nova.
+    :param filters: All configured filters, whose locks ``sync`` maintains.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, pipeline: Pipeline, filters: Pipeline
+    ) -> None:
+        self._snapshot = snapshot
+        self._pipeline = pipeline
+        self._filters = filters
+        self._said: dict[Commands, str] = {}
+
+    def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
+        """Yield the repairs that can be shown, in order.
+
+        :raises FilterError: if a request filter fails.
+        """
+        for repair in repairs:
+            line = commands.shown(repair.commands)
+            if line:
+                said = self._sentence(repair.commands)
+                yield Advice(line, said, repair.safe)
+            elif repair.text:
+                yield Advice('', repair.text)
+
+    def _sentence(self, todo: Commands) -> str:
+        if todo not in self._said:
+            with _silent():
+                self._said[todo] = self._compared(todo)
+        return self._said[todo]
+
+    @lazy_property
+    def _questions(self) -> Questions:
+        return Questions(self._snapshot, self._pipeline)
+
+    @lazy_property
+    def _everywhere(self) -> '_Worlds':
+        return self._worlds(self._snapshot, None)
+
+    def _worlds(
+        self, snapshot: Snapshot, hosts: frozenset[str] | None
+    ) -> '_Worlds':
+        complete = access.completed(snapshot, self._snapshot.index.by_host)
+        if hosts is not None:
+            snapshot = access.among(snapshot, hosts)
+            complete = access.among(complete, hosts)
+        later = outcome.synced(complete, self._filters)
+        return Offers(snapshot), Offers(later)
+
+    def _compared(self, todo: Commands) -> str:
+        gained: dict[Asker, _Hosts] = {}
+        lost: dict[Asker, _Hosts] = {}
+        # Each command is compared: nothing may be open only in between.
+        for after in outcome.outcomes(self._snapshot, todo, self._filters):
+            if after is self._snapshot:
+                continue
+            lost = {}
+            for asker, more, less in self._differences(after):
+                gained[asker] = gained.get(asker, frozenset()) | more
+                lost[asker] = less
+        return _sentence(
+            {asker: hosts for asker, hosts in gained.items() if hosts},
+            lost,
+            len(self._snapshot.flavors),
+        )
+
+    def _differences(
+        self, after: Snapshot
+    ) -> Iterator[tuple[Asker, _Hosts, _Hosts]]:
+        """Yield the hosts that servers gain and lose."""
+        questions = Questions(after, self._pipeline)
+        hosts = access.affected(self._snapshot, after)
+        if hosts is None:
+            old_worlds = self._everywhere
+            # Flavors and images change nothing in Placement.
+            new_worlds = (
+                self._worlds(after, None)
+                if after.traits is not self._snapshot.traits
+                else old_worlds
+            )
+        else:
+            old_worlds = self._worlds(self._snapshot, hosts)
+            new_worlds = self._worlds(after, hosts)
+        for asker, was, now in self._asked(after):
+            old, new = self._questions.of(*was), questions.of(*now)
+            if old is None and new is not None:
+                # It is no longer refused, so it may use other hosts too.
+                pairs = [
+                    (_NONE, world.hosts(new))
+                    for world in (*self._everywhere, *new_worlds)
+                ]
+            else:
+                pairs = [
+                    (before.hosts(old), later.hosts(new))
+                    for before, later in zip(
+                        old_worlds, new_worlds, strict=True
+                    )
+                ]
+            more = _NONE.union(*(new - old for old, new in pairs))
+            yield asker, more, _NONE.union(*(old - new for old, new in pairs))
+
+    def _asked(
+        self, after: Snapshot
+    ) -> Iterator[tuple[Asker, '_Servers', '_Servers']]:
+        """Yield the servers that a change may affect, before and after it."""
+        before = self._snapshot
+        flavors = {_id(flavor): flavor for flavor in access.flavors(before)}
+        images = {_id(image): image for image in before.images}
+        kinds: dict[str | None, None] = dict.fromkeys(
+            _id(image) if image else None
+            for image in access.images(before, self._pipeline)
+        )
+        now = {_id(image): image for image in after.images}
+        changed_images: dict[str | None, None] = dict.fromkeys(
+            number for number, image in now.items() if image != images[number]
+        )
+        everybody = (
+            before.aggregates is not after.aggregates
+            or before.providers is not after.providers
+            or before.traits is not after.traits
+        )
+        for flavor in access.flavors(after):
+            old = flavors[_id(flavor)]
+            is_asked = everybody or flavor != old
+            for number in kinds if is_asked else changed_images:
+                was = None if number is None else images[number]
+                image = None if number is None else now[number]
+                for project in self._projects(after):
+                    yield (
+                        Asker(
+                            flavor.name, image.name if image else None, project
+                        ),
+                        (old, was, project),
+                        (flavor, image, project),
+                    )
+
+    def _projects(self, after: Snapshot) -> tuple[str | None, ...]:
+        """Return the projects to ask about."""
+        before = {a.uuid: a for a in self._snapshot.aggregates}
+        changed: list[Aggregate] = []
+        for aggregate in after.aggregates:
+            old = before[aggregate.uuid]
+            if aggregate != old:
+                changed += [aggregate, old]
+        return access.projects(changed or before.values(), self._pipeline)
+
+
+_Servers = tuple[Flavor, Image | None, str | None]
+
+
+# A cloud as it is, and as it will be after ``sync``.
+_Worlds = tuple[Offers, Offers]
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Drop the warnings about flavors, which are judged again and again."""
+    logger = logging.getLogger(resources.__name__)
+    logger.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_nothing)
+
+
+def _nothing(record: logging.LogRecord) -> bool:
+    return False
+
+
+def _id(thing: Flavor | Image) -> str:
+    return thing.id or thing.name
+
+
+def _name(image: Image | None) -> str | None:
+    return image.name if image else None
+
+
+def _sentence(
+    gained: Mapping[Asker, _Hosts], lost: Mapping[Asker, _Hosts], flavors: int
+) -> str:
+    """Return whom a change lets in; empty if it lets nobody in."""
+    if not gained:
+        return ''
+    plain = {a: hosts for a, hosts in gained.items() if a.is_plain}
+    everywhere = _NONE.union(*plain.values())
+    rest = {a: hosts - everywhere for a, hosts in gained.items()}
+    special = {a: hosts for a, hosts in rest.items() if hosts}
+    more = ranges.folded(_NONE.union(*special.values())) if special else ''
+    names = {asker.flavor for asker in gained} - {''}
+    hosts = ranges.folded(everywhere) if everywhere else more
+    condition = _condition(special) if special else ''
+    if everywhere and special:
+        condition = f', and {more}{condition}'
+    if not names:
+        return f'opens {hosts}{condition} to any flavor without extra specs'
+    if len(names) > 1:
+        return (
+            f'opens {hosts}{condition} to {len(names)} of {flavors} flavors: '
+            f'{text.listed(names)}'
+        )
+    [name] = names
+    gone = _NONE.union(
+        *(lost.get(a, _NONE) for a in gained if a.flavor == name)
+    )
+    no_longer = f', but no longer {ranges.folded(gone)}' if gone else ''
+    return f'lets flavor {name} use {hosts}{condition}{no_longer}'
+
+
+def _condition(special: Iterable[Asker]) -> str:
+    """Return the images or projects with which servers are let in."""
+    images = {asker.image for asker in special if asker.image is not None}
+    projects = {a.project for a in special if a.project is not None}
+    condition = f' with {text.named("image", images)}' if images else ''
+    if projects:
+        condition += f' in {text.named("project", projects)}'
+    return condition

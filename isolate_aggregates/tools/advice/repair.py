@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A way to repair something."""
+
+import dataclasses
+
+from isolate_aggregates.tools.advice.commands import Commands
+
+
+@dataclasses.dataclass(frozen=True)
+class Repair:
+    """A way to repair something.
+
+    Use :class:`~isolate_aggregates.tools.advice.Effects` to show it:
+    commands must not be shown without saying whom they let in.
+
+    :param commands: The commands, to run in order; empty if something has to
+        be filled in first.
+    :param text: If there are no commands: what to do. It must say whom that
+        lets in.
+    :param safe: Whether the commands can be run without a decision, because
+        they remove nothing that another program or person added, and give no
+        server access to a host that the locks keep it out of.
+    """
+
+    commands: Commands = ()
+    text: str = ''
+    safe: bool = False

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds problems that break isolation, with commands that repair them.
+
+A check is a pure function from ``AuditedCloud`` to an iterator of ``Finding``.
+To add a check, write it and add it to ``CHECKS``.
+"""
+
+from collections.abc import Callable, Iterable
+
+from isolate_aggregates.tools.audit import (
+    demands,
+    keys,
+    leftovers,
+    membership,
+    metadata,
+    rollups,
+    servers,
+    services,
+    spelling,
+    tags,
+    traits,
+)
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+__all__ = ['CHECKS', 'AuditedCloud', 'Finding', 'Severity', 'audit']
+
+CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
+    services.isolation_off,
+    services.prefix_in_one_list,
+    services.old_nova,
+    services.old_placement,
+    services.disabled,
+    membership.no_compute_nodes,
+    membership.not_in_placement,
+    membership.not_in_nova,
+    membership.without_compute_node,
+    tags.without_meaning,
+    tags.other_case,
+    traits.missing_on_hosts,
+    traits.out_of_reach,
+    traits.outside_aggregates,
+    traits.left_by_sync,
+    spelling.extra_specs,
+    spelling.image_properties,
+    demands.contradictions,
+    demands.traits_nowhere,
+    demands.classes_nowhere,
+    metadata.nowhere,
+    metadata.not_comparable,
+    metadata.behind_locks,
+    keys.no_flavors,
+    keys.hosts_that_nothing_opens,
+    keys.tenants_images,
+    keys.reservation_keys,
+    rollups.lagging,
+    rollups.stale,
+    rollups.marks_left,
+    leftovers.resource_classes,
+    leftovers.providers,
+    servers.unknown,
+    servers.misplaced,
+)
+
+
+def audit(cloud: AuditedCloud) -> list[Finding]:
+    """Run all checks; return the findings, the most severe first.
+
+    :raises FilterError: if a request filter fails.
+    """
+    findings = [finding for check in CHECKS for finding in check(cloud)]
+    return sorted(findings, key=lambda f: (-f.severity, f.kind, f.subject))

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The input of an audit, read before any check runs."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from oslo_config import cfg
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
+from isolate_aggregates.compute.servers import Servers
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.placement.provider import (
+    Provider,
+    nodes_by_host,
+    trees,
+)
+from isolate_aggregates.request import Image
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.tools.advice import Effects
+from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.operate.sync import plan
+from isolate_aggregates.tools.operate.sync.snapshot import read
+from isolate_aggregates.tools.operate.sync.target import Target
+
+_PUBLIC = 'public'
+
+
+@dataclasses.dataclass(frozen=True)
+class AuditedCloud:
+    """The state and the configuration of a cloud.
+
+    :param snapshot: Aggregates, resource providers, flavors and images.
+    :param filters: All configured request filters, enabled or not.
+    :param mirrored: The filters that reproduce Nova's own request filters.
+    :param enabled: The names of the enabled filters.
+    :param nova: Nova's newest microversion; None if unknown.
+    :param placement: Placement's newest microversion; None if unknown.
+    :param traits: All traits in Placement; None if only the standard traits
+        and those that a provider has are known.
+    :param resource_classes: The names of all resource classes; None if only
+        those that a provider has are known.
+    :param servers: The servers; None if they are not checked.
+    :param nova_releases: The possible releases of Nova, oldest first; empty if
+        unknown.
+    """
+
+    snapshot: Snapshot
+    filters: tuple[LoadedFilter, ...]
+    mirrored: tuple[LoadedFilter, ...]
+    enabled: frozenset[str]
+    nova: str | None = None
+    placement: str | None = None
+    traits: frozenset[str] | None = None
+    resource_classes: frozenset[str] | None = None
+    servers: Servers | None = None
+    nova_releases: tuple[int, ...] = ()
+
+    @classmethod
+    def read(
+        cls,
+        cloud: Cloud,
+        conf: cfg.ConfigOpts,
+        servers: bool = False,
+        track: Track = untracked,
+    ) -> 'AuditedCloud':
+        """Read a cloud; return it with its configuration.
+
+        :param conf: A configuration with our options registered.
+        :param servers: Whether to read the servers of all projects too.
+        :raises IsolateAggregatesError: if anything cannot be read.
+        """
+        return cls.of(conf=conf, **vars(cloud.survey(servers, track)))
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, conf: cfg.ConfigOpts, **more: Any
+    ) -> 'AuditedCloud':
+        """Return a cloud with its configuration.
+
+        :param conf: A configuration with our options registered.
+        :param more: Values of further fields.
+        :raises ConfigError: if the configuration is invalid.
+        :raises FilterError: if a filter is missing or cannot be loaded.
+        """
+        filters = loading.load(conf)
+        return cls(
+            snapshot,
+            filters,
+            chain.mirrored(conf),
+            loading.enabled(filters, conf),
+            **more,
+        )
+
+    @property
+    def index(self) -> AggregateIndex:
+        return self.snapshot.index
+
+    @lazy_property
+    def pipeline(self) -> Pipeline:
+        """The enabled filters, and those of Nova itself."""
+        return Pipeline((*self.running, *self.mirrored))
+
+    @property
+    def running(self) -> tuple[LoadedFilter, ...]:
+        """The enabled filters."""
+        return tuple(f for f in self.filters if f.name in self.enabled)
+
+    @lazy_property
+    def effects(self) -> Effects:
+        """Whom repairs let in."""
+        return Effects(self.snapshot, self.pipeline, Pipeline(self.filters))
+
+    @lazy_property
+    def locks(self) -> tuple[Lock, ...]:
+        """All locks that the configured filters define."""
+        return Pipeline(self.filters).locks(self.index)
+
+    @lazy_property
+    def locked(self) -> frozenset[str]:
+        """The uuids of the aggregates with at least one lock."""
+        return frozenset(
+            a.uuid for lock in self.locks for a in lock.aggregates
+        )
+
+    @lazy_property
+    def plan(self) -> plan.SyncPlan:
+        """The changes that ``sync`` would make."""
+        known = read(SnapshotCloud(self.snapshot))
+        if self.traits is not None:
+            known = dataclasses.replace(known, traits=self.traits)
+        return plan.make(known, self.locks)
+
+    @lazy_property
+    def targets(self) -> Mapping[str, Target]:
+        """The state of each compute node after ``sync``, by provider uuid."""
+        return {target.provider: target for target in self.plan.targets}
+
+    @lazy_property
+    def isolating(self) -> tuple[LoadedFilter, ...]:
+        """The filters that read the traits that aggregates require."""
+        return tuple(f for f in self.filters if f.reads(TRAIT_PREFIX))
+
+    @lazy_property
+    def images_open(self) -> bool:
+        """Whether the traits of images open isolated aggregates."""
+        return not self.isolating or any(
+            'image' in loaded.request_filter.KEY_SOURCES
+            for loaded in self.isolating
+        )
+
+    @lazy_property
+    def nodes(self) -> Mapping[str, tuple[Provider, ...]]:
+        """The compute nodes by name of the compute service."""
+        return nodes_by_host(self.snapshot.providers)
+
+    @lazy_property
+    def trees(self) -> Mapping[str, tuple[Provider, ...]]:
+        """The providers of each tree, by the uuid of its root."""
+        found = trees(self.snapshot.providers)
+        return {root: tuple(tree) for root, tree in found.items()}
+
+    @lazy_property
+    def all_traits(self) -> frozenset[str]:
+        """All traits that at least one provider has."""
+        return frozenset().union(*(p.traits for p in self.snapshot.providers))
+
+    @lazy_property
+    def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
+        """The aggregates that require each trait."""
+        found: dict[str, list[Aggregate]] = {}
+        for aggregate in self.snapshot.aggregates:
+            for trait in tags.required_traits(aggregate):
+                found.setdefault(trait, []).append(aggregate)
+        return {trait: tuple(members) for trait, members in found.items()}
+
+    def tree_of(self, node: Provider) -> tuple[Provider, ...]:
+        """Return all providers of the tree of a compute node."""
+        return self.trees[node.uuid]
+
+
+def is_tenants(image: Image) -> bool:
+    """Return whether a tenant may have written the image's properties.
+
+    By default only operators can make images public. A cloud file may not say
+    whether an image is public; then it does not count as a tenant's.
+    """
+    return image.visibility not in (None, _PUBLIC)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds flavors and images whose requirements no host can meet."""
+
+from collections.abc import Iterable, Iterator
+
+import os_traits
+
+from isolate_aggregates import exception
+from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.advice.spelling import similar_traits
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+NOWHERE = 'servers get "No valid host was found."'
+
+
+def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors and images with settings that Nova rejects."""
+    for flavor in cloud.snapshot.flavors:
+        try:
+            _traits(flavor)
+        except exception.InvalidRequest as exc:
+            yield Finding(
+                'flavor-invalid',
+                Severity.WARNING,
+                f'flavor {flavor.name}',
+                str(exc).rstrip('.'),
+                'servers of this flavor cannot be judged or booted',
+            )
+    for image in cloud.snapshot.images:
+        try:
+            _traits(image=image)
+        except exception.InvalidRequest as exc:
+            yield Finding(
+                'image-invalid',
+                Severity.INFO,
+                f'image {image.name} ({image.id})',
+                str(exc).rstrip('.'),
+                'servers of this image cannot be judged or booted',
+            )
+
+
+def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors and images with traits for which there is no host.
+
+    They require a trait that no provider has, or forbid one that does not
+    exist: then Placement rejects the query.
+    """
+    if not cloud.nodes:
+        return
+    known = cloud.snapshot.all_traits if cloud.traits is None else cloud.traits
+    for flavor in cloud.snapshot.flavors:
+        for spec in xs.parse(flavor.extra_specs):
+            forbids = spec.kind == 'trait' and spec.value == xs.FORBIDDEN
+            if forbids and spec.name not in known:
+                yield _not_known(flavor, spec)
+        for trait in _unknown(cloud, traits_if_valid(flavor)):
+            subject = f'flavor {flavor.name}'
+            key = _requiring(trait, flavor)
+            # Otherwise the trait is implied by another setting.
+            ways = tuple(_ways(cloud, flavor, key, trait)) if key else ()
+            yield _nowhere(cloud, subject, trait, ways)
+    for image in cloud.snapshot.images:
+        for trait in _unknown(cloud, traits_if_valid(image=image)):
+            subject = f'image {image.name} ({image.id})'
+            key = xs.TRAIT_PREFIX + trait
+            # The trait may be implied by another property.
+            own = key in image.properties
+            unset = Repair(commands.unset_property(image, key))
+            yield _nowhere(cloud, subject, trait, (unset,) if own else ())
+
+
+def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
+    return sorted(set(traits) - cloud.all_traits)
+
+
+def _nowhere(
+    cloud: AuditedCloud, subject: str, trait: str, ways: tuple[Repair, ...]
+) -> Finding:
+    synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
+    lock = Repair(
+        text=f'isolate-aggregates lock AGGREGATE --trait {trait}, for an '
+        'aggregate of the hosts that have it; this lets only servers that '
+        'require the trait use them'
+    )
+    return Finding(
+        'trait-nowhere',
+        Severity.WARNING,
+        subject,
+        f'requires trait {trait}, which no host has',
+        NOWHERE,
+        (Repair(commands.SYNC, safe=True),) if synced else (*ways, lock),
+    )
+
+
+def _ways(
+    cloud: AuditedCloud, flavor: Flavor, key: str, trait: str
+) -> Iterator[Repair]:
+    """Yield how to correct the trait of a flavor, and how to remove it."""
+    for right in similar_traits(trait, cloud.required_by):
+        put = key.removesuffix(trait) + right
+        yield Repair(
+            commands.replace_spec(flavor, put, xs.REQUIRED, instead_of=key)
+        )
+    yield Repair(commands.unset_spec(flavor, key))
+
+
+def _not_known(flavor: Flavor, spec: xs.ExtraSpec) -> Finding:
+    return Finding(
+        'trait-nowhere',
+        Severity.WARNING,
+        f'flavor {flavor.name}',
+        f'forbids trait {spec.name}, which does not exist in Placement, so '
+        'that Placement rejects the query',
+        NOWHERE,
+        (
+            *(
+                [Repair(commands.create_trait(spec.name))]
+                if os_traits.is_custom(spec.name)
+                else []
+            ),
+            Repair(
+                commands.unset_spec(
+                    flavor, f'{spec.kind}{spec.suffix}:{spec.name}'
+                )
+            ),
+        ),
+    )
+
+
+def _requiring(trait: str, flavor: Flavor) -> str | None:
+    """Return the extra spec that requires a trait."""
+    for key, value in flavor.extra_specs.items():
+        for spec in xs.parse({key: value}):
+            required = ('trait', trait, xs.REQUIRED)
+            if (spec.kind, spec.name, spec.value) == required:
+                return key
+    return None
+
+
+def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors that request a resource class no provider has."""
+    if not cloud.nodes:
+        return
+    known = {rc for p in cloud.snapshot.providers for rc in p.inventories}
+    for flavor in cloud.snapshot.flavors:
+        for key, value in sorted(flavor.extra_specs.items()):
+            for spec in xs.parse({key: value}):
+                wanted = spec.kind == 'resources' and value.strip('0')
+                if not wanted or spec.name in known:
+                    continue
+                ended = spec.name.startswith(xs.RESERVATION_CLASS)
+                yield Finding(
+                    'reservation-flavor-left'
+                    if ended
+                    else 'resource-class-nowhere',
+                    Severity.INFO if ended else Severity.WARNING,
+                    f'flavor {flavor.name}',
+                    f'requests {spec.name}, which no host has',
+                    NOWHERE,
+                    (
+                        Repair(
+                            commands.delete_flavor(flavor)
+                            if ended
+                            else commands.unset_spec(flavor, key)
+                        ),
+                    ),
+                )
+
+
+def traits_if_valid(
+    flavor: Flavor | None = None, image: Image | None = None
+) -> frozenset[str]:
+    """Return the traits a flavor or image requires; empty if invalid."""
+    try:
+        return _traits(flavor, image)
+    except exception.InvalidRequest:
+        # contradictions() reports it.
+        return frozenset()
+
+
+def _traits(
+    flavor: Flavor | None = None, image: Image | None = None
+) -> frozenset[str]:
+    return Request(flavor or Flavor(''), image).required_traits

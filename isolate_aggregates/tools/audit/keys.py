@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds locks without keys, and keys that tenants control."""
+
+from collections.abc import Collection, Iterable, Iterator
+import re
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
+from isolate_aggregates.aggregates.aggregate import grants
+from isolate_aggregates.filters.aggregate_instance_extra_specs import find
+from isolate_aggregates.filters.contract import ReservationKeys
+from isolate_aggregates.filters.required_metadata import required_metadata
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request.extra_specs import (
+    TRAIT_PREFIX,
+)
+from isolate_aggregates.text import listed, named, plural
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.advice.spelling import corrected_keys
+from isolate_aggregates.tools.audit.cloud import AuditedCloud, is_tenants
+from isolate_aggregates.tools.audit.demands import traits_if_valid
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+# The most flavors to which a key is suggested to be given.
+_MOST = 3
+_WORD = re.compile('[a-z]{2,}')
+# Words that many names have.
+_COMMON = frozenset(
+    {'aggregate', 'custom', 'group', 'host', 'hosts', 'node', 'nodes', 'pool'}
+    | {'tiny', 'small', 'medium', 'large', 'xlarge'}
+)
+
+
+def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts whose locks no combination of flavor and image opens."""
+    if not cloud.snapshot.flavors:
+        return
+    keys = _keys(cloud)
+    locked = {a.uuid: a for held in cloud.required_by.values() for a in held}
+    behind: dict[tuple[str, ...], set[str]] = {}
+    for host, aggregates in cloud.index.by_host.items():
+        uuids = tuple(a.uuid for a in aggregates if a.uuid in locked)
+        behind.setdefault(uuids, set()).add(host)
+    for uuids, hosts in behind.items():
+        locking = tuple(locked[uuid] for uuid in uuids)
+        wanted = frozenset().union(*map(tags.required_traits, locking))
+        if not wanted or any(wanted <= key for key in keys):
+            continue
+        verb = plural(len(locking), 'requires', 'together require')
+        who = (
+            'combination of flavor and image'
+            if cloud.images_open
+            else 'flavor'
+        )
+        yield Finding(
+            'nothing-opens',
+            Severity.WARNING,
+            named('aggregate', (a.name for a in locking), 20),
+            f'{verb} {listed(wanted, 20)}, and no {who} does',
+            f'no server can land on {listed(hosts)}',
+            (
+                *_giving_keys(cloud, locking, hosts, wanted),
+                Repair(_opening(locking, hosts, keys)),
+            ),
+        )
+
+
+def _giving_keys(
+    cloud: AuditedCloud,
+    locking: Iterable[Aggregate],
+    hosts: Collection[str],
+    traits: frozenset[str],
+) -> Iterator[Repair]:
+    """Yield how to give the keys to the flavors that should have them."""
+    flavors = beneficiaries(cloud, locking, hosts, traits)
+    for flavor in flavors[:_MOST]:
+        fixes = list(corrected_keys(flavor, traits, cloud.required_by))
+        missing = sorted(traits - traits_if_valid(flavor))
+        yield from fixes or [Repair(commands.grant(flavor, missing))]
+    if not flavors:
+        grant = ' && '.join(
+            f'isolate-aggregates grant --flavor FLAVOR --trait {trait}'
+            for trait in sorted(traits)
+        )
+        yield Repair(
+            text=f'{grant}, for the flavor whose servers belong there; this '
+            f'lets them use {listed(hosts)}, and no other hosts'
+        )
+
+
+def beneficiaries(
+    cloud: AuditedCloud,
+    locking: Iterable[Aggregate],
+    hosts: Collection[str],
+    traits: frozenset[str],
+) -> list[Flavor]:
+    """Return the flavors that should probably have the keys to hosts.
+
+    These have some of the traits, or a misspelled one, require metadata of the
+    aggregates, have servers there, or share a word with the names.
+
+    :param locking: The aggregates that lock the hosts.
+    :param traits: The traits of the locks.
+    """
+    words = _words(*traits, *(aggregate.name for aggregate in locking))
+    index = AggregateIndex(locking)
+    here = {
+        server.flavor.name
+        for server in (cloud.servers.placed if cloud.servers else ())
+        if server.flavor and server.host in hosts
+    }
+    evidence: dict[int, tuple[int, ...]] = {}
+    for place, flavor in enumerate(cloud.snapshot.flavors):
+        evidence[place] = (
+            len(list(corrected_keys(flavor, traits, cloud.required_by))),
+            len(traits & traits_if_valid(flavor)),
+            sum(
+                bool(find(wanted, index).aggregates)
+                for wanted in required_metadata(flavor.extra_specs)
+                if not wanted.problem
+            ),
+            int(flavor.name in here),
+            len(words & _words(flavor.name)),
+        )
+    best = max(evidence.values(), default=())
+    if not any(best):
+        return []
+    return [
+        cloud.snapshot.flavors[place]
+        for place, found in evidence.items()
+        if found == best
+    ]
+
+
+def _words(*names: str) -> set[str]:
+    """Return the words of names, without those that distinguish nothing."""
+    found = {w for name in names for w in _WORD.findall(name.lower())}
+    return found - _COMMON
+
+
+def _opening(
+    locking: tuple[Aggregate, ...],
+    hosts: set[str],
+    keys: set[frozenset[str]],
+) -> commands.Commands:
+    """Return the commands that remove as few locks as possible."""
+    if len(locking) == 1:
+        required = tags.required_traits(locking[0])
+        closest = max(
+            keys, key=lambda held: (len(required & held), sorted(held))
+        )
+        return commands.unset_tags(
+            locking[0],
+            (TRAIT_PREFIX + trait for trait in sorted(required - closest)),
+        )
+    for left in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
+        others = (tags.required_traits(a) for a in locking if a is not left)
+        wanted = frozenset[str]().union(*others)
+        if any(wanted <= held for held in keys):
+            return commands.remove_hosts(left, hosts)
+    return ()
+
+
+def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
+    """Return the traits of each combination of flavor and image."""
+    flavors = {traits_if_valid(flavor) for flavor in cloud.snapshot.flavors}
+    images = {frozenset[str]()}
+    if cloud.images_open:
+        images |= {
+            traits_if_valid(image=image) for image in cloud.snapshot.images
+        }
+    return {flavor | image for flavor in flavors for image in images}
+
+
+def no_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Report that there are no flavors, so that no lock can be opened."""
+    if not cloud.snapshot.flavors:
+        yield Finding(
+            'no-flavors',
+            Severity.INFO,
+            'the cloud',
+            'it has no flavors',
+            'it was not checked whether anything opens the locks',
+        )
+
+
+def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find images of tenants that open an isolated aggregate."""
+    if not cloud.isolating or not cloud.images_open:
+        return
+    for image in cloud.snapshot.images:
+        opened = traits_if_valid(image=image) & cloud.required_by.keys()
+        for trait in sorted(opened) if is_tenants(image) else ():
+            key = TRAIT_PREFIX + trait
+            yield Finding(
+                'tenant-image-opens',
+                Severity.WARNING,
+                f'image {image.name} ({image.id})',
+                f'of project {image.owner or "unknown"} requires trait '
+                f'{trait}, and [{ia_conf.GROUP}] trait_sources has image',
+                'its servers may land in aggregate '
+                f'{listed(a.name for a in cloud.required_by[trait])}, whether '
+                'or not an operator intended it',
+                (Repair(commands.unset_property(image, key)),)
+                if key in image.properties
+                else (),
+            )
+
+
+def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find keys in flavors and images for reservations that do not exist."""
+    for loaded in cloud.filters:
+        keys = loaded.request_filter.RESERVATION_KEYS
+        yield from _flavor_keys(cloud, keys)
+        if 'image' in loaded.request_filter.KEY_SOURCES:
+            yield from _image_keys(cloud, keys)
+
+
+def _flavor_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
+    for flavor in cloud.snapshot.flavors:
+        for key in sorted(flavor.extra_specs):
+            if key.startswith(keys.required) and not cloud.index.with_key(key):
+                yield Finding(
+                    'reservation-key-left',
+                    Severity.WARNING,
+                    f'flavor {flavor.name}',
+                    f'names {key}, which no aggregate has',
+                    'its servers are refused',
+                    (Repair(commands.unset_spec(flavor, key)),),
+                )
+
+
+def _image_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
+    for image in cloud.snapshot.images:
+        for key in sorted(image.properties):
+            if key.startswith(keys.required):
+                yield from _image_key(cloud, image, key, keys.owner_key)
+
+
+def _image_key(
+    cloud: AuditedCloud, image: Image, key: str, owner_key: str
+) -> Iterator[Finding]:
+    reserved = cloud.index.with_key(key)
+    if not reserved:
+        problem = f'names {key}, which no aggregate has'
+        consequence = 'its servers are refused'
+    elif is_tenants(image) and not any(
+        grants(aggregate, image.owner, owner_key) for aggregate in reserved
+    ):
+        problem = (
+            f'names {key}, which does not belong to its project '
+            f'{image.owner or "unknown"}'
+        )
+        consequence = 'its servers are refused, except those of the owner'
+    else:
+        return
+    yield Finding(
+        'reservation-key-left' if not reserved else 'reservation-key-foreign',
+        Severity.INFO,
+        f'image {image.name} ({image.id})',
+        problem,
+        consequence,
+        (Repair(commands.unset_property(image, key)),),
+    )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds objects in Placement that ended reservations have left behind."""
+
+from collections.abc import Iterator
+
+from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+_PROVIDER = 'blazar_'
+
+
+def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find resource classes of reservations that no provider has."""
+    if cloud.resource_classes is None:
+        return
+    held = {rc for p in cloud.snapshot.providers for rc in p.inventories}
+    for name in sorted(cloud.resource_classes - held):
+        if name.startswith(RESERVATION_CLASS):
+            yield Finding(
+                'reservation-class-left',
+                Severity.INFO,
+                f'resource class {name}',
+                'no resource provider has an inventory of it',
+                'none, unless the reservation is being created right now',
+                (Repair(commands.delete_class(name)),),
+            )
+
+
+def providers(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find Blazar's providers that are not children of a compute node.
+
+    Blazar creates them as children of compute nodes, and Placement does not
+    delete a provider that has children. So such a provider was created or
+    moved by hand.
+    """
+    for provider in cloud.snapshot.providers:
+        if not provider.name.startswith(_PROVIDER):
+            continue
+        if provider.parent or provider.host:
+            continue
+        used = any(provider.usages.values())
+        yield Finding(
+            'reservation-provider-left',
+            Severity.INFO,
+            f'resource provider {provider.name}',
+            'is not below a compute node'
+            + (', and servers use it' if used else ''),
+            'the capacity that it reserves is on no host',
+            () if used else (Repair(commands.delete_provider(provider)),),
+        )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds hosts whose aggregates differ between Nova and Placement.
+
+Placement uses only its own memberships, so no lock of the aggregate applies to
+a host that is not a member there. See `Aggregates in Placement
+<https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_.
+"""
+
+from collections.abc import Iterator
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.text import listed
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+
+def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Report that Placement has no compute nodes to compare with."""
+    if cloud.nodes:
+        return
+    yield Finding(
+        'no-compute-nodes',
+        Severity.WARNING,
+        'the cloud',
+        'it has no compute node with a resource provider',
+        'hosts were not checked',
+    )
+
+
+def not_in_placement(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts that are in an aggregate only in Nova."""
+    for aggregate in cloud.snapshot.aggregates:
+        outside = {
+            host
+            for host in aggregate.hosts
+            for node in cloud.nodes.get(host, ())
+            if aggregate.uuid not in node.aggregates
+        }
+        if outside:
+            yield _not_in_placement(cloud, aggregate, outside)
+
+
+def _not_in_placement(
+    cloud: AuditedCloud, aggregate: Aggregate, outside: set[str]
+) -> Finding:
+    locked = aggregate.uuid in cloud.locked
+    return Finding(
+        'not-in-placement',
+        Severity.ERROR if locked else Severity.WARNING,
+        f'aggregate {aggregate.name}',
+        f'does not have {listed(outside)} in Placement',
+        'the aggregate is locked, but any server may land on them'
+        if locked
+        else 'servers that are sent to the aggregate cannot land on them',
+        (Repair(commands.SYNC, safe=True),),
+    )
+
+
+def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find compute nodes that are in a host aggregate only in Placement.
+
+    Sharing providers, and Placement aggregates without a host aggregate, are
+    ignored, because Nova does not manage them.
+    """
+    known = {a.uuid: a for a in cloud.snapshot.aggregates}
+    for host, nodes in sorted(cloud.nodes.items()):
+        for node in nodes:
+            for uuid in sorted(node.aggregates & known.keys()):
+                if host not in known[uuid].hosts:
+                    yield Finding(
+                        'not-in-nova',
+                        Severity.WARNING,
+                        f'host {host}',
+                        'Placement has it in aggregate '
+                        f'{known[uuid].name}, but Nova does not',
+                        'it is reserved for the servers of that aggregate, or '
+                        'offered to them',
+                        _either(cloud, known[uuid], node),
+                    )
+
+
+def _either(
+    cloud: AuditedCloud, aggregate: Aggregate, node: Provider
+) -> tuple[Repair, ...]:
+    """Return how to add a host in Nova, and how to remove it in Placement."""
+    add = Repair(commands.add_hosts(aggregate, [node.host or '']))
+    remove = Repair(commands.set_members(node, without=aggregate.uuid))
+    # A host behind a lock stays behind it unless the operator decides.
+    return (add, remove) if aggregate.uuid in cloud.locked else (remove, add)
+
+
+def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts in aggregates without a compute node in Placement."""
+    if not cloud.nodes:
+        return
+    for host, aggregates in sorted(cloud.index.by_host.items()):
+        if host in cloud.nodes:
+            continue
+        for aggregate in aggregates:
+            yield Finding(
+                'host-without-compute-node',
+                Severity.WARNING,
+                f'aggregate {aggregate.name}',
+                f'its host {host} has no compute node in Placement',
+                'no server can land there, and a host that later gets this '
+                'name is in the aggregate at once',
+                (Repair(commands.remove_hosts(aggregate, [host])),),
+            )

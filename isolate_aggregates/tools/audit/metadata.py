@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds flavors that require metadata of aggregates and get no host.
+
+The checks apply only if the request filter ``aggregate_instance_extra_specs``
+or Nova's host filter is in use.
+"""
+
+from collections.abc import Iterator
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.aggregate_instance_extra_specs import find
+from isolate_aggregates.filters.destination import Conclusion
+from isolate_aggregates.filters.required_metadata import (
+    HOST_FILTER,
+    RequiredMetadata,
+    required_metadata,
+)
+from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.text import listed
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.demands import NOWHERE, traits_if_valid
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+
+def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors that require metadata that no host's aggregates have."""
+    for flavor in cloud.snapshot.flavors if cloud.nodes else ():
+        wanted = required_metadata(flavor.extra_specs)
+        looking = _looking(cloud, flavor) if wanted else []
+        if not looking or _is_told_by_itself(cloud, wanted):
+            continue
+        if any(_may_use(cloud, host, looking) for host in cloud.nodes):
+            continue
+        told = _told(wanted)
+        # Suggest a repair only if it is unambiguous.
+        single = wanted[0] if len(wanted) == 1 else None
+        yield Finding(
+            'metadata-nowhere',
+            Severity.WARNING,
+            f'flavor {flavor.name}',
+            f'requires hosts in aggregates with {told}, but there are none, '
+            f'so {looking[0].filter_name} excludes all hosts',
+            NOWHERE,
+            tuple(_met_or_dropped(flavor, single)) if single else (),
+        )
+
+
+def _met_or_dropped(
+    flavor: Flavor, wanted: RequiredMetadata
+) -> Iterator[Repair]:
+    """Yield how to do without metadata, and how to give it to hosts."""
+    yield Repair(commands.unset_spec(flavor, wanted.extra_spec))
+    if wanted.is_plain:
+        pair = commands.quoted(f'{wanted.key}={wanted.value}')
+        yield Repair(
+            text=f'openstack aggregate set --property {pair} AGGREGATE, for '
+            'an aggregate of the hosts that have it; this lets flavor '
+            f'{flavor.name} use them'
+        )
+
+
+def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors that require metadata that only locked hosts have.
+
+    Only trait locks are considered, as hints and projects open the others.
+    """
+    if not any(one in cloud.running for one in cloud.isolating):
+        return
+    images = {frozenset[str]()}
+    if cloud.images_open:
+        images |= {
+            traits_if_valid(image=image) for image in cloud.snapshot.images
+        }
+    for flavor in cloud.snapshot.flavors:
+        wanted = required_metadata(flavor.extra_specs)
+        looking = _looking(cloud, flavor) if wanted else []
+        if not looking or _is_told_by_itself(cloud, wanted):
+            continue
+        own = traits_if_valid(flavor)
+        hosts = {
+            host
+            for aggregate in find(wanted[0], cloud.index).aggregates
+            for host in aggregate.hosts & cloud.nodes.keys()
+            if _may_use(cloud, host, looking)
+        }
+        missing = {_locking(cloud, host) - own for host in hosts}
+        # nowhere() reports flavors without hosts.
+        if not missing or any(
+            traits <= image for traits in missing for image in images
+        ):
+            continue
+        fewest = min(map(sorted, missing), key=lambda some: (len(some), some))
+        yield Finding(
+            'metadata-locked',
+            Severity.WARNING,
+            f'flavor {flavor.name}',
+            f'requires hosts in aggregates with {_told(wanted)}, and all of '
+            f'these are locked; it lacks {" and ".join(fewest)}',
+            NOWHERE,
+            (Repair(commands.grant(flavor, fewest)),),
+        )
+
+
+def _locking(cloud: AuditedCloud, host: str) -> frozenset[str]:
+    """Return the traits that a server must require to use a host."""
+    return frozenset().union(
+        *map(tags.required_traits, cloud.index.by_host.get(host, ()))
+    )
+
+
+def _told(wanted: tuple[RequiredMetadata, ...]) -> str:
+    return ' and '.join(map(str, wanted))
+
+
+def _looking(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:
+    """Return the conclusions from the metadata that a flavor requires."""
+    try:
+        request = Request(flavor)
+        found = decide(request, cloud.index, cloud.pipeline).destination
+    except exception.InvalidRequest:
+        # Another check reports it.
+        return []
+    return [
+        conclusion
+        for conclusion in found.conclusions
+        if HOST_FILTER in (conclusion.host_filter, conclusion.filter_name)
+    ]
+
+
+def _may_use(
+    cloud: AuditedCloud, host: str, looking: list[Conclusion]
+) -> bool:
+    held = cloud.index.aggregates_of.get(host, frozenset())
+    return not any(
+        alone.refusals
+        or alone.dropped(host)
+        or any(choice.isdisjoint(held) for choice in alone.required_aggregates)
+        for alone in (one.alone for one in looking)
+    )
+
+
+def _is_told_by_itself(
+    cloud: AuditedCloud, wanted: tuple[RequiredMetadata, ...]
+) -> bool:
+    return any(one.problem or find(one, cloud.index).invalid for one in wanted)
+
+
+def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find extra specs and metadata on which Nova's host filter fails."""
+    wanting: dict[tuple[str, str], list[tuple[Flavor, RequiredMetadata]]] = {}
+    aggregates: dict[tuple[str, str], tuple[Aggregate, str]] = {}
+    for flavor in cloud.snapshot.flavors:
+        wanted = required_metadata(flavor.extra_specs)
+        looking = _looking(cloud, flavor) if wanted else []
+        for one in wanted if looking else ():
+            if one.problem:
+                yield _bad_extra_spec(flavor, one, looking[0])
+                continue
+            for aggregate, value in find(one, cloud.index).invalid:
+                key = aggregate.uuid, one.key
+                aggregates[key] = aggregate, value
+                wanting.setdefault(key, []).append((flavor, one))
+    for key, (aggregate, value) in aggregates.items():
+        flavors = listed(
+            (f'{flavor.name} ({one})' for flavor, one in wanting[key]), 20
+        )
+        [first, *others] = wanting[key]
+        yield Finding(
+            'metadata-not-comparable',
+            Severity.ERROR,
+            f'aggregate {aggregate.name}',
+            f'has {key[1]}={value}, which is not a number, but is compared '
+            f'with numbers for flavor {flavors}',
+            'requests for such a flavor are refused, or fail in Nova',
+            (
+                Repair(commands.unset_tags(aggregate, [key[1]])),
+                *([] if others else [_without(*first)]),
+            ),
+        )
+
+
+def _without(flavor: Flavor, wanted: RequiredMetadata) -> Repair:
+    return Repair(commands.unset_spec(flavor, wanted.extra_spec))
+
+
+def _bad_extra_spec(
+    flavor: Flavor, wanted: RequiredMetadata, looking: Conclusion
+) -> Finding:
+    return Finding(
+        'extra-spec-not-comparable',
+        Severity.ERROR,
+        f'flavor {flavor.name}',
+        f'has {wanted.extra_spec}={wanted.value}, and {wanted.problem}',
+        f'{looking.filter_name} excludes all hosts for its servers',
+        (Repair(commands.unset_spec(flavor, wanted.extra_spec)),),
+    )

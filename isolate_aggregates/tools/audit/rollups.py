@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds rollup aggregates with missing or surplus members.
+
+A cloud in which no rollup has members does not use rollups; it has no
+findings.
+"""
+
+from collections.abc import Iterator
+
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.text import listed
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.operate.sync import marks
+
+
+def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find rollups with missing members."""
+    names = _names(cloud)
+    in_use = bool(marks.marked_rollups(cloud.plan.snapshot.traits))
+    missing: dict[str, set[str]] = {}
+    for provider, after in _synced(cloud):
+        in_use |= not provider.aggregates.isdisjoint(names)
+        for uuid in (after - provider.aggregates) & names.keys():
+            missing.setdefault(uuid, set()).add(provider.host or provider.name)
+    if not in_use:
+        return
+    for uuid, hosts in missing.items():
+        yield Finding(
+            'rollup-lagging',
+            Severity.INFO,
+            f'rollup {names[uuid]}',
+            f'does not have {listed(hosts)} yet',
+            'queries are longer than necessary, but exclude the same hosts',
+            (Repair(commands.SYNC, safe=True),),
+        )
+
+
+def stale(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts that are in a rollup that must not contain them."""
+    names = _names(cloud)
+    left: dict[str, set[str]] = {}
+    for provider, after in _synced(cloud):
+        # Sync removes only memberships of rollups.
+        for uuid in provider.aggregates - after:
+            left.setdefault(uuid, set()).add(provider.host or provider.name)
+    for uuid, hosts in left.items():
+        yield Finding(
+            'rollup-stale',
+            Severity.WARNING,
+            f'rollup {names.get(uuid, uuid)}',
+            f'still has {listed(hosts)}, which it does not stand for',
+            'they may be excluded for servers that could use them',
+            (Repair(commands.SYNC, safe=True),),
+        )
+
+
+def _names(cloud: AuditedCloud) -> dict[str, str]:
+    return {rollup.uuid: rollup.name for rollup in rollups(cloud.locks)}
+
+
+def _synced(cloud: AuditedCloud) -> Iterator[tuple[Provider, frozenset[str]]]:
+    """Yield each provider with its aggregates after ``sync``."""
+    for provider in cloud.snapshot.providers:
+        target = cloud.targets.get(provider.uuid)
+        if target:
+            yield provider, target.aggregates_after(provider.aggregates)
+
+
+def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find marks of ``sync`` that are no longer in use."""
+    if cloud.traits is None:
+        return
+    idle = set(cloud.plan.old_marks)
+    # Marks on a host, and marks of a rollup with members, are reported with
+    # the host or the rollup.
+    idle -= cloud.all_traits
+    held = {u for p in cloud.snapshot.providers for u in p.aggregates}
+    idle -= {
+        marks.of_rollup(uuid) for uuid in marks.marked_rollups(idle) & held
+    }
+    if idle:
+        yield Finding(
+            'marks-left',
+            Severity.INFO,
+            'Placement',
+            f'has the traits {listed(idle)}, which marked things that no '
+            'longer exist',
+            'none; they are only clutter',
+            (Repair(commands.SYNC, safe=True),),
+        )

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds servers on hosts that an equal new server could not use.
+
+Either the filters would keep the server itself out, or a new server of its
+flavor and image, which may have changed since.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+import dataclasses
+
+import os_traits
+
+from isolate_aggregates import exception
+from isolate_aggregates.compute.servers import PlacedServer, Servers
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.host_check import objections
+from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.text import listed, named
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.demands import traits_if_valid
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+# Nova can live-migrate servers in these states.
+_LIVE = ('ACTIVE', 'PAUSED')
+_COLD = ('SHUTOFF',)
+
+
+def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find servers whose host the filters would exclude now."""
+    if cloud.servers is None:
+        return
+    judge = _Judge(cloud, cloud.servers)
+    for server in cloud.servers.placed:
+        if server.host and server.flavor:
+            yield from judge.findings(server, server.host, server.flavor)
+
+
+def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Report the servers that cannot be checked completely."""
+    if cloud.servers is None:
+        return
+    placed = cloud.servers.placed
+    lost = [server for server in placed if server.flavor is None]
+    if lost:
+        yield _about_some(
+            'servers-out-of-reach',
+            Severity.WARNING,
+            len(lost),
+            'are in a cell that is down',
+            'they were not checked, and there may be more of them',
+        )
+    here = [server for server in placed if server.host and server.flavor]
+    blind = [s for s in here if s.image_id not in cloud.servers.images]
+    if blind and _matters(cloud, 'image'):
+        yield _about_some(
+            'servers-image-unknown',
+            Severity.INFO,
+            len(blind),
+            'boot from a volume, or their image is gone',
+            'they were judged without image properties',
+        )
+    if here and not cloud.servers.hints_known and _matters(cloud, 'hint'):
+        yield _about_some(
+            'servers-hints-unknown',
+            Severity.INFO,
+            len(here),
+            'may have scheduler hints, which Nova shows only since '
+            'microversion 2.100',
+            'they were judged without hints',
+        )
+
+
+def _about_some(
+    kind: str,
+    severity: Severity,
+    number: int,
+    problem: str,
+    consequence: str,
+) -> Finding:
+    return Finding(kind, severity, f'servers: {number}', problem, consequence)
+
+
+@dataclasses.dataclass
+class _Judge:
+    """Checks servers, with a cache for servers that are alike."""
+
+    cloud: AuditedCloud
+    servers: Servers
+    destinations: dict[Hashable, ExplainedDestination | str] = (
+        dataclasses.field(default_factory=dict)
+    )
+    reasons: dict[Hashable, list[str]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    # Why a new server would not get a host, by likeness and host.
+    newcomers: dict[Hashable, list[str]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        snapshot = self.cloud.snapshot
+        self._flavors = {one.name: one for one in snapshot.flavors}
+        self._shared = frozenset[str]().union(
+            *(one.traits for one in snapshot.providers if one.is_sharing)
+        )
+        self._images_matter = _matters(self.cloud, 'image')
+        self._hints_matter = _matters(self.cloud, 'hint')
+
+    def findings(
+        self, server: PlacedServer, host: str, flavor: Flavor
+    ) -> Iterator[Finding]:
+        """Yield the findings on a server on its host."""
+        key = _likeness(server, flavor)
+        destination = self.destinations.get(key)
+        if destination is None:
+            image = self.servers.images.get(server.image_id or '')
+            destination = self._conclude(server, flavor, image)
+            self.destinations[key] = destination
+        if isinstance(destination, str):
+            yield _not_judged(server, host, destination)
+            return
+        held = self.cloud.index.aggregates_of.get(host, frozenset())
+        reasons = self.reasons.get((key, held))
+        if reasons is None:
+            reasons = objections(destination, held)
+            self.reasons[key, held] = reasons
+        if not reasons:
+            yield from self._changed(server, host, flavor, held)
+            return
+        doubt = self._doubt(server, flavor, destination)
+        if doubt:
+            problem = f'{"; ".join(reasons)}, unless {doubt}'
+            yield _not_judged(server, host, problem)
+            return
+        yield Finding(
+            'server-misplaced',
+            Severity.ERROR,
+            f'server {server.name} ({server.id})',
+            f'runs on host {host}: {"; ".join(reasons)}',
+            f'project {server.project_id} uses a host that a new server would '
+            'not get',
+            () if destination.refusals else tuple(_migration(server)),
+        )
+
+    def _changed(
+        self,
+        server: PlacedServer,
+        host: str,
+        flavor: Flavor,
+        held: frozenset[str],
+    ) -> Iterator[Finding]:
+        """Yield a finding if a new server like this would not get its host."""
+        image = self.servers.images.get(server.image_id or '')
+        if self._images_matter and image is None:
+            # unknown() reports it.
+            return
+        now = self._flavors.get(flavor.name)
+        if now is None:
+            # No new server can have its flavor.
+            return
+        key = _likeness(server, now), host
+        why = self.newcomers.get(key)
+        if why is None:
+            why = self._objections(server, host, now, image, held)
+            self.newcomers[key] = why
+        if why:
+            yield Finding(
+                'server-changed',
+                Severity.WARNING,
+                f'server {server.name} ({server.id})',
+                f'runs on host {host}, which a new server like it would not '
+                f'get: {"; ".join(why)}. '
+                f'{_what_changed(server, flavor, now, image)}',
+                'it keeps its copy of the flavor, so moving it does not help',
+            )
+
+    def _objections(
+        self,
+        server: PlacedServer,
+        host: str,
+        flavor: Flavor,
+        image: Image | None,
+        held: frozenset[str],
+    ) -> list[str]:
+        """Return why a new server would not get a host."""
+        destination = self._conclude(server, flavor, image)
+        if isinstance(destination, str):
+            # contradictions() reports the flavor or the image.
+            return []
+        required = traits_if_valid(flavor) | traits_if_valid(image=image)
+        missing = {
+            trait
+            for trait in required - self._traits_of(host)
+            if trait in self.cloud.required_by or os_traits.is_custom(trait)
+        }
+        lacking = (
+            f'the host has no {named("trait", missing)}' if missing else ''
+        )
+        return [
+            *objections(destination, held),
+            *([lacking] if lacking else []),
+        ]
+
+    def _traits_of(self, host: str) -> frozenset[str]:
+        """Return the traits that servers may find on a host."""
+        own = (
+            provider.traits
+            for node in self.cloud.nodes.get(host, ())
+            for provider in self.cloud.tree_of(node)
+        )
+        return self._shared.union(*own)
+
+    def _conclude(
+        self, server: PlacedServer, flavor: Flavor, image: Image | None
+    ) -> ExplainedDestination | str:
+        """Return the conclusions of the filters, or why there are none."""
+        request = Request(
+            flavor=flavor,
+            image=image,
+            project_id=server.project_id,
+            scheduler_hints=server.scheduler_hints,
+            boot_from_volume=not server.image_id,
+        )
+        try:
+            return decide(
+                request, self.cloud.index, self.cloud.pipeline
+            ).destination
+        except exception.InvalidRequest as exc:
+            return str(exc).rstrip('.')
+
+    def _doubt(
+        self,
+        server: PlacedServer,
+        flavor: Flavor,
+        destination: ExplainedDestination,
+    ) -> str:
+        """Return the unknown data that might open the host."""
+        if self._images_matter and server.image_id not in self.servers.images:
+            return (
+                'the properties of its image, which is gone, open it'
+                if server.image_id
+                else 'the image properties of its volume open it'
+            )
+        if self._hints_matter and not self.servers.hints_known:
+            return 'its scheduler hints open it'
+        if self._images_matter and destination.refusals:
+            # The owner of the image can set any property on it.
+            without = self._conclude(server, flavor, None)
+            if (
+                isinstance(without, ExplainedDestination)
+                and not without.refusals
+            ):
+                return (
+                    'its image had other properties when the server was '
+                    'accepted'
+                )
+        return ''
+
+
+def _what_changed(
+    server: PlacedServer, then: Flavor, now: Flavor, image: Image | None
+) -> str:
+    """Return what has changed since a server was placed."""
+    specs = _difference(then.extra_specs, now.extra_specs)
+    if specs:
+        return f'Since then, flavor {now.name} has {specs}'
+    stored = server.image_properties
+    if image and stored is not None:
+        # Nova does not store all properties.
+        known = {
+            key: value
+            for key, value in image.properties.items()
+            if key in stored or key.startswith(TRAIT_PREFIX)
+        }
+        properties = _difference(stored, known)
+        if properties:
+            return f'Since then, image {image.name} has {properties}'
+    return 'Since then, a lock, the traits of the host or the image changed'
+
+
+def _difference(then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return the keys that were added or removed, as text."""
+    added = [f'{k}={v}' for k, v in now.items() if then.get(k) != v]
+    removed = then.keys() - now.keys()
+    parts = [f'got {listed(added)}'] if added else []
+    if removed:
+        parts.append(f'lost {listed(removed)}')
+    return ' and '.join(parts)
+
+
+def _likeness(server: PlacedServer, flavor: Flavor) -> Hashable:
+    """Return a key; servers with equal keys have the same conclusions."""
+    return (
+        flavor.name,
+        flavor.vcpus,
+        tuple(sorted(flavor.extra_specs.items())),
+        server.image_id,
+        server.project_id,
+        tuple(sorted(server.scheduler_hints.items())),
+    )
+
+
+def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
+    return Finding(
+        'server-not-judged',
+        Severity.INFO,
+        f'server {server.name} ({server.id})',
+        f'runs on host {host}: {problem}',
+        'it is not known whether it may run there',
+    )
+
+
+def _migration(server: PlacedServer) -> Iterator[Repair]:
+    if server.status in _LIVE + _COLD:
+        yield Repair(commands.migrate(server.id, live=server.status in _LIVE))
+
+
+def _matters(cloud: AuditedCloud, source: str) -> bool:
+    """Return whether keys from this source can open anything."""
+    return any(
+        source in loaded.request_filter.KEY_SOURCES for loaded in cloud.running
+    )

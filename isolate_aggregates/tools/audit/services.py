@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds services that are too old, and filters that are disabled."""
+
+from collections.abc import Iterable, Iterator
+
+import os_traits
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.microversion import Feature
+from isolate_aggregates.request import (
+    ComputeHost,
+    Flavor,
+    Request,
+    RequestSpec,
+)
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+# The data read from Nova, with the microversion that it needs.
+_NOVA = (
+    (
+        '2.53',
+        Severity.WARNING,
+        'hosts are distinguished from other resource providers by name only',
+    ),
+    (
+        '2.69',
+        Severity.INFO,
+        'the servers cannot be audited: those of a cell that is down would be '
+        'left out silently',
+    ),
+)
+
+
+def old_nova(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Report features for which Nova is too old."""
+    if cloud.nova is None:
+        return
+    for needed, severity, consequence in _NOVA:
+        if _number(cloud.nova) < _number(needed):
+            yield Finding(
+                'nova-too-old',
+                severity,
+                'Nova',
+                f'offers microversions up to {cloud.nova}; {needed} is needed',
+                consequence,
+            )
+            return
+
+
+def old_placement(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find features that the filters need and Placement is too old for."""
+    if cloud.placement is None:
+        return
+    needed = max(_features(cloud))
+    if _number(needed.microversion) > _number(cloud.placement):
+        yield Finding(
+            'placement-too-old',
+            Severity.ERROR,
+            'Placement',
+            f'offers microversions up to {cloud.placement}; {needed.purpose} '
+            f'needs {needed.microversion} ({needed.release})',
+            'it refuses the queries of nova-scheduler',
+        )
+
+
+def _features(cloud: AuditedCloud) -> Iterator[Feature]:
+    """Yield the features that the queries of each flavor need.
+
+    This includes queries for a given host.
+    """
+    host = ComputeHost('some host', ('some provider',))
+    for flavor in cloud.snapshot.flavors or (Flavor('of any kind'),):
+        for request in (
+            Request(flavor),
+            Request(flavor, requested_host=host),
+        ):
+            query = ResourceRequest()
+            _concluded(cloud, request).apply_to(query)
+            yield query.needed
+
+
+def _concluded(
+    cloud: AuditedCloud, request: RequestSpec
+) -> ExplainedDestination:
+    try:
+        found = decide(request, cloud.index, cloud.pipeline).destination
+    except exception.InvalidRequest:
+        # Another check reports it, and Nova would send no query.
+        return ExplainedDestination()
+    # A request of another project may not be refused.
+    found.refusals.clear()
+    return found
+
+
+def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find locks that no enabled filter enforces."""
+    off = loading.unused_tags(cloud.filters, cloud.enabled, cloud.index)
+    for unused in off:
+        yield _open(unused.aggregates, unused.why)
+    tagged = {a.uuid: a for held in cloud.required_by.values() for a in held}
+    if tagged and not cloud.isolating:
+        yield _open(
+            tagged.values(),
+            f'[{ia_conf.GROUP}] request_filters names no filter that checks '
+            'required traits',
+        )
+
+
+def _open(aggregates: Iterable[Aggregate], why: str) -> Finding:
+    return Finding(
+        'isolation-off',
+        Severity.ERROR,
+        naming(aggregates),
+        f'locked, but {why}',
+        'any server may land there, if nova-scheduler has the same '
+        'configuration',
+    )
+
+
+def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservation prefixes that are forbidden by default, not required.
+
+    Any key with such a prefix opens every aggregate with that prefix.
+    """
+    for loaded in cloud.filters:
+        keys = loaded.request_filter.RESERVATION_KEYS
+        for prefix in keys.forbidden:
+            if prefix in keys.required:
+                continue
+            yield Finding(
+                'prefix-in-one-list',
+                Severity.WARNING,
+                f'prefix {prefix}',
+                f'[{ia_conf.SCHEDULER}] placement_req_required_member_prefix '
+                'does not have it, but '
+                'placement_req_default_forbidden_member_prefix does',
+                'a flavor with any key of the prefix may use every '
+                'aggregate of that prefix',
+            )
+
+
+def disabled(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts whose compute service is disabled."""
+    for host, nodes in sorted(cloud.nodes.items()):
+        if any(os_traits.COMPUTE_STATUS_DISABLED in n.traits for n in nodes):
+            yield Finding(
+                'service-disabled',
+                Severity.INFO,
+                f'host {host}',
+                'its compute service is disabled',
+                'no new server can land there',
+                (Repair(commands.enable_service(host)),),
+            )
+
+
+def _number(microversion: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in microversion.split('.'))

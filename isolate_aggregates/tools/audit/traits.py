@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the traits that aggregates require with those of the hosts."""
+
+from collections.abc import Iterator, Mapping
+
+import os_traits
+
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request.extra_specs import (
+    RESERVATION_TRAIT,
+    TRAIT_PREFIX,
+)
+from isolate_aggregates.text import listed, named, plural
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.locks import reach
+from isolate_aggregates.tools.operate.sync import marks
+
+_LEAK = 'servers that require the trait may also land on {hosts}'
+
+# The most hosts for which a command is suggested.
+_FEW = 5
+
+
+def missing_on_hosts(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts without a trait that their aggregate requires."""
+    for aggregate in cloud.snapshot.aggregates:
+        for trait in sorted(tags.required_traits(aggregate)):
+            without = {
+                node.uuid: host
+                for host in aggregate.hosts
+                for node in cloud.nodes.get(host, ())
+                if not _holders(cloud, node, trait)
+            }
+            if without:
+                yield _missing(cloud, aggregate, trait, without)
+
+
+def _missing(
+    cloud: AuditedCloud,
+    aggregate: Aggregate,
+    trait: str,
+    without: Mapping[str, str],
+) -> Finding:
+    hosts = set(without.values())
+    # Sync does not change some traits, for example those of nova-compute.
+    given = all(trait in (cloud.targets[n].traits or ()) for n in without)
+    return Finding(
+        'trait-missing',
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'requires trait {trait}, which is missing in Placement on '
+        f'{ranges.folded(hosts, None)}',
+        f'no server can land on {plural(len(hosts), "it", "them")}: servers '
+        'that require the trait do not find it, and all others are kept out',
+        _give(aggregate, trait, hosts, given),
+    )
+
+
+def _give(
+    aggregate: Aggregate, trait: str, hosts: set[str], given: bool
+) -> tuple[Repair, ...]:
+    """Return how to give hosts a trait, or how to do without it."""
+    if trait == RESERVATION_TRAIT:
+        return (Repair(commands.enable_reservations(hosts)),)
+    if given:
+        return (Repair(commands.SYNC, safe=True),)
+    # Only nova-compute can give them the trait.
+    unset = Repair(commands.unset_tags(aggregate, [TRAIT_PREFIX + trait]))
+    if len(hosts) > _FEW:
+        return (unset,)
+    return (Repair(commands.remove_hosts(aggregate, hosts)), unset)
+
+
+def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts with a required trait on a provider no server uses."""
+    images = cloud.snapshot.images if cloud.images_open else ()
+    for trait, requiring in sorted(cloud.required_by.items()):
+        below: dict[str, tuple[Provider, ...]] = {}
+        for host in sorted({host for a in requiring for host in a.hosts}):
+            for node in cloud.nodes.get(host, ()):
+                holders = _holders(cloud, node, trait)
+                if holders and node not in holders:
+                    below[host] = (*below.get(host, ()), *holders)
+        asked = (
+            list(reach.requests(trait, cloud.snapshot.flavors, images))
+            if below
+            else []
+        )
+        hosts = [
+            host
+            for host, holders in below.items()
+            if reach.unreached(holders, trait, asked)
+        ]
+        if hosts:
+            where = {p.name for host in hosts for p in below[host]}
+            yield Finding(
+                'trait-out-of-reach',
+                Severity.ERROR,
+                f'trait {trait}',
+                f'on {listed(hosts)}, only {named("provider", where)} '
+                f'{plural(len(where), "has", "have")} it, and no flavor that '
+                'requires it also requests any of their resources',
+                'no server that requires it can land there: Placement looks '
+                'for a trait only on providers whose resources are requested',
+            )
+
+
+def outside_aggregates(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts with a required trait outside the requiring aggregates."""
+    for trait, requiring in sorted(cloud.required_by.items()):
+        inside = {host for a in requiring for host in a.hosts}
+        outside = [
+            (node, holder)
+            for host, nodes in sorted(cloud.nodes.items())
+            if host not in inside
+            for node in nodes
+            for holder in _holders(cloud, node, trait)
+        ]
+        if os_traits.is_custom(trait):
+            for node, holder in outside:
+                yield _outside(node, trait, requiring, holder)
+        elif outside:
+            hosts = {node.host or '' for node, _ in outside}
+            yield _standard_outside(trait, requiring, hosts)
+
+
+def _outside(
+    node: Provider,
+    trait: str,
+    requiring: tuple[Aggregate, ...],
+    holder: Provider,
+) -> Finding:
+    where = '' if holder is node else f', on its provider {holder.name},'
+    marked = trait in marks.marked_traits(holder.traits)
+    return Finding(
+        'trait-outside',
+        Severity.WARNING,
+        f'host {node.host}',
+        f'has trait {trait}{where} but is in none of the aggregates that '
+        f'require it: {listed(a.name for a in requiring)}',
+        _LEAK.format(hosts='it'),
+        (
+            Repair(commands.SYNC, safe=True)
+            if marked
+            else Repair(commands.set_traits(holder, without=trait)),
+        ),
+    )
+
+
+def _standard_outside(
+    trait: str, requiring: tuple[Aggregate, ...], hosts: set[str]
+) -> Finding:
+    """Return one finding for all hosts, as nova-compute restores the trait."""
+    few = len(hosts) <= _FEW
+    return Finding(
+        'trait-outside',
+        Severity.WARNING,
+        f'trait {trait}',
+        f'is on {listed(hosts)}, which {plural(len(hosts), "is", "are")} in '
+        'none of the aggregates that require it: '
+        f'{listed(a.name for a in requiring)}; require a CUSTOM_ trait '
+        'instead',
+        _LEAK.format(hosts='them'),
+        (Repair(commands.add_hosts(requiring[0], hosts)),) if few else (),
+    )
+
+
+def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find traits set by ``sync`` that no aggregate requires any more."""
+    for host, nodes in sorted(cloud.nodes.items()):
+        for node in nodes:
+            marked = marks.marked_traits(node.traits)
+            for trait in sorted(marked - cloud.required_by.keys()):
+                yield Finding(
+                    'trait-left',
+                    Severity.INFO,
+                    f'host {host}',
+                    f'has trait {trait} from a sync, and no aggregate '
+                    'requires it any more',
+                    'servers that require the trait still find the host',
+                    (Repair(commands.SYNC, safe=True),),
+                )
+
+
+def _holders(
+    cloud: AuditedCloud, node: Provider, trait: str
+) -> tuple[Provider, ...]:
+    return tuple(p for p in cloud.tree_of(node) if trait in p.traits)

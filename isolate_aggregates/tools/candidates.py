@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computes the candidate hosts for a request, live or from a snapshot."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+
+from isolate_aggregates.decision import Decision, decide
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement.client import AllocationCandidates
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.query_limit import Shortener
+from isolate_aggregates.request import Request
+from isolate_aggregates.tools.cloud.cloud import Cloud
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidateHost:
+    """A host with allocation candidates for a request.
+
+    :param name: The name of its root resource provider.
+    :param uuid: The uuid of that provider.
+    :param free: The free capacity by requested resource class, summed over the
+        providers that can serve the request.
+    :param candidates: The number of its allocation candidates.
+    """
+
+    name: str
+    uuid: str
+    free: Mapping[str, int]
+    candidates: int
+
+
+@dataclasses.dataclass(frozen=True)
+class DroppedHost:
+    """A host that Placement offers and one of Nova's host filters drops.
+
+    :param name: The name of its root resource provider.
+    :param reasons: The reason of each host filter that drops it.
+    """
+
+    name: str
+    reasons: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidateHosts:
+    """The hosts for a request.
+
+    :param decision: The conclusions of the request filters, and whether the
+        query had to be shortened.
+    :param hosts: The hosts that Placement returned and Nova keeps, by name.
+    :param dropped: The hosts that Placement returned and Nova drops, by name.
+    """
+
+    decision: Decision
+    query: ResourceRequest
+    hosts: tuple[CandidateHost, ...]
+    dropped: tuple[DroppedHost, ...] = ()
+
+
+def decide_on(
+    cloud: Cloud,
+    pipeline: Pipeline,
+    request: Request,
+    limit: int | None,
+    max_length: int = 0,
+) -> Decision:
+    """Run the request filters for a request in a cloud.
+
+    :param limit: The maximum number of candidates to query; None for all.
+    :param max_length: The maximum length of the query in bytes; 0 for no
+        limit.
+    :raises InvalidRequest: if flavor and image contradict each other.
+    :raises FilterError: if a filter fails or breaks its contract.
+    """
+    shortener = Shortener(
+        max_length,
+        pipeline.locks,
+        cloud.members(max_length),
+        host_filters=[f.name for f in pipeline.filters if f.is_mirrored],
+    )
+    decision = decide(request, cloud.index, pipeline)
+    return decision.fit_query(request, shortener, limit)
+
+
+def find(
+    cloud: Cloud,
+    pipeline: Pipeline,
+    request: Request,
+    limit: int | None,
+    max_length: int = 0,
+) -> CandidateHosts:
+    """Return the candidate hosts for a request.
+
+    :param limit: The maximum number of candidates to query; None for all.
+    :param max_length: The maximum length of the query in bytes; 0 for no
+        limit.
+    :raises RequestRefused: if a filter refuses the request, or the query is
+        too long even when shortened.
+    """
+    decision = decide_on(cloud, pipeline, request, limit, max_length)
+    return allowed(cloud, request, decision, limit)
+
+
+def allowed(
+    cloud: Cloud, request: Request, decision: Decision, limit: int | None
+) -> CandidateHosts:
+    """Return the candidate hosts for a request after a decision.
+
+    :param limit: The maximum number of candidates to query; None for all.
+    """
+    query = decision.query(request, limit)
+    answer = cloud.placement.allocation_candidates(query)
+    hosts = _hosts(answer, query, cloud)
+    dropped = tuple(_dropped(hosts, decision, cloud))
+    names = {host.name for host in dropped}
+    kept = tuple(host for host in hosts if host.name not in names)
+    return CandidateHosts(decision, query, kept, dropped)
+
+
+def _dropped(
+    hosts: Iterable[CandidateHost], decision: Decision, cloud: Cloud
+) -> Iterator[DroppedHost]:
+    """Yield the hosts that Nova's host filters drop."""
+    destination = decision.destination
+    if not destination.host_objections:
+        return
+    for host in hosts:
+        service = cloud.compute_nodes.get(host.uuid, host.name)
+        reasons = destination.dropped(service)
+        if reasons:
+            yield DroppedHost(host.name, tuple(reasons))
+
+
+def _hosts(
+    answer: AllocationCandidates, query: ResourceRequest, cloud: Cloud
+) -> tuple[CandidateHost, ...]:
+    classes = sorted(query.merged_resources())
+    hosts = []
+    for root, candidates in answer.by_root(query).items():
+        if answer.only_shares(root) and root not in cloud.compute_nodes:
+            continue
+        free = dict.fromkeys(classes, 0)
+        serving = {
+            (resource_class, provider)
+            for candidate in candidates
+            for provider, amounts in candidate.items()
+            for resource_class in amounts
+        }
+        for resource_class, provider in serving:
+            summary = answer.summaries[provider]
+            free[resource_class] += summary.free(resource_class)
+        # The provider may have been created after the names were read.
+        name = cloud.provider_names.get(root, root)
+        hosts.append(CandidateHost(name, root, free, len(candidates)))
+    return tuple(sorted(hosts, key=lambda host: host.name))

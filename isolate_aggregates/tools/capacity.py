@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computes how many more servers fit, by simulating their placement.
+
+Servers are placed one after the other. Each claims the first candidate of its
+host, as a scheduler would. With nested providers, other candidates might fit
+more servers.
+"""
+
+from collections.abc import Container, Hashable, Iterable, Sequence
+import dataclasses
+
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.simulator import Simulator, refusal
+from isolate_aggregates.tools.simulator.index import ProviderIndex
+
+
+@dataclasses.dataclass(frozen=True)
+class HostFit:
+    """The number of servers that fit on a host.
+
+    :param host: The name of its compute service.
+    :param provider: The uuid of its root provider.
+    :param servers: The number of servers that fit once all previous hosts are
+        full. The order matters if hosts use the same sharing providers.
+    """
+
+    host: str
+    provider: str
+    servers: int
+
+
+def fitting_servers(
+    snapshot: Snapshot,
+    request: ResourceRequest,
+    destination: ExplainedDestination | None = None,
+) -> tuple[HostFit, ...]:
+    """Return how many servers fit on each candidate host.
+
+    :param request: The request of each server, with the constraints of the
+        filters. Its limit is ignored.
+    :param destination: The conclusions of the filters, for hosts that a host
+        filter drops.
+    :returns: The hosts that fit at least one server, sorted by name.
+    :raises BadQuery: if Placement would answer the query with 400.
+    """
+    return Packing(snapshot, request, destination).fitting()
+
+
+class Packing:
+    """Places equal servers on the hosts of a snapshot.
+
+    Parameters and exceptions are those of :func:`fitting_servers`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        request: ResourceRequest,
+        destination: ExplainedDestination | None = None,
+    ) -> None:
+        self._request = dataclasses.replace(request, limit=None)
+        check_traits(snapshot, request)
+        documented = simulator(snapshot.providers, self._request)
+        self._index = documented.index
+        self._providers = snapshot.providers
+        self._hosts = sorted(
+            (host, root)
+            for root in self._index.members(documented.hosts(self._request))
+            if (host := self._index.providers[root].host)
+            and not (destination and destination.dropped(host))
+        )
+        self._named = frozenset().union(
+            *(
+                frozenset(group.forbidden_aggregates).union(*group.aggregates)
+                for group in request.groups.values()
+            )
+        )
+        # Cache: number of servers by likeness, for trees without sharing
+        # providers.
+        self._servers_by_likeness: dict[Hashable, int] = {}
+
+    def fitting(
+        self, among: Container[str] | None = None
+    ) -> tuple[HostFit, ...]:
+        """Return how many servers fit on each host, sorted by name.
+
+        :param among: The names of the hosts to consider; None for all.
+        """
+        usages = {p.uuid: dict(p.usages) for p in self._providers}
+        fits = []
+        for host, number in self._hosts:
+            if among is None or host in among:
+                root = self._index.providers[number]
+                servers = self._on_host(root, usages)
+                if servers:
+                    fits.append(HostFit(host, root.uuid, servers))
+        return tuple(fits)
+
+    def _on_host(
+        self, root: Provider, usages: dict[str, dict[str, int]]
+    ) -> int:
+        involved = _involved(self._index, root)
+        if len(involved) == 1:
+            return _on_one_provider(root, self._request)
+        if not self._index.sharing:
+            likeness = _likeness(involved, self._named)
+            if likeness not in self._servers_by_likeness:
+                self._servers_by_likeness[likeness] = _in_a_tree(
+                    involved, root, self._request, usages
+                )
+            return self._servers_by_likeness[likeness]
+        # Shared resources are counted for the first host that uses them.
+        return _in_a_tree(involved, root, self._request, usages)
+
+
+def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
+    """Return the providers that can serve servers on a host."""
+    number = index.numbers[root.uuid]
+    sharing = [
+        provider
+        for provider, anchors in index.anchors_of.items()
+        if anchors >> number & 1
+    ]
+    # Conditions on a sharing provider may depend on its whole tree.
+    trees = {number, *(index.root_of[provider] for provider in sharing)}
+    return [
+        index.providers[member]
+        for tree in sorted(trees)
+        for member in index.trees[tree]
+    ]
+
+
+def _likeness(
+    tree: Sequence[Provider], aggregates: frozenset[str]
+) -> Hashable:
+    """Return a key; trees with equal keys fit the same number of servers.
+
+    :param aggregates: The uuids of the aggregates in the query.
+    """
+    places = {provider.uuid: place for place, provider in enumerate(tree)}
+    return tuple(
+        (
+            places.get(provider.parent or ''),
+            tuple(provider.inventories.items()),
+            tuple(sorted(provider.usages.items())),
+            provider.traits,
+            provider.aggregates & aggregates,
+        )
+        for provider in tree
+    )
+
+
+def _on_one_provider(root: Provider, request: ResourceRequest) -> int:
+    """Return how often a request fits on a host with a single provider."""
+    return min(
+        root.free(resource_class) // amount
+        for resource_class, amount in request.merged_resources().items()
+    )
+
+
+def _in_a_tree(
+    involved: Sequence[Provider],
+    root: Provider,
+    request: ResourceRequest,
+    usages: dict[str, dict[str, int]],
+) -> int:
+    """Claim the first candidate repeatedly until there is none.
+
+    Claims only remove candidates, so a candidate remains the first one until
+    it does not fit any more.
+    """
+    servers = 0
+    while True:
+        now = {
+            provider.uuid: dataclasses.replace(
+                provider, usages=usages[provider.uuid]
+            )
+            for provider in involved
+        }
+        answer = simulator(now.values(), request).allocation_candidates(
+            request
+        )
+        candidates = answer.by_root(request).get(root.uuid)
+        if not candidates:
+            return servers
+        first = candidates[0]
+        times = min(
+            now[uuid].free(resource_class) // amount
+            for uuid, amounts in first.items()
+            for resource_class, amount in amounts.items()
+        )
+        for uuid, amounts in first.items():
+            for resource_class, amount in amounts.items():
+                used = usages[uuid].get(resource_class, 0)
+                usages[uuid][resource_class] = used + times * amount
+        servers += times
+
+
+def check_traits(snapshot: Snapshot, request: ResourceRequest) -> None:
+    """Check that the traits exist of which a host may have none.
+
+    Placement rejects a query for a trait that does not exist, also if hosts
+    must not have it. A trait that hosts must have excludes all of them anyway.
+    """
+    named = set(request.root_forbidden)
+    for group in request.groups.values():
+        named |= group.forbidden_traits.union(*group.any_traits)
+    unknown = sorted(named - snapshot.all_traits)
+    if unknown:
+        raise refusal.Refused(f'there is no trait {", ".join(unknown)}')
+
+
+def simulator(
+    providers: Iterable[Provider], request: ResourceRequest
+) -> Simulator:
+    """Return a simulator in which all requested names exist."""
+    traits = request.root_required | request.root_forbidden
+    for group in request.groups.values():
+        traits |= group.required_traits | group.forbidden_traits
+        traits |= frozenset().union(*group.any_traits)
+    return Simulator(providers, traits, request.merged_resources())

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base class of commands that change a cloud."""
+
+import abc
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from oslo_log import log as logging
+
+from isolate_aggregates import exception
+from isolate_aggregates.tools.cli import consent, output, progress
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.operate import plan as plans
+from isolate_aggregates.tools.operate.plan import Plan
+
+LOG = logging.getLogger(__name__)
+
+
+class ChangeCommand(consent.Confirming, output.ReportLister):
+    """Makes the changes of a plan, or shows them.
+
+    When repeated, it makes the changes that are missing. If a change cannot be
+    made, the others are still made, and the exit status is 1. The status is
+    also 1 if other commands repeatedly undo changes while it runs.
+    """
+
+    @abc.abstractmethod
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        """Return the changes to make."""
+
+    def again(
+        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+    ) -> Plan:
+        """Return the changes to make after a plan was carried out.
+
+        There are none unless another client changed the same objects.
+
+        :param cloud: The cloud; its data must not have been read before.
+        """
+        return Plan()
+
+    def remains(
+        self, cloud: LiveCloud, plan: Plan
+    ) -> Iterable[tuple[bool, str]]:
+        """Yield notes for the user, each with whether it is left to do.
+
+        :param cloud: The cloud; its data may be from before the changes.
+        """
+        return ()
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        outcome = self._outcome(parsed_args)
+        cloud, plan = self._cloud, self._plan
+        self._problems = plan.problems
+        self._is_needed = bool(plan.steps)
+        self._rows, self._error = outcome.rows, outcome.error
+        for problem in plan.problems:
+            LOG.warning('%s.', _sentence(problem))
+        remains = self._remaining_notes(cloud, plan)
+        self._notes = [
+            *plan.notes,
+            *(note for is_to_do, note in remains if not is_to_do),
+        ]
+        self._to_do = [note for is_to_do, note in remains if is_to_do]
+        return ('Change', 'Result'), self._rows
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, 1 if a change could not be made, or 3 if the changes were
+            only shown.
+        """
+        code = super().run(parsed_args)
+        if self._error:
+            raise self._error
+        return int(bool(self._problems)) or code
+
+    def document(self) -> dict[str, Any]:
+        return {
+            'changes': [
+                {'change': change, 'result': result}
+                for change, result in self._rows
+            ],
+            'notes': list(self._notes),
+            'left': list(self._to_do),
+            'problems': list(self._problems),
+        }
+
+    def before(self) -> Iterable[str]:
+        """Yield a line if nothing was changed."""
+        if not self._is_needed and not self._problems:
+            yield 'Nothing to do.'
+        elif self.is_undone:
+            yield 'Nothing was changed.'
+
+    def after(self) -> Iterable[str]:
+        """Yield the notes, and what is left to do."""
+        for note in self._notes:
+            yield f'Note: {note}.'
+        for note in self._to_do:
+            yield f'Left to do: {note}.'
+
+    def _remaining_notes(
+        self, cloud: LiveCloud, plan: Plan
+    ) -> list[tuple[bool, str]]:
+        if self._error:
+            return []
+        try:
+            return list(self.remains(cloud, plan))
+        except exception.IsolateAggregatesError as exc:
+            # The changes are shown before the error is raised.
+            self._error = exc
+            return []
+
+    def _outcome(self, args: argparse.Namespace) -> plans.Outcome:
+        def find() -> list[str]:
+            self._cloud = self._unread_cloud()
+            self._plan = self.plan(self._cloud, args)
+            return [step.what for step in self._plan.steps]
+
+        if not self.agrees(args, find(), find):
+            return plans.Outcome(
+                [(step.what, consent.PLANNED) for step in self._plan.steps]
+            )
+        return plans.carry_out(
+            self._plan,
+            lambda done: self.again(self._unread_cloud(), args, done),
+            progress.changing,
+        )
+
+    def _unread_cloud(self) -> LiveCloud:
+        """Return the cloud without cached data."""
+        return LiveCloud(self.app.conf, self.app.connect)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

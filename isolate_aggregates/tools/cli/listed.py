@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The help line of each command, available without importing it.
+
+The help of ``isolate-aggregates`` and of ``openstack`` lists every command.
+Importing all of them would take longer than the rest of the help.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from isolate_aggregates.lazy import lazy_property
+
+if TYPE_CHECKING:
+    from cliff import command
+
+# The first line of the docstring of each command, by the name of its entry
+# point in isolate_aggregates.tools.cli.
+DESCRIPTIONS = {
+    'audit': 'Find problems with the isolation, and how to repair them.',
+    'candidates': (
+        'Show the hosts that a server may use, and why it may use no others.'
+    ),
+    'capacity': (
+        'Show how many more servers of a flavor fit, in total and on each '
+        'host.'
+    ),
+    'explain': 'Show for every host why a server may use it, or why not.',
+    'exporter': 'Export Prometheus metrics.',
+    'filter_list': 'Show the installed request filters, and whether they run.',
+    'grant': (
+        'Let servers of a flavor or an image use hosts locked by a trait.'
+    ),
+    'limit_show': (
+        'Show how long a query to Placement may be, and what to set.'
+    ),
+    'list': 'Show all locks, and the hosts and the capacity behind each.',
+    'lock': (
+        'Let only servers that require some traits use the hosts of an '
+        'aggregate.'
+    ),
+    'matrix': 'Show which flavors and images may use which hosts.',
+    'query': 'Print the query string to send to Placement for a server.',
+    'report': 'Write a page that shows which flavors may use which hosts.',
+    'reservation_calendar': (
+        'Show the free capacity of hosts for reservations over time.'
+    ),
+    'reservation_create': 'Reserve capacity for the servers of a project.',
+    'reservation_end': 'End a reservation now, and delete its servers.',
+    'reservation_find': (
+        'Show the earliest time at which a reservation fits, and on which '
+        'hosts.'
+    ),
+    'reservation_host_disable': 'Disable hosts for reservations.',
+    'reservation_host_enable': 'Enable hosts for reservations.',
+    'reservation_host_list': (
+        'Show the hosts for reservations, and the slots on each.'
+    ),
+    'reservation_import': (
+        'Import instance reservations from Blazar, to keep them without it.'
+    ),
+    'reservation_list': (
+        'Show all reservations, their slots and their problems.'
+    ),
+    'reservation_move': (
+        'Move a reservation to other hosts, together with its servers.'
+    ),
+    'reservation_reconcile': (
+        'Start and end reservations that are due, and complete others.'
+    ),
+    'reservation_repair': (
+        'Move slots from hosts that are down, disabled, deleted or too small.'
+    ),
+    'reservation_show': 'Show everything about a reservation.',
+    'reservation_update': (
+        'Change the slots, times, project or affinity of a reservation.'
+    ),
+    'revoke': (
+        'Keep servers of a flavor or an image out of hosts locked by a trait.'
+    ),
+    'show': 'Show everything about one lock, aggregate or host.',
+    'snapshot_diff': 'Show what has changed between two cloud files.',
+    'snapshot_save': 'Write a cloud file from the live cloud.',
+    'sync': 'Update Placement from the host aggregates and their tags.',
+    'unlock': 'Let all servers use the hosts of an aggregate again.',
+}
+
+
+class Listed:
+    """A command that is imported only if more than its help line is needed.
+
+    :param name: The name of its entry point in ``isolate_aggregates.cli``.
+    """
+
+    # The help of the client reads it.
+    deprecated = False
+
+    def __init__(
+        self, name: str, make: 'Callable[[], command.Command]'
+    ) -> None:
+        self._name = name
+        self._make = make
+
+    def get_description(self) -> str:
+        """Return the help line of the command."""
+        return DESCRIPTIONS[self._name]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._command, name)
+
+    @lazy_property
+    def _command(self) -> 'command.Command':
+        return self._make()

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes rows and reports in every output format."""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from cliff import lister, show
+from cliff.formatters import json_format, yaml_format
+
+from isolate_aggregates import exception
+from isolate_aggregates.text import all_escaped, escaped, meant, unabridged
+from isolate_aggregates.tools.cli import fields, terminal, usage
+
+if TYPE_CHECKING:
+    from isolate_aggregates.tools.advice import Advice
+
+# The formats that can contain more than rows.
+_DOCUMENT_FORMATTERS: dict[str, Any] = {
+    'json': json_format.JSONFormatter,
+    'yaml': yaml_format.YAMLFormatter,
+}
+
+
+def advice(place: str, shown: 'Advice') -> Iterator[str]:
+    """Yield a repair, and below it whom it lets in.
+
+    :param place: The beginning of the line.
+    """
+    if not shown.line:
+        yield place + shown.text
+        return
+    yield terminal.Shell(place + shown.line)
+    if shown.text:
+        yield f'      {shown.text}'
+
+
+class Lister(usage.Command, lister.Lister):
+    """Lists rows, with texts escaped for terminals.
+
+    For json and yaml, texts are not escaped here; the formatter does it. The
+    text ``nothing`` replaces a table without rows. A table has only the
+    columns in ``for_people``, unless it is empty or ``-c`` is given.
+    """
+
+    app: Any
+    nothing = ''
+    for_people: Sequence[str] = ()
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+    ) -> int:
+        data = list(data)
+        if (
+            not data
+            and parsed_args.formatter == 'table'
+            and not parsed_args.print_empty
+        ):
+            self._write([self.nothing] if self.nothing else ())
+            return 0
+        if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
+            column_names = all_escaped(column_names)
+            # In value, only spaces separate cells; an empty one would be lost.
+            nothing = '-' if parsed_args.formatter == 'value' else ''
+            data = [_written(row, parsed_args, nothing) for row in data]
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            parsed_args.columns = list(self.for_people)
+        _check_columns(parsed_args.columns, column_names)
+        if (
+            parsed_args.formatter == 'table'
+            and self.app.stdout.isatty()
+            and not (parsed_args.max_width or parsed_args.fit_width)
+        ):
+            tables: Any = terminal.Tables(self.formatter)
+            self.formatter = tables
+        super().produce_output(parsed_args, column_names, data)
+        return 0
+
+    def _write(self, lines: Iterable[str]) -> None:
+        stdout = self.app.stdout
+        for line in lines:
+            text = type(line)(escaped(line))
+            if stdout.isatty():
+                text = terminal.folded(text)
+            stdout.write(f'{text}\n')
+
+
+def _written(
+    cells: Sequence[Any], args: argparse.Namespace, nothing: str = ''
+) -> list[Any]:
+    """Return cells for all formats except json and yaml."""
+    if args.formatter == 'table':
+        return list(all_escaped(cells))
+    return [fields.plain(cell, nothing) for cell in cells]
+
+
+def _check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Check that one of the columns given by ``-c``, if any, exists."""
+    if columns and not _normalized(columns) & _normalized(names):
+        raise exception.IsolateAggregatesError(
+            'There is no column '
+            f'{" or ".join(columns)}{meant(columns[0], names)}; the columns '
+            f'are {", ".join(names)}.'
+        )
+
+
+def _normalized(columns: Iterable[str]) -> set[str]:
+    """Return columns as cliff compares them for ``-c``."""
+    return {name.lower().strip().replace(' ', '_') for name in columns}
+
+
+class ShowOne(usage.Command, show.ShowOne):
+    """Shows fields, with texts escaped for terminals."""
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Sequence[Any],
+    ) -> int:
+        if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
+            data = _written(data, parsed_args)
+        _check_columns(parsed_args.columns, column_names)
+        super().produce_output(parsed_args, column_names, data)
+        return 0
+
+
+class ReportLister(Lister):
+    """Lists rows as part of a report.
+
+    A table has the lines of ``before`` above it and those of ``after`` below
+    it. As json or yaml, the whole report is one document. As csv or value,
+    there are only the rows.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--long',
+            action='store_true',
+            help='Name all hosts, aggregates and other objects, instead of '
+            'the first ones and the number of the others',
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        self.is_long = parsed_args.long
+        with unabridged() if self.is_long else contextlib.nullcontext():
+            return int(super().run(parsed_args))
+
+    def document(self) -> dict[str, Any]:
+        """Return the whole report for json and yaml."""
+        return {}
+
+    def before(self) -> Iterable[str]:
+        """Yield the lines above the table."""
+        return ()
+
+    def after(self) -> Iterable[str]:
+        """Yield the lines below the table."""
+        return ()
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+    ) -> int:
+        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
+            document = self.document()
+            _DOCUMENT_FORMATTERS[parsed_args.formatter]().emit_one(
+                tuple(document),
+                tuple(document.values()),
+                self.app.stdout,
+                parsed_args,
+            )
+            return 0
+        people = parsed_args.formatter == 'table'
+        if people:
+            self._write(self.before())
+        super().produce_output(parsed_args, column_names, data)
+        if people:
+            self._write(self.after())
+        return 0

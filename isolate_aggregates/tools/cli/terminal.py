@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes lines and tables with many columns fit the terminal.
+
+Lines are folded between words; a word that is too long has a line of its own.
+cliff wraps the cells of a table, but not its header. So columns whose names do
+not fit follow in further tables.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+import logging
+import re
+import shutil
+from typing import Any, TextIO
+
+from cliff import columns
+
+_WORD = re.compile(r'\s*\S+')
+# A word of a shell command, which may have single quotes.
+_SHELL_WORD = re.compile(r"\s*(?:[^\s']|'[^']*')+")
+_PARAMETER = re.compile(r'\s*&?[^&]+')
+_VALUE = re.compile('(?:(?!%2C).)+(?:%2C)?')
+_HANGING = '  '
+# The width of the borders of a table: per column, and in addition.
+_BESIDE, _ONCE = 3, 1
+# cliff wraps cells to no less than this width.
+_NARROWEST = 8
+
+Row = Sequence[Any]
+
+
+class Shell(str):
+    """A line with commands that can be pasted even when it is folded."""
+
+    __slots__ = ()
+
+
+class Query(str):
+    """A query string, which is folded between parameters, not at blanks."""
+
+    __slots__ = ()
+
+
+_WORDS = {Shell: _SHELL_WORD, Query: _PARAMETER}
+
+
+class Formatter(logging.Formatter):
+    """Folds log messages to the width of the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return folded(super().format(record))
+
+
+def is_attended(*streams: TextIO | None) -> bool:
+    """Return whether all streams are connected to a terminal.
+
+    :param streams: Standard streams; None for closed ones.
+    """
+    return all(stream is not None and stream.isatty() for stream in streams)
+
+
+def folded(text: str, width: int | None = None) -> str:
+    """Fold the lines of a text; words that are too long stay whole.
+
+    :param width: The width to fit; None for that of the terminal.
+    """
+    width = width or shutil.get_terminal_size().columns
+    return '\n'.join(
+        _folded(line, width, type(text)) for line in text.split('\n')
+    )
+
+
+def _folded(line: str, width: int, kind: type[str]) -> str:
+    if len(line) <= width:
+        return line
+    # Each word with the blanks before it.
+    words = _WORDS.get(kind, _WORD).findall(line)
+    end = ' \\' if kind is Shell else ''
+    indent = line[: len(line) - len(line.lstrip())]
+    if kind is Query:
+        room = width - len(indent + _HANGING)
+        words = [
+            part
+            for word in words
+            for part in (_VALUE.findall(word) if len(word) > room else [word])
+        ]
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) + len(end) <= width:
+            lines[-1] += word
+        else:
+            lines.append(f'{indent}{_HANGING}{word.lstrip()}')
+    return f'{end}\n'.join(lines)
+
+
+class Tables:
+    """A formatter for cliff that splits tables with too many columns.
+
+    :param width: The width to fit; None for that of the terminal.
+    """
+
+    def __init__(self, formatter: Any, width: int | None = None) -> None:
+        self._formatter = formatter
+        self._width = width or shutil.get_terminal_size().columns
+
+    def emit_list(
+        self,
+        column_names: Sequence[str],
+        data: Iterable[Row],
+        stdout: TextIO,
+        parsed_args: argparse.Namespace,
+    ) -> None:
+        """Write the rows as one or more tables."""
+        rows = [*data]
+        texts = [[_text(cell) for cell in row] for row in rows]
+        parts = _parts(column_names, texts, self._width)
+        for number, part in enumerate(parts):
+            if number:
+                stdout.write('\n')
+            self._formatter.emit_list(
+                [column_names[at] for at in part],
+                [[row[at] for at in part] for row in rows],
+                stdout,
+                parsed_args,
+            )
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, columns.FormattableColumn):
+        cell = cell.human_readable()
+    return str(cell)
+
+
+def _parts(
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> Iterator[Sequence[int]]:
+    """Yield the indexes of the columns of each table.
+
+    Each table repeats as many of the first columns as tell the rows apart.
+    """
+    everything = range(len(names))
+    cells = [
+        max(
+            (len(line) for row in rows for line in row[at].splitlines()),
+            default=0,
+        )
+        for at in everything
+    ]
+    least = [
+        max(len(name), min(longest, _NARROWEST))
+        for name, longest in zip(names, cells, strict=True)
+    ]
+    if _needed(least) <= width:
+        yield everything
+        return
+    widths = [max(pair) for pair in zip(map(len, names), cells, strict=True)]
+    first = _telling_apart(rows)
+    part = repeated = [*range(first)]
+    for number in everything[first:]:
+        needed = _needed([widths[at] for at in (*part, number)])
+        if needed > width and part != repeated:
+            yield part
+            part = repeated
+        part = [*part, number]
+    yield part
+
+
+def _telling_apart(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many of the first columns are needed to tell rows apart."""
+    most = len(rows[0]) - 1 if rows else 1
+    for number in range(1, most):
+        if len({tuple(row[:number]) for row in rows}) == len(rows):
+            return number
+    return max(most, 1)
+
+
+def _needed(widths: Sequence[int]) -> int:
+    return sum(widths) + _BESIDE * len(widths) + _ONCE

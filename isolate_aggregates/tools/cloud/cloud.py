@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of a cloud, which is live or in a file."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.compute.servers import Port, Server
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.providers import Below
+from isolate_aggregates.query_limit import Members
+from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.survey import Survey
+from isolate_aggregates.tools.cloud.track import Track, untracked
+
+
+class Cloud(Protocol):
+    """The data that commands read from a cloud.
+
+    If reading fails, an IsolateAggregatesError is raised. Properties are read
+    once and cached. Methods read each time, except those that look up a single
+    name.
+    """
+
+    @property
+    def index(self) -> AggregateIndex:
+        """All host aggregates, from the configured source."""
+
+    @property
+    def placement(self) -> PlacementClient:
+        """The Placement client of the cloud."""
+
+    @property
+    def placement_at_hand(self) -> bool:
+        """Whether Placement can be queried without a long preparation."""
+
+    @property
+    def provider_names(self) -> Mapping[str, str]:
+        """The names of all resource providers, by uuid."""
+
+    @property
+    def compute_nodes(self) -> Mapping[str, str]:
+        """The names of the compute services, by uuid of their compute nodes.
+
+        Empty if Nova does not provide the uuids.
+        """
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """A snapshot of the aggregates and resource providers."""
+
+    @property
+    def flavors(self) -> tuple[Flavor, ...]:
+        """All flavors, including private ones."""
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """All images that are visible to the user."""
+
+    def aggregates(self) -> Sequence[Aggregate]:
+        """Return all host aggregates in Nova now."""
+
+    def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
+        """Return the root resource providers, without their inventories."""
+
+    def traits(self) -> frozenset[str]:
+        """Return all traits in Placement."""
+
+    def holders_below(self, traits: Iterable[str]) -> Below:
+        """Return the child providers that have the given traits.
+
+        :param traits: The names of traits that exist in Placement.
+        """
+
+    def survey(
+        self, servers: bool = False, track: Track = untracked
+    ) -> Survey:
+        """Read everything that an audit needs.
+
+        :param servers: Whether to include the servers of all projects. A saved
+            cloud has none.
+        """
+
+    def members(self, max_length: int) -> Members:
+        """Return an object that verifies rollups.
+
+        :param max_length: The maximum length of a query to Placement in bytes.
+        """
+
+    def flavor(self, name: str) -> Flavor:
+        """Return the flavor with an id or, if there is none, a name."""
+
+    def image(self, name: str) -> Image:
+        """Return the image with an id or, if there is none, a name."""
+
+    def requested_host(self, name: str) -> ComputeHost:
+        """Return a host with its compute nodes; no nodes if it is unknown.
+
+        :param name: The name of a compute service or of a compute node.
+        """
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of the project with an id or name.
+
+        A saved cloud has no projects and returns the argument.
+
+        :param domain: The id or name of its domain; None for any.
+        :raises NotUnique: if projects in several domains have the name.
+        """
+
+    @property
+    def nova_releases(self) -> tuple[int, ...]:
+        """The possible releases of Nova; empty if unknown."""
+
+    @property
+    def owned_nodes(self) -> tuple[int, int]:
+        """The numbers of compute nodes with and without the trait OWNER_NOVA.
+
+        Nova requires the trait once all its compute services set it.
+        """
+
+    def ports(self, server_id: str) -> Sequence[Port]:
+        """Return the ports of a server."""
+
+    def segment_aggregates(self, port: Port) -> Sequence[frozenset[str]]:
+        """Return the aggregates of each segment that a port can be on."""
+
+    def device_groups(
+        self, profile: str, owner: str = ''
+    ) -> Sequence[ResourceGroup]:
+        """Return the request groups of a device profile.
+
+        :param owner: The id of the port that names it; empty for a flavor.
+        """
+
+    def server(self, server_id: str) -> Server:
+        """Return the request that an existing server was created with."""
+
+    def close(self) -> None:
+        """Release all resources."""

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Converts the document of a cloud file to a snapshot.
+
+Cloud files can be short: uuids may be omitted and are then derived from the
+names, an inventory may be only its total, aggregates may be given by name, and
+membership of host aggregates is mirrored to the root providers, as Nova does
+(`Aggregates in Placement
+<https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_).
+"""
+
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import Any
+import uuid
+
+import os_traits
+from oslo_config import cfg
+from oslo_utils import uuidutils
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.placement import names
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.text import meant
+from isolate_aggregates.tools.cloud.file.yaml_errors import Place, Problem
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+
+VERSION = 1
+
+# Constant, so that equal files result in equal uuids.
+_NAMESPACE = uuid.UUID('5f0d7c5a-6f0e-4f5b-9d0c-3f3a7b0e9c11')
+
+
+class Contradictions(ValueError):
+    """The parts of a document contradict each other.
+
+    :param problems: The contradictions with their places.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__('; '.join(problem.text for problem in self.problems))
+
+
+def derived_uuid(kind: str, name: str) -> str:
+    """Return the uuid for an object that has none in a cloud file.
+
+    :param kind: ``aggregate``, ``provider``, ``flavor`` or ``image``.
+    """
+    return str(uuid.uuid5(_NAMESPACE, f'{kind}:{name}'))
+
+
+def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
+    """Return the snapshot that a document describes."""
+    reader = _Reader(document)
+    snapshot = reader.read(origin)
+    if reader.problems:
+        raise Contradictions(reader.problems)
+    return snapshot
+
+
+def as_configured(value: object) -> str | list[str]:
+    """Return a setting as text, as in a configuration file.
+
+    oslo.config validates only texts, not values that have a type already. It
+    would take a ``$`` for the name of another option.
+
+    :raises TypeError: if a configuration file cannot have such a value.
+    """
+    if isinstance(value, list):
+        return [str(as_configured(item)) for item in value]
+    if isinstance(value, str | int | float):
+        return str(value).replace('$', '$$')
+    raise TypeError(
+        'it must be text, a number, true, false or a list of these'
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _texts(mapping: Mapping[str, Any] | None) -> dict[str, str]:
+    return {key: _text(value) for key, value in (mapping or {}).items()}
+
+
+class _Reader:
+    """Reads a valid document and collects contradictions."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.problems: list[Problem] = []
+        self._document = document
+        self._names: dict[str, str] = {}
+        # Unknown names, each of which is reported once.
+        self._unknown: set[str] = set()
+        # The names and uuids of the providers, with their places.
+        self._providers: list[tuple[str, str, Place]] = []
+
+    def read(self, origin: str) -> Snapshot:
+        aggregates = tuple(self._aggregates())
+        placement = self._document.get('placement_aggregates', [])
+        named = [
+            (entry['name'], _uuid(entry, 'aggregate')) for entry in placement
+        ]
+        both = [
+            *_placed('aggregates', ((a.name, a.uuid) for a in aggregates)),
+            *_placed('placement_aggregates', named),
+        ]
+        self._names = {name: key for name, key, _ in both}
+        self._distinct('uuid', both)
+        mirror = self._document.get('mirror_host_aggregates', True)
+        index = AggregateIndex(aggregates if mirror else ())
+        mirrored = index.aggregates_of
+        providers = tuple(
+            provider
+            for number, entry in enumerate(self._document.get('providers', []))
+            for provider in self._tree(
+                entry, ('providers', number), None, mirrored
+            )
+        )
+        if providers and mirror:
+            # A misspelled name would leave a host out of the aggregate.
+            self._check_hosts({p.host for p in providers if p.host})
+        self._distinct('uuid', self._providers)
+        flavors = tuple(self._flavors())
+        self._distinct(
+            'id', _placed('flavors', ((f.name, f.id) for f in flavors))
+        )
+        images = tuple(self._images())
+        self._check_names(self._document, ())
+        return Snapshot(
+            origin=origin,
+            aggregates=aggregates,
+            providers=providers,
+            flavors=flavors,
+            images=images,
+            settings=dict(self._settings()),
+            placement_aggregates={key: name for name, key in named},
+            traits=frozenset(self._document.get('traits', [])),
+            resource_classes=frozenset(
+                self._document.get('resource_classes', [])
+            ),
+        )
+
+    def _note(self, place: Place, text: str) -> None:
+        self.problems.append(Problem(place, text))
+
+    def _check_hosts(self, hosts: Collection[str]) -> None:
+        for number, entry in enumerate(self._document.get('aggregates', [])):
+            for at, host in enumerate(entry.get('hosts', [])):
+                self._look_up(
+                    ('aggregates', number, 'hosts', at),
+                    host,
+                    hosts,
+                    'which no provider has',
+                    '; to allow this, set mirror_host_aggregates: false',
+                )
+
+    def _look_up(
+        self,
+        place: Place,
+        name: str,
+        names: Collection[str],
+        problem: str,
+        remedy: str = '',
+    ) -> None:
+        """Report an unknown name at its first place."""
+        if name not in names and name not in self._unknown:
+            self._unknown.add(name)
+            self._note(
+                place,
+                f'names {name!r}, {problem}{meant(name, names)}{remedy}',
+            )
+
+    def _distinct(
+        self, key: str, things: Sequence[tuple[str, str, Place]]
+    ) -> None:
+        """Report names and keys that are not unique."""
+        self._once('the name', ((name, place) for name, _, place in things))
+        # Equal names lead to equal derived keys; report only the names.
+        keys = {(name, value): place for name, value, place in things}
+        self._once(
+            f'the {key}',
+            ((value, place) for (_, value), place in keys.items()),
+        )
+
+    def _once(self, what: str, values: Iterable[tuple[str, Place]]) -> None:
+        unique = set()
+        for value, place in values:
+            if value in unique:
+                self._note(
+                    place,
+                    f'another one also has {what} {value!r}; each must have '
+                    'its own',
+                )
+            unique.add(value)
+
+    def _settings(self) -> Iterator[tuple[tuple[str, str], object]]:
+        conf = cfg.ConfigOpts()
+        ia_conf.register_own_opts(conf)
+        valid = [f'{g}.{o}' for g, o in ia_conf.CLOUD_SETTINGS]
+        for group, options in self._document.get('settings', {}).items():
+            for option, value in options.items():
+                place = 'settings', group, option
+                if (group, option) not in ia_conf.CLOUD_SETTINGS:
+                    self._note(
+                        place,
+                        'is not a setting of a cloud file'
+                        f'{meant(f"{group}.{option}", valid)}; the settings '
+                        f'are {", ".join(valid)}',
+                    )
+                    continue
+                try:
+                    configured = as_configured(value)
+                    ia_conf.set_default(conf, group, option, configured)
+                    ia_conf.value_of(conf, group, option)
+                except (ValueError, TypeError) as exc:
+                    shown_value = 'empty' if value is None else repr(value)
+                    self._note(place, f'cannot be {shown_value}: {exc}')
+                yield (group, option), value
+
+    def _aggregates(self) -> Iterator[Aggregate]:
+        for entry in self._document.get('aggregates', []):
+            name = entry['name']
+            yield Aggregate(
+                uuid=_uuid(entry, 'aggregate'),
+                name=name,
+                metadata=_texts(entry.get('metadata')),
+                hosts=frozenset(entry.get('hosts', [])),
+                id=entry.get('id'),
+                availability_zone=entry.get('availability_zone'),
+            )
+
+    def _tree(
+        self,
+        entry: Mapping[str, Any],
+        place: Place,
+        parent: str | None,
+        mirrored: Mapping[str, frozenset[str]],
+    ) -> Iterator[Provider]:
+        traits = frozenset(entry.get('traits', []))
+        # A root provider is a compute node by default, unless it shares.
+        sharing = os_traits.MISC_SHARES_VIA_AGGREGATE in traits
+        default = None if parent or sharing else entry['name']
+        host = entry.get('host', default)
+        if parent and host:
+            self._note(
+                (*place, 'host'),
+                'is set, but only a root provider can be a compute node',
+            )
+        self._check_names(entry, place)
+        members = {
+            self._aggregate(name, (*place, 'aggregates', number))
+            for number, name in enumerate(entry.get('aggregates', []))
+        }
+        provider = Provider(
+            uuid=_uuid(entry, 'provider'),
+            name=entry['name'],
+            parent=parent,
+            host=host,
+            inventories=dict(_inventories(entry)),
+            usages=dict(self._usages(entry, place)),
+            traits=traits,
+            aggregates=frozenset(members | mirrored.get(host, frozenset())),
+        )
+        self._providers.append((provider.name, provider.uuid, place))
+        yield provider
+        for number, child in enumerate(entry.get('children', [])):
+            yield from self._tree(
+                child, (*place, 'children', number), provider.uuid, mirrored
+            )
+
+    def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:
+        """Report invalid names of traits and resource classes."""
+        named: list[tuple[Place, str | None]] = [
+            (('traits', number), names.wrong_trait(trait))
+            for number, trait in enumerate(entry.get('traits', []))
+        ]
+        named += [
+            ((key,), names.wrong_resource_class(resource_class))
+            for key in ('inventories', 'usages')
+            for resource_class in entry.get(key, {})
+        ]
+        named += [
+            (
+                ('resource_classes', number),
+                names.wrong_resource_class(resource_class),
+            )
+            for number, resource_class in enumerate(
+                entry.get('resource_classes', [])
+            )
+        ]
+        for where, problem in named:
+            if problem and problem not in self._unknown:
+                self._unknown.add(problem)
+                self._note((*place, *where), problem)
+
+    def _aggregate(self, name: str, place: Place) -> str:
+        if uuidutils.is_uuid_like(name):
+            return str(uuid.UUID(name))
+        self._look_up(
+            place,
+            name,
+            self._names,
+            'which is neither a uuid nor an aggregate of this file',
+        )
+        return self._names.get(name, name)
+
+    def _usages(
+        self, entry: Mapping[str, Any], place: Place
+    ) -> Iterator[tuple[str, int]]:
+        for resource_class, used in entry.get('usages', {}).items():
+            if used and resource_class not in entry.get('inventories', {}):
+                self._note(
+                    (*place, 'usages', resource_class),
+                    'has usage but no inventory',
+                )
+            elif used:
+                yield resource_class, used
+
+    def _flavors(self) -> Iterator[Flavor]:
+        for entry in self._document.get('flavors', []):
+            sizes = {
+                key: entry.get(key, 0)
+                for key in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+            }
+            yield Flavor(
+                name=entry['name'],
+                id=str(entry.get('id', derived_uuid('flavor', entry['name']))),
+                extra_specs=_texts(entry.get('extra_specs')),
+                **sizes,
+            )
+
+    def _images(self) -> Iterator[Image]:
+        entries = self._document.get('images', [])
+        self._once(
+            'the id',
+            (
+                (entry['id'], ('images', number))
+                for number, entry in enumerate(entries)
+                if 'id' in entry
+            ),
+        )
+        self._once(
+            'no id and the name',
+            (
+                (entry['name'], ('images', number))
+                for number, entry in enumerate(entries)
+                if 'id' not in entry
+            ),
+        )
+        for entry in entries:
+            yield Image(
+                name=entry['name'],
+                id=entry.get('id') or derived_uuid('image', entry['name']),
+                properties=_texts(entry.get('properties')),
+                owner=entry.get('owner'),
+                visibility=entry.get('visibility'),
+                disk_format=entry.get('disk_format'),
+            )
+
+
+def _placed(
+    key: str, things: Iterable[tuple[str, str]]
+) -> list[tuple[str, str, Place]]:
+    """Return the items of a list in the document with their places."""
+    return [
+        (name, value, (key, number))
+        for number, (name, value) in enumerate(things)
+    ]
+
+
+def _inventories(entry: Mapping[str, Any]) -> Iterator[tuple[str, Inventory]]:
+    for resource_class, value in entry.get('inventories', {}).items():
+        fields = {'total': value} if isinstance(value, int) else value
+        yield resource_class, Inventory(**fields)
+
+
+def _uuid(entry: Mapping[str, Any], kind: str) -> str:
+    return str(entry.get('uuid') or derived_uuid(kind, entry['name'])).lower()

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A saved cloud: a snapshot in place of a live cloud."""
+
+from collections.abc import Iterable, Mapping
+import contextlib
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute.servers import Port, Server
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider, trees
+from isolate_aggregates.placement.providers import Below
+from isolate_aggregates.query_limit import Members, SnapshotMembers
+from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.tools.cloud.file import load
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.survey import Survey
+from isolate_aggregates.tools.cloud.track import Track, untracked
+
+# The number of providers that can be loaded into Placement in about ten
+# seconds.
+_FEW = 200
+
+
+class SnapshotCloud:
+    """A :class:`~isolate_aggregates.tools.cloud.cloud.Cloud` from a snapshot.
+
+    An embedded Placement is created from the snapshot on first use.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._exit = contextlib.ExitStack()
+        self.index = snapshot.index
+        self.flavors = snapshot.flavors
+        self.images = snapshot.images
+        self.flavor = snapshot.flavor
+        self.image = snapshot.image
+        self.requested_host = snapshot.requested_host
+
+    @lazy_property
+    def placement(self) -> PlacementClient:
+        """An embedded Placement, loaded with the snapshot."""
+        # Imported late: it needs keystoneauth, which is slow to import.
+        from isolate_aggregates.tools.embedded import embedded_client
+
+        placement = self._exit.enter_context(embedded_client())
+        load.into_placement(self.snapshot, placement)
+        return placement
+
+    @property
+    def placement_at_hand(self) -> bool:
+        """Whether the snapshot is loaded, or can be loaded within seconds."""
+        few = len(self.snapshot.providers) <= _FEW
+        return few or 'placement' in vars(self)
+
+    @property
+    def provider_names(self) -> Mapping[str, str]:
+        """The names of all resource providers, by uuid."""
+        return {p.uuid: p.name for p in self.snapshot.providers}
+
+    @lazy_property
+    def compute_nodes(self) -> Mapping[str, str]:
+        """The names of the compute services, by compute node uuid."""
+        return {p.uuid: p.host for p in self.snapshot.providers if p.host}
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Return all host aggregates."""
+        return self.snapshot.aggregates
+
+    def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
+        """Return the root resource providers."""
+        return tuple(p for p in self.snapshot.providers if p.parent is None)
+
+    def traits(self) -> frozenset[str]:
+        """Return all traits in the snapshot."""
+        return self.snapshot.all_traits
+
+    def holders_below(self, traits: Iterable[str]) -> Below:
+        """Return the child providers that have the given traits."""
+        names = frozenset(traits)
+        holders: dict[str, dict[str, tuple[str, ...]]] = {}
+        for root, tree in trees(self.snapshot.providers).items():
+            for provider in tree[1:]:
+                for trait in names & provider.traits:
+                    of_root = holders.setdefault(root, {})
+                    of_root[trait] = (*of_root.get(trait, ()), provider.name)
+        return holders
+
+    def survey(
+        self, servers: bool = False, track: Track = untracked
+    ) -> Survey:
+        """Return the snapshot as a survey."""
+        return Survey(self.snapshot)
+
+    def members(self, max_length: int) -> Members:
+        """Return an object that verifies rollups in the snapshot."""
+        return SnapshotMembers(self.snapshot.providers)
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the argument: a snapshot has no projects."""
+        return name
+
+    # Unknown: the settings in the file describe the behaviour of its Nova.
+    nova_releases = ()
+
+    @property
+    def owned_nodes(self) -> tuple[int, int]:
+        """The numbers of compute nodes with and without OWNER_NOVA."""
+        nodes = [p for p in self.snapshot.providers if p.host]
+        owned = sum('OWNER_NOVA' in node.traits for node in nodes)
+        return owned, len(nodes) - owned
+
+    def ports(self, server_id: str) -> tuple[Port, ...]:
+        """Raise NotFound: a snapshot has no servers."""
+        raise exception.NotFound('server', server_id, self.snapshot.origin)
+
+    def segment_aggregates(self, port: Port) -> tuple[frozenset[str], ...]:
+        """Raise NotFound: a snapshot has no networks."""
+        raise exception.NotFound('port', port.id, self.snapshot.origin)
+
+    def device_groups(
+        self, profile: str, owner: str = ''
+    ) -> tuple[ResourceGroup, ...]:
+        """Raise NotFound: a snapshot has no device profiles."""
+        raise exception.NotFound(
+            'device profile', profile, self.snapshot.origin
+        )
+
+    def server(self, server_id: str) -> Server:
+        """Raise NotFound: a snapshot has no servers."""
+        raise exception.NotFound('server', server_id, self.snapshot.origin)
+
+    def close(self) -> None:
+        """Stop the embedded Placement."""
+        self._exit.close()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes places in a cloud file, with line numbers."""
+
+from collections.abc import Iterable, Iterator
+import dataclasses
+
+import yaml
+
+# A path of keys and item numbers from the top of the document.
+Place = tuple[str | int, ...]
+
+# The names of the items in the lists of a cloud file.
+_KINDS = {
+    'aggregates': 'aggregate',
+    'placement_aggregates': 'placement aggregate',
+    'providers': 'provider',
+    'children': 'child',
+    'flavors': 'flavor',
+    'images': 'image',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A problem in a cloud file.
+
+    :param text: The text that follows the description of the place.
+    """
+
+    place: Place
+    text: str
+
+
+def messages(problems: Iterable[Problem], document: yaml.Node) -> list[str]:
+    """Return messages with places and lines, in the order of the file."""
+    located = {_message(problem, document) for problem in problems}
+    return [text for _, text in sorted(located)]
+
+
+def _message(problem: Problem, document: yaml.Node) -> tuple[int, str]:
+    line = document.start_mark.line + 1
+    things: list[str] = []
+    keys: list[str] = []
+    above: str | int = ''
+    for key, marked, node in _way(document, problem.place):
+        line = marked.start_mark.line + 1
+        if isinstance(key, str):
+            keys.append(key)
+        elif above in _KINDS and isinstance(node, yaml.MappingNode):
+            keys.pop()
+            things.append(f'{_KINDS[str(above)]} {_name(node, key)}')
+        above = key
+    if keys:
+        things.append('.'.join(keys))
+    place = f'{", ".join(things)} (line {line})' if things else f'line {line}'
+    return line, f'{place}: {problem.text}'
+
+
+def _way(
+    node: yaml.Node, place: Place
+) -> Iterator[tuple[str | int, yaml.Node, yaml.Node]]:
+    """Yield the steps to a place, each with the nodes of key and value."""
+    for key in place:
+        marked = node
+        if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+            marked = node = node.value[key]
+        elif isinstance(node, yaml.MappingNode):
+            for each, value in node.value:
+                if each.value == key:
+                    marked, node = each, value
+        yield key, marked, node
+
+
+def _name(node: yaml.Node, number: int) -> str:
+    """Return the name of an item, or its number if it has none."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == 'name' and isinstance(value, yaml.ScalarNode):
+                return str(value.value)
+    return f'number {number + 1}'

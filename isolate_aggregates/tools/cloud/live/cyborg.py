@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cyborg's API: the request groups of device profiles.
+
+See the `Accelerator API reference
+<https://docs.openstack.org/api-ref/accelerator/>`_.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib import parse
+
+from isolate_aggregates import exception
+from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.rest import client
+
+
+class CyborgClient(client.ApiClient):
+    """Cyborg's API."""
+
+    NAME = 'Cyborg'
+    TYPE = 'accelerator'
+
+    def groups(self, profile: str, owner: str = '') -> list[ResourceGroup]:
+        """Return the request groups of a device profile.
+
+        :param owner: The id of the port that names it; empty for a flavor.
+        """
+        query = parse.urlencode({'name': profile})
+        path = f'{self._service.root("v2")}/device_profiles?{query}'
+        groups = self._service.parsed(
+            path,
+            lambda document: [
+                dict(group)
+                for each in document['device_profiles']
+                if each['name'] == profile
+                for group in each['groups']
+            ],
+            self._service.get(path),
+        )
+        if not groups:
+            raise exception.NotFound(
+                'device profile',
+                profile,
+                f'Cyborg at {self._service.endpoint}',
+            )
+        return [
+            _group(f'device_profile_{number}{owner}', group)
+            for number, group in enumerate(groups)
+        ]
+
+
+def _group(suffix: str, group: Mapping[str, Any]) -> ResourceGroup:
+    specs = list(xs.parse({key: str(value) for key, value in group.items()}))
+
+    def traits(value: str) -> frozenset[str]:
+        return frozenset(
+            spec.name
+            for spec in specs
+            if (spec.kind, spec.value) == ('trait', value)
+        )
+
+    return ResourceGroup(
+        suffix,
+        {
+            spec.name: int(spec.value)
+            for spec in specs
+            if spec.kind == 'resources' and spec.value.isdecimal()
+        },
+        traits(xs.REQUIRED),
+        traits(xs.FORBIDDEN),
+    )

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live cloud, read through its APIs."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.compute.client import NovaClient
+from isolate_aggregates.compute.servers import (
+    PlacedServer,
+    Port,
+    Server,
+    Servers,
+)
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.query_limit import Members, PlacementMembers
+from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.cloud.live import snapshots
+from isolate_aggregates.tools.cloud.live.cyborg import CyborgClient
+from isolate_aggregates.tools.cloud.live.glance import GlanceClient
+from isolate_aggregates.tools.cloud.live.keystone import KeystoneClient
+from isolate_aggregates.tools.cloud.live.neutron import NeutronClient
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.survey import Survey
+from isolate_aggregates.tools.cloud.track import Track, untracked
+
+# The aggregate source that works only inside nova-scheduler.
+_IN_SCHEDULER = 'nova'
+_OWNER = 'OWNER_NOVA'
+
+
+class LiveCloud:
+    """A live :class:`~isolate_aggregates.tools.cloud.cloud.Cloud`.
+
+    :param connect: Returns the connection to the cloud; called once, on first
+        use.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+    ) -> None:
+        self._conf = conf
+        self._connect = connect
+
+    @lazy_property
+    def connection(self) -> Connection:
+        """The connection to the cloud."""
+        return self._connect()
+
+    @lazy_property
+    def nova(self) -> NovaClient:
+        """Nova."""
+        return NovaClient(self.connection)
+
+    @lazy_property
+    def glance(self) -> GlanceClient:
+        """Glance."""
+        return GlanceClient(self.connection)
+
+    @lazy_property
+    def neutron(self) -> NeutronClient:
+        """Neutron."""
+        return NeutronClient(self.connection)
+
+    @lazy_property
+    def placement(self) -> PlacementClient:
+        """Placement."""
+        return PlacementClient(self.connection.adapter('placement'))
+
+    placement_at_hand = True
+
+    @lazy_property
+    def index(self) -> AggregateIndex:
+        """All host aggregates, from the configured source."""
+        name = self._conf[ia_conf.GROUP].aggregate_source
+        if name == _IN_SCHEDULER:
+            # With the nova.conf of a scheduler: commands use the API, not the
+            # database.
+            name = 'novaclient'
+        source = sources.load(self._conf, lambda: self.connection, name)
+        return AggregateIndex(source.aggregates())
+
+    @lazy_property
+    def provider_names(self) -> Mapping[str, str]:
+        """The names of all resource providers, by uuid."""
+        return {
+            provider['uuid']: provider['name']
+            for provider in self.placement.resource_providers()
+        }
+
+    @lazy_property
+    def compute_nodes(self) -> Mapping[str, str]:
+        """The names of the compute services, by compute node uuid."""
+        return {n.uuid: n.host for n in self.nova.compute_nodes() or ()}
+
+    @lazy_property
+    def snapshot(self) -> Snapshot:
+        """The aggregates and resource providers."""
+        return snapshots.take_places(self.index, self.nova, self.placement)
+
+    @lazy_property
+    def flavors(self) -> tuple[Flavor, ...]:
+        """All flavors, including private ones."""
+        return tuple(self.nova.flavors())
+
+    @lazy_property
+    def images(self) -> tuple[Image, ...]:
+        """All images that are visible to the user."""
+        return tuple(self.glance.images())
+
+    def aggregates(self) -> list[Aggregate]:
+        """Return all host aggregates in Nova now.
+
+        The option ``[isolate_aggregates] aggregate_source`` is ignored.
+        """
+        return self.nova.aggregates()
+
+    def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
+        """Return the root resource providers, without their inventories."""
+        return snapshots.take_roots(self.nova, self.placement, track)
+
+    def traits(self) -> frozenset[str]:
+        """Return all traits in Placement."""
+        return providers.known_traits(self.placement)
+
+    def holders_below(self, traits: Iterable[str]) -> providers.Below:
+        """Return the child providers that have the given traits."""
+        return providers.holders_below(self.placement, traits)
+
+    def survey(
+        self, servers: bool = False, track: Track = untracked
+    ) -> Survey:
+        """Read everything that an audit needs; fail if a part is missing.
+
+        An incomplete audit could report no problems where there are some.
+        """
+        snapshot = snapshots.take(
+            self.aggregates(),
+            self.nova,
+            self.glance,
+            self.placement,
+            track=track,
+        )
+        return Survey(
+            snapshot,
+            nova=str(self.nova.newest.get_string()),
+            placement=self.placement.read('/', _newest),
+            traits=self.traits(),
+            resource_classes=self.placement.read(
+                '/resource_classes', _class_names
+            ),
+            servers=self._servers(snapshot.images, track) if servers else None,
+            nova_releases=self.nova_releases,
+        )
+
+    def _servers(self, images: Iterable[Image], track: Track) -> Servers:
+        placed = tuple(track(self.nova.servers(), 'servers', None))
+        images_by_id = {image.id: image for image in images}
+        missing = _used_images(placed) - images_by_id.keys()
+        # Images may be newer than the list.
+        for image_id in track(iter(sorted(missing)), 'images', len(missing)):
+            try:
+                images_by_id[image_id] = self.glance.image(image_id)
+            except exception.NotFound:
+                continue
+        return Servers(placed, images_by_id, self.nova.tells_hints)
+
+    def members(self, max_length: int) -> Members:
+        """Return an object that verifies rollups in Placement on demand."""
+        return PlacementMembers(lambda: self.placement, max_length)
+
+    def flavor(self, name: str) -> Flavor:
+        """Return a flavor from Nova."""
+        return self.nova.flavor(name)
+
+    def image(self, name: str) -> Image:
+        """Return an image from Glance."""
+        return self.glance.image(name)
+
+    def requested_host(self, name: str) -> ComputeHost:
+        """Return a host with its compute nodes.
+
+        If Nova is too old to return the uuids of compute nodes, Placement is
+        used: the provider of a compute node has the same name.
+        """
+        nodes = self.nova.compute_nodes()
+        if nodes is None:
+            uuids = [
+                provider['uuid']
+                for provider in self.placement.resource_providers(name=name)
+            ]
+        else:
+            uuids = [node.uuid for node in nodes if node.host == name] or [
+                node.uuid for node in nodes if node.name == name
+            ]
+        return ComputeHost(name, tuple(uuids))
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of a project from Keystone."""
+        return KeystoneClient(self.connection).project(name, domain)
+
+    @property
+    def nova_releases(self) -> tuple[int, ...]:
+        """The possible releases of Nova."""
+        return self.nova.releases
+
+    @lazy_property
+    def owned_nodes(self) -> tuple[int, int]:
+        """The numbers of compute nodes with and without OWNER_NOVA."""
+        nodes = self.compute_nodes.keys()
+        if _OWNER not in self.traits():
+            return 0, len(nodes)
+        owned = self.placement.resource_providers(required=[_OWNER])
+        having = nodes & {provider['uuid'] for provider in owned}
+        return len(having), len(nodes) - len(having)
+
+    def ports(self, server_id: str) -> list[Port]:
+        """Return the ports of a server from Neutron."""
+        return self.neutron.ports(server_id)
+
+    def segment_aggregates(self, port: Port) -> list[frozenset[str]]:
+        """Return the aggregates of a port's segments, which are providers."""
+        return [
+            self._aggregates_of(segment)
+            for segment in self.neutron.segments(port)
+        ]
+
+    def _aggregates_of(self, segment: str) -> frozenset[str]:
+        try:
+            return providers.aggregates(self.placement, segment)
+        except exception.ServiceNotFound:
+            return frozenset()
+
+    def device_groups(
+        self, profile: str, owner: str = ''
+    ) -> list[ResourceGroup]:
+        """Return the request groups of a device profile, from Cyborg."""
+        return CyborgClient(self.connection).groups(profile, owner)
+
+    def server(self, server_id: str) -> Server:
+        """Return the request that a server was created with."""
+        return self.nova.server(server_id)
+
+    def close(self) -> None:
+        """Do nothing; sessions need no closing."""
+
+
+def _newest(document: Any) -> str:
+    """Return the newest microversion that Placement supports."""
+    return str(document['versions'][0]['max_version'])
+
+
+def _class_names(document: Any) -> frozenset[str]:
+    return frozenset(entry['name'] for entry in document['resource_classes'])
+
+
+def _used_images(placed: Iterable[PlacedServer]) -> set[str]:
+    return {server.image_id for server in placed if server.image_id}

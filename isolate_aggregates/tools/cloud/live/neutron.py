@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neutron's API: the ports of a server, and the segments of networks.
+
+See the `Networking API reference
+<https://docs.openstack.org/api-ref/network/v2/>`_.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib import parse
+
+from isolate_aggregates import exception
+from isolate_aggregates.compute.servers import Port
+from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.rest import client
+
+_FOR_OPERATORS = frozenset({'resource_request', 'binding:host_id'})
+
+
+class NeutronClient(client.ApiClient):
+    """Neutron's API."""
+
+    NAME = 'Neutron'
+    TYPE = 'network'
+
+    def ports(self, server_id: str) -> list[Port]:
+        """Return the ports of a server.
+
+        :raises ServiceDenied: if Neutron leaves out their resource requests,
+            which only administrators can see.
+        """
+        path, ports = self._list('ports', {'device_id': server_id})
+        # Administrators see these attributes even if no port can request
+        # resources.
+        if not all(port.keys() & _FOR_OPERATORS for port in ports):
+            raise exception.ServiceDenied(
+                'Neutron',
+                self._service.endpoint,
+                'does not show the resource requests of ports; use '
+                'credentials with the admin role.',
+            )
+        return [self._service.parsed(path, _port, port) for port in ports]
+
+    def segments(self, port: Port) -> list[str]:
+        """Return the ids of the segments that a port can be on.
+
+        Empty if the network is not a routed network.
+        """
+        query = {'network_id': port.network}
+        if port.subnet:
+            query = {'id': port.subnet}
+        _, subnets = self._list('subnets', query)
+        return [s['segment_id'] for s in subnets if s.get('segment_id')]
+
+    def _list(
+        self, kind: str, query: Mapping[str, str]
+    ) -> tuple[str, list[dict[str, Any]]]:
+        """Return the path of a request, for messages, and its objects."""
+        path = f'{self._service.root("v2.0")}/{kind}?{parse.urlencode(query)}'
+        return path, self._service.parsed(
+            path,
+            lambda document: list(map(dict, document[kind])),
+            self._service.get(path),
+        )
+
+
+def _port(port: Mapping[str, Any]) -> Port:
+    request = port.get('resource_request') or {}
+    groups = request.get('request_groups')
+    if groups is None:
+        # The format before ports could have several request groups.
+        groups = [{'id': port['id'], **request}] if request else []
+    addresses = port.get('fixed_ips') or []
+    return Port(
+        id=port['id'],
+        network=port['network_id'],
+        subnet=addresses[0]['subnet_id'] if addresses else None,
+        remote_managed=port.get('binding:vnic_type') == 'remote-managed',
+        groups=tuple(
+            ResourceGroup(
+                group['id'],
+                dict(group['resources']),
+                frozenset(group.get('required', ())),
+            )
+            for group in groups
+        ),
+        same_subtree=frozenset(request.get('same_subtree') or ()),
+        device_profile=port.get('device_profile') or None,
+    )

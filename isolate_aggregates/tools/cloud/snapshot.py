@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a cloud, as plain values."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import TypeVar
+
+import os_traits
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import ComputeHost, Flavor, Image
+
+_T = TypeVar('_T', Flavor, Image)
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """All data that determines which hosts a request may use.
+
+    :param origin: The source of the data, for messages.
+    :param providers: All resource providers; parents before children.
+    :param settings: Scheduler settings of the cloud, by ``(group, option)``.
+    :param placement_aggregates: The names of aggregates that exist only in
+        Placement, by uuid.
+    :param traits: Further traits that exist, which no provider has.
+    :param resource_classes: Further custom resource classes, of which no
+        provider has an inventory.
+    """
+
+    origin: str
+    aggregates: tuple[Aggregate, ...] = ()
+    providers: tuple[Provider, ...] = ()
+    flavors: tuple[Flavor, ...] = ()
+    images: tuple[Image, ...] = ()
+    settings: Mapping[tuple[str, str], object] = dataclasses.field(
+        default_factory=dict
+    )
+    placement_aggregates: Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )
+    traits: frozenset[str] = frozenset()
+    resource_classes: frozenset[str] = frozenset()
+
+    @lazy_property
+    def index(self) -> AggregateIndex:
+        return AggregateIndex(self.aggregates)
+
+    @lazy_property
+    def all_traits(self) -> frozenset[str]:
+        """All traits that exist, including the standard traits."""
+        return self.traits.union(
+            os_traits.get_traits(), *(p.traits for p in self.providers)
+        )
+
+    def flavor(self, name: str) -> Flavor:
+        """Return the flavor with an id or, if there is none, a name."""
+        return self._find('flavor', name, self.flavors)
+
+    def image(self, name: str) -> Image:
+        """Return the image with an id or, if there is none, a name."""
+        return self._find('image', name, self.images)
+
+    def requested_host(self, name: str) -> ComputeHost:
+        """Return a host with its compute nodes; no nodes if it is unknown.
+
+        :param name: The name of a compute service or of a compute node.
+        """
+        nodes = [provider for provider in self.providers if provider.host]
+        uuids = [node.uuid for node in nodes if node.host == name] or [
+            node.uuid for node in nodes if node.name == name
+        ]
+        return ComputeHost(name, tuple(uuids))
+
+    def _find(self, kind: str, name: str, things: tuple[_T, ...]) -> _T:
+        matches = [thing for thing in things if thing.id == name] or [
+            thing for thing in things if thing.name == name
+        ]
+        if not matches:
+            names = [thing.name for thing in things]
+            raise exception.NotFound(kind, name, self.origin, names)
+        if len(matches) > 1:
+            raise exception.NotUnique(kind, name, [t.id for t in matches])
+        return matches[0]

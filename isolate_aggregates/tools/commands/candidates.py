@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``candidates`` and ``query``: the hosts for a server, and the query."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates.filters.constraints import Remark
+from isolate_aggregates.query_limit import Shortened
+from isolate_aggregates.text import counted
+from isolate_aggregates.tools import candidates, comparison
+from isolate_aggregates.tools.cli import output, terminal, usage
+from isolate_aggregates.tools.commands import differences, request_arguments
+
+# The most dropped hosts in a table without --long; documents have all.
+_MOST_DROPPED = 10
+
+
+class ListCandidates(output.ReportLister):
+    """Show the hosts that a server may use, and why it may use no others.
+
+    As a table: the hosts, the constraints with their reasons, and the query
+    that was sent to Placement. As json or yaml: one document with all of it.
+    As csv or value: only the hosts, with a column for each resource class.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        request_arguments.add_arguments(parser)
+        request_arguments.add_limit_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        with request_arguments.opened(self.app, parsed_args) as question:
+            limit = request_arguments.limit_from(parsed_args, self.app.conf)
+            parts = question.cloud, question.request, question.decision
+            self._outcome = candidates.allowed(*parts, limit)
+            self._difference = comparison.difference_after_answer(*parts)
+            self._not_known = question.not_known
+        hosts = self._outcome.hosts
+        if parsed_args.formatter == 'table':
+            return ('Host', 'Free', 'Candidates'), [
+                (
+                    host.name,
+                    ', '.join(f'{rc} {n}' for rc, n in host.free.items()),
+                    host.candidates,
+                )
+                for host in hosts
+            ]
+        classes = sorted({rc for host in hosts for rc in host.free})
+        return ('Host', 'Candidates', *classes), [
+            (host.name, host.candidates, *map(host.free.get, classes))
+            for host in hosts
+        ]
+
+    def document(self) -> dict[str, Any]:
+        outcome = self._outcome
+        return {
+            'hosts': [
+                {
+                    'name': host.name,
+                    'uuid': host.uuid,
+                    'free': dict(host.free),
+                    'candidates': host.candidates,
+                }
+                for host in outcome.hosts
+            ],
+            'dropped': [
+                {'name': host.name, 'reasons': list(host.reasons)}
+                for host in outcome.dropped
+            ],
+            'not_known': list(self._not_known.sentences),
+            'constraints': _constraints(outcome),
+            'placement_differs': differences.document(self._difference),
+            'shortened': _shortened(outcome.decision.shortened),
+            'left_to_host_filters': request_arguments.left_document(
+                outcome.decision
+            ),
+            'query': outcome.query.to_querystring(),
+            'microversion': outcome.query.microversion,
+        }
+
+    def after(self) -> Iterable[str]:
+        """Yield the number of hosts, the constraints and the query."""
+        outcome = self._outcome
+        hint = '' if outcome.hosts else ' Use explain to see why.'
+        yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
+        yield from differences.lines(self._difference)
+        yield ''
+        if outcome.dropped:
+            yield 'Dropped by host filters, after Placement:'
+            most = None if self.is_long else _MOST_DROPPED
+            for host in outcome.dropped[:most]:
+                yield f'  {host.name}: {"; ".join(host.reasons)}'
+            if most and len(outcome.dropped) > most:
+                more = len(outcome.dropped) - most
+                yield f'  and {more} more, which --long shows'
+            yield ''
+        yield from self._not_known.lines()
+        yield 'Constraints:'
+        constraints = _constraints(outcome)
+        for constraint in constraints:
+            yield f'  {constraint["filter"]}: {constraint["reason"]}'
+        if not constraints:
+            yield '  none'
+        yield ''
+        shortened = outcome.decision.shortened
+        if shortened:
+            yield 'Forbidden instead, because the query would be too long:'
+            for rollup in shortened.rollups:
+                yield (
+                    f'  rollup {rollup.name} ({rollup.uuid}) for '
+                    f'{len(rollup.aggregates)} aggregates'
+                )
+            yield ''
+        yield from request_arguments.left_lines(outcome.decision)
+        yield f'Query (microversion {outcome.query.microversion}):'
+        yield terminal.Query(f'  {outcome.query.to_querystring()}')
+
+
+class ShowQuery(usage.Command):
+    """Print the query string to send to Placement for a server.
+
+    Append it to ``GET /allocation_candidates?``.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        request_arguments.add_arguments(parser)
+        request_arguments.add_limit_argument(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        with request_arguments.opened(self.app, parsed_args) as question:
+            limit = request_arguments.limit_from(parsed_args, self.app.conf)
+            query = question.decision.query(question.request, limit)
+        self.app.stdout.write(f'{query.to_querystring()}\n')
+
+
+def _shortened(shortened: Shortened | None) -> dict[str, Any] | None:
+    if shortened is None:
+        return None
+    return {
+        'rollups': [
+            {
+                'name': rollup.name,
+                'uuid': rollup.uuid,
+                'aggregates': len(rollup.aggregates),
+            }
+            for rollup in shortened.rollups
+        ],
+    }
+
+
+def _constraints(outcome: candidates.CandidateHosts) -> list[dict[str, str]]:
+    conclusions = outcome.decision.destination.conclusions
+    # A conclusion that repeats another one is shown only if a host filter
+    # drops hosts for it, or is expected to.
+    repeating = (
+        frozenset[str]()
+        if outcome.dropped or outcome.decision.left_to_host_filters
+        else {conclusion.host_filter for conclusion in conclusions}
+    )
+    return [
+        {
+            'filter': conclusion.filter_name,
+            'kind': conclusion.kind,
+            'reason': conclusion.constraint.reason,
+        }
+        for conclusion in conclusions
+        if not isinstance(conclusion.constraint, Remark)
+        and conclusion.filter_name not in repeating
+    ]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``capacity``: shows how many more servers of a flavor fit."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates.tools import comparison
+from isolate_aggregates.tools.capacity import fitting_servers
+from isolate_aggregates.tools.cli import output
+from isolate_aggregates.tools.commands import differences, request_arguments
+
+
+class ListCapacity(output.ReportLister):
+    """Show how many more servers of a flavor fit, in total and on each host.
+
+    The servers are placed one by one on a copy of the cloud in memory; the
+    cloud itself is only read. As json or yaml: one document with total and
+    hosts. As csv or value: only the hosts.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        request_arguments.add_arguments(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        with request_arguments.opened(self.app, parsed_args) as question:
+            query = question.decision.query(question.request)
+            self._found = fitting_servers(
+                question.cloud.snapshot, query, question.decision.destination
+            )
+            self._difference = comparison.difference(
+                question.cloud, question.request, question.decision
+            )
+            self._not_known = question.not_known
+        rows = [(entry.host, entry.servers) for entry in self._found]
+        return ('Host', 'Servers'), rows
+
+    @property
+    def _total(self) -> int:
+        return sum(entry.servers for entry in self._found)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            'total': self._total,
+            'not_known': list(self._not_known.sentences),
+            'placement_differs': differences.document(self._difference),
+            'hosts': [
+                {
+                    'name': entry.host,
+                    'uuid': entry.provider,
+                    'servers': entry.servers,
+                }
+                for entry in self._found
+            ],
+        }
+
+    def before(self) -> Iterable[str]:
+        """Yield the total."""
+        rules = (
+            " according to Placement's documentation"
+            if self._difference
+            else ''
+        )
+        hint = '' if self._total else ' Use explain to see why.'
+        number = self._total or 'No'
+        yield f'{number} more servers of this flavor fit{rules}.{hint}'
+        yield from differences.lines(self._difference)
+        not_known = list(self._not_known.lines())
+        if self._found or not_known:
+            yield ''
+        yield from not_known

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``exporter``: exports metrics of the cloud to Prometheus."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+from urllib import parse
+
+from isolate_aggregates import exception
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cli import base, periodic, usage
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+    from prometheus_client.registry import CollectorRegistry
+
+    from isolate_aggregates.tools.metrics.reading import CloudReading
+
+_LISTEN = '127.0.0.1:9889'
+_INTERVAL = 300
+
+
+class ExportMetrics(usage.Command):
+    """Export Prometheus metrics.
+
+    The metrics are hosts, capacity and free slots behind each lock, free slots
+    in each availability zone, and the findings of the audit. They are served
+    over HTTP until the program ends, or written to a file once. While the
+    cloud cannot be read, the last values stay. The exit status is 1 if the
+    metrics cannot be served or written, or if the cloud cannot be read for the
+    file.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument(
+            '--listen',
+            type=_address,
+            default=_LISTEN,
+            metavar='<address>:<port>',
+            help='Address to serve the metrics on over HTTP; default: '
+            f'{_LISTEN}',
+        )
+        where.add_argument(
+            '--textfile',
+            metavar='<file>',
+            help='Write the metrics to this file, whose name should end in '
+            '.prom, and exit',
+        )
+        parser.add_argument(
+            '--interval',
+            type=base.positive,
+            metavar='<seconds>',
+            help=f'Time between readings of the cloud; default: {_INTERVAL}',
+        )
+        base.add_servers_argument(
+            parser,
+            'Also check the servers of all projects: how many are out of '
+            'place, and which flavors they have',
+        )
+        parser.add_argument(
+            '--scheduler',
+            metavar='<directory>',
+            help='Also export the metrics of nova-scheduler on this machine '
+            'from this directory; see [isolate_aggregates] '
+            'scheduler_metrics_directory',
+        )
+        parser.add_argument(
+            '--sync-textfile',
+            metavar='<file>',
+            help='Also export the time of the last successful sync, from the '
+            'file that sync --textfile writes on this machine',
+        )
+        parser.add_argument(
+            '--no-cloud',
+            action='store_true',
+            help='With --scheduler or --sync-textfile, export nothing else',
+        )
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Serve or write the metrics."""
+        self._check(parsed_args)
+        base.check_metrics_client()
+        import prometheus_client
+
+        registry = prometheus_client.CollectorRegistry()
+        if parsed_args.textfile:
+            self._write(parsed_args, registry)
+        else:
+            self._serve(parsed_args, registry)
+
+    def _check(self, args: argparse.Namespace) -> None:
+        if args.textfile and args.interval:
+            self._usage.error('--interval has no effect with --textfile')
+        base.check_live(self._usage, args, 'servers')
+        if args.no_cloud and not (args.scheduler or args.sync_textfile):
+            self._usage.error(
+                '--no-cloud leaves nothing to export; add --scheduler or '
+                '--sync-textfile'
+            )
+        if args.no_cloud and (args.snapshot or args.servers):
+            self._usage.error(
+                '--no-cloud cannot be combined with --snapshot or --servers'
+            )
+
+    def _write(
+        self, args: argparse.Namespace, registry: 'CollectorRegistry'
+    ) -> None:
+        from isolate_aggregates.tools.metrics import reading, textfile
+
+        _register(registry, args)
+        failure = None
+        if not args.no_cloud:
+            cloud = reading.CloudReading(
+                self._families(args, threading.Event()),
+                textfile.last_reading(args.textfile),
+            )
+            registry.register(cloud)
+            try:
+                cloud.read()
+            except exception.IsolateAggregatesError as exc:
+                failure = exc
+        textfile.write(args.textfile, registry)
+        if failure:
+            raise failure
+
+    def _serve(
+        self, args: argparse.Namespace, registry: 'CollectorRegistry'
+    ) -> None:
+        from isolate_aggregates.tools.metrics import reading, serving
+
+        _register(registry, args)
+        stopped = threading.Event()
+        cloud = None
+        if not args.no_cloud:
+            if not args.snapshot:
+                # Fail before serving anything if there are no credentials.
+                self.app.connect()
+            cloud = reading.CloudReading(self._families(args, stopped))
+            registry.register(cloud)
+        with (
+            periodic.end_signals() as signals,
+            serving.serving(args.listen, registry) as url,
+            _reading(cloud, args.interval or _INTERVAL, stopped),
+        ):
+            self.app.stdout.write(f'Metrics are served at {url}.\n')
+            self.app.stdout.flush()
+            signals.wait()
+
+    def _families(
+        self, args: argparse.Namespace, stopped: threading.Event
+    ) -> 'Callable[[], Iterable[Metric]]':
+        """Return a function that reads the cloud and returns its metrics."""
+        from isolate_aggregates.tools.metrics import cloud as metrics
+        from isolate_aggregates.tools.metrics.slots import SlotCounter
+
+        def track(
+            items: Iterator[Any], what: str, total: int | None
+        ) -> Iterable[Any]:
+            return _until(stopped, items)
+
+        def servers() -> Iterable[Any]:
+            if args.snapshot:
+                raise exception.MetricsError('A cloud file has no servers.')
+            live = base.live_cloud(self.app)
+            return track(live.nova.servers(), 'servers', None)
+
+        slots = SlotCounter(self.app.conf, servers)
+
+        def read() -> 'Iterable[Metric]':
+            with base.opened(self.app, args) as cloud:
+                audited = AuditedCloud.read(
+                    cloud, self.app.conf, args.servers, track
+                )
+            return metrics.families(audited, slots)
+
+        return read
+
+
+def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:
+    """Register the metrics that do not depend on the cloud."""
+    from isolate_aggregates.tools.metrics import last_sync, reading, scheduler
+
+    registry.register(reading.Build())
+    if args.scheduler:
+        registry.register(scheduler.Workers(args.scheduler))
+    if args.sync_textfile:
+        registry.register(last_sync.LastSync(args.sync_textfile))
+
+
+@contextlib.contextmanager
+def _reading(
+    reading: 'CloudReading | None', interval: int, stopped: threading.Event
+) -> Iterator[None]:
+    """Read the cloud at an interval, in a thread."""
+    from isolate_aggregates.tools.metrics.reading import keep_reading
+
+    if reading is None:
+        yield
+        return
+    # A daemon, so that a service that does not answer cannot keep the program
+    # from exiting.
+    threading.Thread(
+        target=keep_reading, args=(reading, interval, stopped), daemon=True
+    ).start()
+    try:
+        yield
+    finally:
+        stopped.set()
+
+
+def _until(stopped: threading.Event, items: Iterator[Any]) -> Iterator[Any]:
+    """Yield items until stopped."""
+    from isolate_aggregates.tools.metrics.reading import Stopped
+
+    for item in items:
+        if stopped.is_set():
+            # Cancel the pending reads of resource providers.
+            if close := getattr(items, 'close', None):
+                close()
+            raise Stopped
+        yield item
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Parse an address with a port."""
+    try:
+        parts = parse.urlsplit(f'//{text}')
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or port is None or '@' in text or parts.netloc != text:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not an address to listen on; write '
+            '<address>:<port>, '
+            'such as 127.0.0.1:9889 or [::1]:9889'
+        )
+    return host, port

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``list`` and ``show``: show the locks, and the capacity behind them."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import os_resource_classes as orc
+
+from isolate_aggregates.filters import loading
+from isolate_aggregates.tools.cli import base, fields, output
+from isolate_aggregates.tools.locks import details
+from isolate_aggregates.tools.locks.overview import (
+    LockOverview,
+    ResourceUsage,
+    overview,
+    usage_document,
+)
+
+_CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
+
+
+class ListLocks(output.ReportLister):
+    """Show all locks, and the hosts and the capacity behind each.
+
+    A host counts for every lock it is behind. Capacity is that of the hosts'
+    own resource providers, as Placement counts it. As json or yaml: one
+    document with the names of aggregates and hosts and all resource classes.
+    As csv or value: free and used amounts in separate columns.
+    """
+
+    nothing = 'No aggregate is locked.'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        with base.opened(self.app, parsed_args) as cloud:
+            locks = loading.locks(self.app.conf, cloud.index)
+            self._locks = overview(cloud.snapshot, locks) if locks else ()
+            base.warn_if_unguarded(cloud, self.app.conf)
+        people = parsed_args.formatter == 'table'
+        amounts = _amounts if people else _numbers
+        rows = [
+            (
+                entry.lock.name,
+                len(entry.lock.aggregates),
+                len(entry.hosts),
+                *amounts([entry.capacity.get(rc) for rc in _CLASSES]),
+            )
+            for entry in self._locks
+        ]
+        used = () if people else [f'{rc} used' for rc in _CLASSES]
+        return ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *used), rows
+
+    def document(self) -> dict[str, Any]:
+        return {'locks': [_document(entry) for entry in self._locks]}
+
+
+class ShowDetails(output.ShowOne):
+    """Show everything about one lock, aggregate or host.
+
+    If a lock does not work, the output says why.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'name',
+            metavar='<name>',
+            help='Lock (its metadata key or its trait), aggregate (name, uuid '
+            'or number), or host',
+        )
+        parser.add_argument(
+            '--kind',
+            choices=details.KINDS,
+            help='Kind of the object, if several have the same name',
+        )
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        with base.opened(self.app, parsed_args) as cloud:
+            locks = loading.locks(self.app.conf, cloud.index)
+            description = details.Details(cloud, locks, self.app.conf).find(
+                parsed_args.name, parsed_args.kind
+            )
+            base.warn_if_unguarded(cloud, self.app.conf)
+        return tuple(description), [
+            fields.field(v) for v in description.values()
+        ]
+
+
+def _amounts(usages: Sequence[ResourceUsage | None]) -> Iterable[str]:
+    for usage in usages:
+        yield f'{usage.free} free, {usage.used} used' if usage else '-'
+
+
+def _numbers(usages: Sequence[ResourceUsage | None]) -> Iterable[int | None]:
+    yield from (usage.free if usage else None for usage in usages)
+    yield from (usage.used if usage else None for usage in usages)
+
+
+def _document(entry: LockOverview) -> dict[str, Any]:
+    return {
+        'name': entry.lock.name,
+        'aggregates': [
+            {'name': a.name, 'uuid': a.uuid} for a in entry.lock.aggregates
+        ],
+        'hosts': list(entry.hosts),
+        'capacity': usage_document(entry.capacity),
+    }

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``limit show``: shows how long a query to Placement may be."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.query_limit import measure
+from isolate_aggregates.tools.cli import fields, output
+
+
+class ShowLimit(output.ShowOne):
+    """Show how long a query to Placement may be, and what to set.
+
+    Placement is asked up to nineteen times, with queries of up to 65,535
+    bytes that cost it next to nothing. What counts is the way to the endpoint
+    that these credentials lead to; isolate-aggregates-status upgrade check
+    looks at the one that nova-scheduler takes.
+    """
+
+    app: Any
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        configured = self.app.conf[ia_conf.GROUP].max_query_length
+        limit = measure(self.app.connect().adapter('placement'))
+        values = {
+            'endpoint': limit.endpoint,
+            'longest': limit.longest,
+            'refused': fields.Value(limit.refused),
+            'happened': limit.happened,
+            'max_query_length': configured,
+            'advised': limit.advised,
+            'verdict': limit.verdict(configured).value,
+            'advice': limit.advice(configured),
+        }
+        return tuple(values), tuple(values.values())

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lock`` and ``unlock``: start or end the isolation of an aggregate."""
+
+import argparse
+from collections.abc import Iterable
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.tools.cli import base, changes
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.locks import key_holders
+from isolate_aggregates.tools.operate import lock, unlock
+from isolate_aggregates.tools.operate.plan import Plan
+
+
+class LockAggregate(changes.ChangeCommand):
+    """Let only servers that require some traits use the hosts of an aggregate.
+
+    Creates the traits, adds missing hosts to the aggregate's Placement
+    aggregate, tags the aggregate and adds the traits to the hosts' resource
+    providers, in this order: until it is done, the hosts take no new servers.
+    Run it again after an error, or for new hosts: it does what is missing.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_aggregate(parser)
+        parser.add_argument(
+            '--trait',
+            action='append',
+            required=True,
+            metavar='<trait>',
+            help='Trait that servers must require, such as '
+            'CUSTOM_LICENSED_WINDOWS; if repeated, they must require all',
+        )
+        return parser
+
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        return lock.plan(cloud, args.aggregate, args.trait)
+
+    def again(
+        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+    ) -> Plan:
+        return self.plan(cloud, args)
+
+    def remains(
+        self, cloud: LiveCloud, plan: Plan
+    ) -> Iterable[tuple[bool, str]]:
+        """Yield which flavors and images can use the hosts."""
+        base.warn_if_unguarded(cloud, self.app.conf)
+        sources = self.app.conf[ia_conf.GROUP].trait_sources
+        yield from key_holders.after_lock(cloud, plan.traits, sources)
+        if plan.aggregate:
+            for note in key_holders.flavors_without_key(
+                cloud, plan.aggregate, plan.traits, self.app.conf
+            ):
+                yield False, note
+
+
+class UnlockAggregate(changes.ChangeCommand):
+    """Let all servers use the hosts of an aggregate again.
+
+    Removes the traits from the hosts' resource providers, except those that
+    another program or person added and those that another aggregate of the
+    host requires, and removes the tag from the aggregate. Until it is done,
+    the hosts take no new servers.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_aggregate(parser)
+        parser.add_argument(
+            '--trait',
+            action='append',
+            default=[],
+            metavar='<trait>',
+            help='Trait that servers no longer need to require; may be '
+            'repeated. Default: all that lock the aggregate',
+        )
+        return parser
+
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        return unlock.plan(cloud, args.aggregate, args.trait)
+
+    def again(
+        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+    ) -> Plan:
+        """Return what is missing to remove the traits of the first plan."""
+        if not done.traits:
+            return Plan()
+        return unlock.plan(cloud, args.aggregate, done.traits, again=True)
+
+    def remains(
+        self, cloud: LiveCloud, plan: Plan
+    ) -> Iterable[tuple[bool, str]]:
+        """Yield which flavors and images still require the traits."""
+        sources = self.app.conf[ia_conf.GROUP].trait_sources
+        return key_holders.after_unlock(cloud, plan.traits, sources)
+
+
+def _add_aggregate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'aggregate',
+        metavar='<aggregate>',
+        help='Name, uuid or number of the aggregate',
+    )

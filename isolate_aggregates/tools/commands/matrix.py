@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``matrix``: shows which flavors and images may use which hosts."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates.filters import loading
+from isolate_aggregates.tools.cli import base, output
+from isolate_aggregates.tools.matrix import columns
+from isolate_aggregates.tools.matrix.columns import Column
+from isolate_aggregates.tools.matrix.matrix import Row, matrix, requests
+from isolate_aggregates.tools.mirrored import chain
+
+# Printed instead of a table that would have no columns except the flavors.
+_NO_COLUMNS = {
+    'host': 'There are no compute hosts.',
+    'aggregate': 'There are no aggregates.',
+    'lock': 'There are no locks and no compute hosts.',
+}
+
+
+def add_row_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for images and project, which apply to each flavor."""
+    parser.add_argument(
+        '--images',
+        nargs='+',
+        default=[],
+        metavar='<image>',
+        help='Names or ids; each flavor is shown with each image; '
+        'default: without an image',
+    )
+    base.add_project_arguments(parser)
+
+
+class ShowMatrix(output.ReportLister):
+    """Show which flavors and images may use which hosts.
+
+    This depends on the request filters and on required and forbidden traits,
+    not on free capacity. As a table, hosts that the same requests may use
+    share a column; --long names them below. As json or yaml: one document with
+    the reasons. As csv or value, each host has a column.
+    """
+
+    nothing = 'There are no flavors.'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--flavors',
+            nargs='+',
+            metavar='<flavor>',
+            help='Names or ids; default: all flavors',
+        )
+        add_row_arguments(parser)
+        parser.add_argument(
+            '--by',
+            choices=tuple(_NO_COLUMNS),
+            default='host',
+            help='What each column stands for; default: host',
+        )
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        conf = self.app.conf
+        with base.opened(self.app, parsed_args) as cloud:
+            filters = chain.as_in_nova(conf)
+            questions = requests(
+                [cloud.flavor(name) for name in parsed_args.flavors]
+                if parsed_args.flavors
+                else cloud.flavors,
+                [cloud.image(name) for name in parsed_args.images],
+                base.project_from(parsed_args, cloud),
+            )
+            self._matrix = matrix(cloud.snapshot, filters, questions)
+            locks = loading.locks(conf, cloud.index)
+            base.warn_if_unguarded(cloud, conf)
+        self._by = parsed_args.by
+        if parsed_args.by == 'aggregate':
+            self._columns = columns.by_aggregate(self._matrix, cloud.index)
+        elif parsed_args.by == 'lock':
+            self._columns = columns.by_lock(self._matrix, locks)
+        elif parsed_args.formatter in ('csv', 'value'):
+            self._columns = columns.by_host(self._matrix)
+        else:
+            self._columns = columns.alike(self._matrix)
+        names = [column.name for column in self._columns]
+        about = ['Flavor', 'Image'] if parsed_args.images else ['Flavor']
+        rows = [self._row(row) for row in self._matrix.rows]
+        if rows and not names and parsed_args.formatter == 'table':
+            self.nothing = _NO_COLUMNS[parsed_args.by]
+            rows = []
+        return (*about, *names), rows
+
+    def document(self) -> dict[str, Any]:
+        return {
+            'by': self._by,
+            'rows': [
+                {
+                    'flavor': row.request.flavor.name,
+                    'image': row.request.image and row.request.image.name,
+                    'cells': [self._cell(row, c) for c in self._columns],
+                }
+                for row in self._matrix.rows
+            ],
+        }
+
+    def after(self) -> Iterable[str]:
+        """Yield the hosts of each column, or how to show them."""
+        named = [
+            (column.name, ', '.join(self._hosts(column)))
+            for column in self._columns
+        ]
+        unnamed = [(name, hosts) for name, hosts in named if hosts != name]
+        if not unnamed or not self._matrix.rows:
+            return
+        yield ''
+        if self.is_long:
+            yield from (
+                f'{name}: {hosts or "none"}' for name, hosts in unnamed
+            )
+        else:
+            yield '--long names the hosts of each column.'
+
+    def _hosts(self, column: Column) -> Sequence[str]:
+        return columns.hosts_of(self._matrix, column.groups)
+
+    def _row(self, row: Row) -> list[str]:
+        image = [row.request.image.name] if row.request.image else []
+        access = (columns.access(row, c).value for c in self._columns)
+        return [row.request.flavor.name, *image, *access]
+
+    def _cell(self, row: Row, column: Column) -> dict[str, Any]:
+        return {
+            'name': column.name,
+            'hosts': self._hosts(column),
+            'verdict': columns.access(row, column).value,
+            'reasons': [
+                {
+                    'filter': exclusion.objection.filter_name,
+                    'kind': exclusion.objection.kind,
+                    'reason': exclusion.objection.text,
+                    'hosts': exclusion.hosts,
+                }
+                for exclusion in columns.exclusions(self._matrix, row, column)
+            ],
+        }

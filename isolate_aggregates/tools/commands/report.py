@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``report``: writes a page that shows how the cloud is isolated."""
+
+import argparse
+import datetime
+from typing import Any
+
+from isolate_aggregates import entry_points, exception
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cli import base, progress, usage
+from isolate_aggregates.tools.commands.matrix import add_row_arguments
+from isolate_aggregates.tools.report import page
+from isolate_aggregates.tools.report.calendar import Calendar
+from isolate_aggregates.tools.report.content import Content
+
+
+class WriteReport(usage.Command):
+    """Write a page that shows which flavors may use which hosts.
+
+    One HTML file that needs no network. It also shows the reasons, the locks
+    with the capacity behind them, and the findings of the audit.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--output',
+            required=True,
+            metavar='<file>',
+            help='HTML file to write; - for standard output',
+        )
+        add_row_arguments(parser)
+        parser.add_argument(
+            '--try-projects',
+            nargs='+',
+            default=[],
+            metavar='<project>',
+            help='Names or ids of further projects to offer in "Try a '
+            'request" on the page',
+        )
+        base.add_servers_argument(parser)
+        parser.add_argument(
+            '--calendar',
+            type=base.positive,
+            metavar='<days>',
+            help='Also show the free capacity of hosts for reservations, for '
+            'this number of days',
+        )
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        base.check_live(self._usage, parsed_args, 'servers', 'calendar')
+        path = parsed_args.output
+        if path != '-':
+            # Fail now, as reading a large cloud takes minutes.
+            page.check(path)
+        with base.opened(self.app, parsed_args) as cloud:
+            images = [cloud.image(name) for name in parsed_args.images]
+            audited = AuditedCloud.read(
+                cloud, self.app.conf, parsed_args.servers, progress.reading
+            )
+            now = datetime.datetime.now(datetime.UTC)
+            project = base.project_from(parsed_args, cloud)
+            others = {
+                name: cloud.project(name, parsed_args.project_domain)
+                for name in parsed_args.try_projects
+            }
+            content = Content.of(
+                audited,
+                images,
+                project,
+                now,
+                self._calendar(parsed_args.calendar, now),
+                others,
+            )
+        if path == '-':
+            self.app.stdout.write(page.render(content))
+        else:
+            page.write(content, path)
+            self.app.stdout.write(f'Wrote {path}.\n')
+
+    def _calendar(
+        self, days: int | None, now: datetime.datetime
+    ) -> Calendar | None:
+        if days is None:
+            return None
+        # Reservations are a wing of their own, which this one does not import.
+        [command] = entry_points.load(
+            'isolate_aggregates.cli', ['reservation_calendar'], _unknown
+        ).values()
+        calendar: Calendar = command.picture(
+            self.app.conf, self.app.connect(), now, days
+        )
+        return calendar
+
+
+def _unknown(name: str, problem: str) -> exception.InvalidRequest:
+    return exception.InvalidRequest(f'The command {name} {problem}')

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the request for a server from the arguments of a command."""
+
+import argparse
+from collections.abc import Iterator
+import contextlib
+import dataclasses
+import logging
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.decision import Decision
+from isolate_aggregates.filters.constraints import Remark
+from isolate_aggregates.placement import resources
+from isolate_aggregates.request import Request
+from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.commands import request_builder
+from isolate_aggregates.tools.mirrored import MIRRORS, chain
+
+_OURS = 'IsolatedAggregatesFilter'
+_NO_HOST_FILTERS = (
+    'which host filters run after Placement: [filter_scheduler] '
+    'enabled_filters is not set here'
+)
+_GIVE_THEM = '; give --config-file the nova.conf of nova-scheduler'
+
+
+def add_arguments(
+    parser: argparse.ArgumentParser, server: bool = False
+) -> None:
+    """Add the arguments that describe a request for a server.
+
+    :param server: Whether an existing server can be given instead of a flavor.
+    """
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        '--flavor', metavar='<flavor>', help='Name or id of the flavor'
+    )
+    if server:
+        what.add_argument(
+            '--server',
+            metavar='<server>',
+            help='Id of a server of the live cloud; its flavor, image, zone, '
+            'ports, project and hints are used unless others are specified',
+        )
+    parser.add_argument(
+        '--image', metavar='<image>', help='Name or id of the image'
+    )
+    parser.add_argument(
+        '--availability-zone',
+        type=_zone,
+        default=(None, None),
+        metavar='<zone>',
+        help='Availability zone to use, or <zone>:<host> to force a host',
+    )
+    parser.add_argument(
+        '--port-request',
+        action='append',
+        default=[],
+        type=_port_request,
+        metavar='<class>=<amount>[,...][,<trait>...]',
+        help='Resources and traits that a port requests; may be repeated',
+    )
+    base.add_project_arguments(parser)
+    parser.add_argument(
+        '--hint',
+        action='append',
+        default=[],
+        type=base.pair('scheduler hint'),
+        metavar='<key>=<value>',
+        help='Scheduler hint; may be repeated',
+    )
+    parser.add_argument(
+        '--host',
+        metavar='<host>',
+        help='Name of the only host, or compute node, to use',
+    )
+    parser.add_argument(
+        '--boot-from-volume',
+        action='store_true',
+        help='The root disk is a volume, so the host needs no space for it',
+    )
+    base.add_snapshot_argument(parser)
+
+
+def add_limit_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--limit`` to the parser of a command that queries Placement."""
+    parser.add_argument(
+        '--limit',
+        type=base.positive,
+        metavar='<number>',
+        help='Maximum number of allocation candidates; default: [scheduler] '
+        'max_placement_results',
+    )
+
+
+def _zone(text: str) -> tuple[str | None, str | None]:
+    """Parse a zone with an optional forced host or node, as Nova does."""
+    zone, *forced = text.split(':')
+    if len(forced) > 2:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a valid availability zone; write <zone>, '
+            '<zone>:<host> or <zone>::<node>'
+        )
+    # A node belongs to one host, so the host is not needed beside it.
+    return zone or None, ''.join(forced[-1:]) or ''.join(forced[:1]) or None
+
+
+def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
+    """Parse the resources and traits that a port requests."""
+    resources: dict[str, int] = {}
+    traits = set()
+    for part in text.split(','):
+        name, equals, amount = part.partition('=')
+        if equals:
+            resources[name] = base.positive(amount)
+        else:
+            traits.add(name)
+    if not resources or not all((*resources, *traits)):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a valid port request; write '
+            '<class>=<amount>,...,<trait>,...'
+        )
+    return resources, frozenset(traits)
+
+
+@dataclasses.dataclass(frozen=True)
+class NotKnown:
+    """What affects scheduling in Nova but is unknown to a command.
+
+    :param sentences: The sentences, each without a full stop.
+    """
+
+    sentences: tuple[str, ...]
+    is_live: bool
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines for a table.
+
+        For a cloud file, only documents mention unknown host filters.
+        """
+        lines = [
+            each + (_GIVE_THEM if each == _NO_HOST_FILTERS else '')
+            for each in self.sentences
+            if self.is_live or each != _NO_HOST_FILTERS
+        ]
+        if lines:
+            yield 'Not known here:'
+            for line in lines:
+                yield f'  {line}'
+            yield ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A request, and the decision of the request filters in a cloud."""
+
+    cloud: Cloud
+    request: Request
+    decision: Decision
+    not_known: NotKnown
+
+
+class _Once(logging.Filter):
+    """Drops messages that were logged before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._messages: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        is_new = message not in self._messages
+        self._messages.add(message)
+        return is_new
+
+
+@contextlib.contextmanager
+def _without_repetitions() -> Iterator[None]:
+    """Log each warning about a flavor only once, however often it is read."""
+    logger = logging.getLogger(resources.__name__)
+    once = _Once()
+    logger.addFilter(once)
+    try:
+        yield
+    finally:
+        logger.removeFilter(once)
+
+
+@contextlib.contextmanager
+def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
+    """Open the cloud and decide on the request that the arguments describe."""
+    with base.opened(app, args) as cloud, _without_repetitions():
+        pipeline = chain.as_in_nova(app.conf)
+        builder = request_builder.RequestBuilder(args, cloud, app.conf)
+        request = builder.request()
+        limit = limit_from(args, app.conf)
+        requests = [
+            dataclasses.replace(request, nova_release=release)
+            for release in reversed(builder.releases)
+        ]
+        request = requests[0]
+        decision, *others = (
+            candidates.decide_on(
+                cloud,
+                pipeline,
+                each,
+                limit,
+                app.conf[ia_conf.GROUP].max_query_length,
+            )
+            for each in requests
+        )
+        if any(
+            other.destination.root_required
+            != decision.destination.root_required
+            or older.required_traits != request.required_traits
+            for older, other in zip(requests[1:], others, strict=True)
+        ):
+            builder.not_known.append(
+                'whether Nova is of release '
+                f'{" or ".join(map(str, builder.releases))}, which require '
+                'different traits here; set [isolate_aggregates] nova_release'
+            )
+        remarks = (
+            conclusion.constraint.reason
+            for conclusion in decision.destination.conclusions
+            if isinstance(conclusion.constraint, Remark)
+        )
+        yield Question(
+            cloud,
+            request,
+            decision,
+            NotKnown(
+                (*builder.not_known, *remarks, *_afterwards(app.conf)),
+                is_live=not args.snapshot,
+            ),
+        )
+        base.warn_if_unguarded(cloud, app.conf)
+
+
+def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield what is unknown about the host filters of Nova."""
+    enabled = conf[ia_conf.HOST_FILTERS].enabled_filters
+    if enabled is None:
+        yield _NO_HOST_FILTERS
+        return
+    reproduced = {mirror.name for mirror in MIRRORS if mirror.host_filter}
+    # It enforces the conclusions of the request filters, which are known.
+    reproduced.add(_OURS)
+    others = [name for name in enabled if name not in reproduced]
+    if others:
+        yield (
+            f'which hosts the host filters {", ".join(others)} drop after '
+            'Placement'
+        )
+
+
+def left_document(decision: Decision) -> list[dict[str, str]]:
+    """Return the conclusions left to host filters, for a document."""
+    return [
+        {
+            'filter': rest.filter_name,
+            'kind': rest.kind,
+            'reason': rest.constraint.reason,
+            'host_filter': rest.host_filter,
+        }
+        for rest in decision.left_to_host_filters
+    ]
+
+
+def left_lines(decision: Decision) -> Iterator[str]:
+    """Yield the conclusions left to host filters, for a table."""
+    if not decision.left_to_host_filters:
+        return
+    yield 'Left to host filters because the query would be too long:'
+    for rest in decision.left_to_host_filters:
+        yield (
+            f'  to {rest.host_filter}: {rest.filter_name}: '
+            f'{rest.constraint.reason}'
+        )
+    yield ''
+
+
+def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
+    """Return the maximum number of allocation candidates.
+
+    Call it after the cloud was opened, as a cloud file may set the default.
+    Not every command has ``--limit``.
+    """
+    limit = getattr(args, 'limit', None)
+    return int(limit or conf[ia_conf.SCHEDULER].max_placement_results)

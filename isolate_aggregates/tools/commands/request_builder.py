@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a request from arguments, and from the data of a server."""
+
+import argparse
+import dataclasses
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.compute.servers import Port, Server
+from isolate_aggregates.request import (
+    Flavor,
+    Image,
+    Request,
+    implied,
+    nova_image,
+)
+from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.cloud import Cloud
+
+# The first release of Nova that can require the trait OWNER_NOVA.
+_OWNED = 34
+
+
+class RequestBuilder:
+    """Builds the request that the arguments describe.
+
+    ``not_known`` lists what affects scheduling in Nova but is unknown here.
+    """
+
+    def __init__(
+        self, args: argparse.Namespace, cloud: Cloud, conf: cfg.ConfigOpts
+    ) -> None:
+        self._args = args
+        self._cloud = cloud
+        self._conf = conf
+        self.not_known: list[str] = []
+        release = conf[ia_conf.GROUP].nova_release
+        self.releases: tuple[int, ...] = (
+            (release,)
+            if release
+            else (cloud.nova_releases or (implied.NEWEST_NOVA,))
+        )
+
+    def request(self) -> Request:
+        """Return the request, and complete ``not_known``."""
+        request = self._from_arguments()
+        if not self._args.flavor:
+            request = self._of_server(request)
+        profile = request.flavor.extra_specs.get('accel:device_profile')
+        if profile:
+            request = self._with_device(request, profile, '')
+        if self.releases[-1] >= _OWNED:
+            request = self._with_owner(request)
+        self._tell_of_devices_and_pinning(request)
+        return request
+
+    def _tell_of_devices_and_pinning(self, request: Request) -> None:
+        """Note what Nova may add to the query by options that are not read."""
+        alias = request.flavor.extra_specs.get('pci_passthrough:alias')
+        if alias:
+            self.not_known.append(
+                f'which PCI devices pci_passthrough:alias={alias} requests '
+                'from Placement if [filter_scheduler] pci_in_placement is true'
+            )
+        settings = implied.Settings(
+            request.flavor.extra_specs, request.image_properties
+        )
+        name = 'hw:cpu_policy'
+        if (settings.flavor(name) or settings.image(name)) == 'dedicated':
+            self.not_known.append(
+                'which hosts without PCPU Nova finds with its fallback query '
+                'for VCPU, unless [workarounds] disable_fallback_pcpu_query '
+                'is true'
+            )
+
+    def _from_arguments(self) -> Request:
+        args, cloud = self._args, self._cloud
+        hints: dict[str, tuple[str, ...]] = {}
+        for key, value in args.hint:
+            hints[key] = (*hints.get(key, ()), value)
+        zone, forced = args.availability_zone
+        host = forced or args.host
+        return Request(
+            # The empty flavor is replaced by that of the server.
+            flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
+            image=cloud.image(args.image) if args.image else None,
+            project_id=base.project_from(args, cloud),
+            scheduler_hints=hints,
+            requested_host=cloud.requested_host(host) if host else None,
+            host_forced=bool(forced),
+            boot_from_volume=args.boot_from_volume,
+            # For an existing server, Nova returns the zone.
+            availability_zone=zone
+            or (self._conf.default_schedule_zone if args.flavor else None),
+            resource_groups=tuple(
+                ResourceGroup(f'_port_{number}', resources, traits)
+                for number, (resources, traits) in enumerate(
+                    args.port_request, 1
+                )
+            ),
+        )
+
+    def _of_server(self, request: Request) -> Request:
+        """Add what the request of a server contained."""
+        args = self._args
+        server = self._cloud.server(args.server)
+        zone = request.availability_zone or server.availability_zone
+        if not zone and not server.zone_known:
+            self.not_known.append(
+                f'the availability zone that server {args.server} was '
+                'requested in, which Nova shows only from microversion 2.96; '
+                'specify it with --availability-zone if there was one'
+            )
+        if not request.requested_host:
+            self.not_known.append(
+                f'whether a host was requested for server {args.server}, '
+                'which Nova does not show; if so, specify it with --host'
+            )
+        image = request.image
+        if image is None and server.image_id:
+            image = self._image(server)
+        elif image is None:
+            self.not_known.append(
+                f'the image of the volume that server {args.server} boots '
+                'from; specify it with --image if it has relevant properties'
+            )
+        request = dataclasses.replace(
+            request,
+            flavor=server.flavor,
+            image=image,
+            project_id=request.project_id or server.project_id,
+            scheduler_hints={
+                **server.scheduler_hints,
+                **request.scheduler_hints,
+            },
+            boot_from_volume=request.boot_from_volume or not server.image_id,
+            availability_zone=zone,
+        )
+        return request if args.port_request else self._with_ports(request)
+
+    def _image(self, server: Server) -> Image:
+        """Return the image of a server, with the properties Nova stores."""
+        number = server.image_id or ''
+        try:
+            image = self._cloud.image(number)
+        except exception.NotFound:
+            # Servers outlive their images.
+            image = Image('', number)
+            self.not_known.append(
+                f'the properties of image {number}, which is no longer in '
+                'Glance, apart from those that Nova shows; specify an image '
+                'with the same properties with --image'
+            )
+        if server.image_properties is None:
+            return image
+        # Nova does not return properties that it does not know.
+        others = {
+            name: value
+            for name, value in image.properties.items()
+            if name not in nova_image.TOLD
+        }
+        return dataclasses.replace(
+            image, properties={**others, **server.image_properties}
+        )
+
+    def _with_ports(self, request: Request) -> Request:
+        """Add what the ports of a server request."""
+        server_id = self._args.server
+        routed = self._conf[
+            ia_conf.SCHEDULER
+        ].query_placement_for_routed_network_aggregates
+        try:
+            ports = self._cloud.ports(server_id)
+        except exception.ServiceError as exc:
+            self.not_known.append(
+                f'what the ports of server {server_id} request: {_said(exc)}'
+            )
+            return request
+        if not ports:
+            self.not_known.append(
+                f'the networks that server {server_id} was requested with: it '
+                'has no ports now; specify what they requested with '
+                '--port-request'
+            )
+        for port in ports:
+            request = dataclasses.replace(
+                request,
+                resource_groups=(*request.resource_groups, *port.groups),
+                same_subtree=(*request.same_subtree, port.same_subtree)
+                if port.same_subtree
+                else request.same_subtree,
+                networks=(*request.networks, self._network(port, routed)),
+            )
+            if port.device_profile:
+                request = self._with_device(
+                    request, port.device_profile, port.id
+                )
+        return request
+
+    def _network(self, port: Port, routed: bool) -> RequestedNetwork:
+        """Return the network of a port.
+
+        :param routed: Whether Nova uses the segments of routed networks.
+        """
+        name = f'port {port.id}'
+        if not routed:
+            return RequestedNetwork(name, (), port.remote_managed)
+        try:
+            segments = self._cloud.segment_aggregates(port)
+        except exception.ServiceError:
+            return RequestedNetwork(name, None, port.remote_managed)
+        return RequestedNetwork(
+            name,
+            tuple(sorted(frozenset().union(*segments))),
+            port.remote_managed,
+            ''
+            if all(segments)
+            else f'a segment of the network of {name} has no aggregate',
+        )
+
+    def _with_device(
+        self, request: Request, profile: str, owner: str
+    ) -> Request:
+        """Add what a device profile requests.
+
+        :param owner: The id of the port that names the profile; empty if the
+            flavor names it.
+        """
+        try:
+            groups = self._cloud.device_groups(profile, owner)
+        except (exception.ServiceError, exception.NotFound) as exc:
+            self.not_known.append(
+                f'what device profile {profile} requests: {_said(exc)}'
+            )
+            return request
+        return dataclasses.replace(
+            request, resource_groups=(*request.resource_groups, *groups)
+        )
+
+    def _with_owner(self, request: Request) -> Request:
+        """Add whether Nova requires the trait OWNER_NOVA."""
+        try:
+            owned, others = self._cloud.owned_nodes
+        except exception.ServiceError as exc:
+            self.not_known.append(
+                f'whether Nova requires trait OWNER_NOVA: {_said(exc)}'
+            )
+            return request
+        if owned and others:
+            self.not_known.append(
+                f'whether Nova requires trait OWNER_NOVA, which {others} of '
+                f'{owned + others} compute nodes lack: it does once all '
+                'compute services run release 34'
+            )
+        return dataclasses.replace(
+            request, owner_nova=bool(owned and not others)
+        )
+
+
+def _said(exc: exception.IsolateAggregatesError) -> str:
+    return str(exc).rstrip('.')

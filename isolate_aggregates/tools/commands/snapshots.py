@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``snapshot save`` and ``snapshot diff``: write and compare cloud files."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.text import escaped
+from isolate_aggregates.tools.cli import base, fields, output, progress, usage
+from isolate_aggregates.tools.cloud import diff
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.live import snapshots
+
+
+class SaveSnapshot(usage.Command):
+    """Write a cloud file from the live cloud.
+
+    It has everything that decides where servers may go: aggregates, resource
+    providers, flavors, images, and the scheduler settings of the configuration
+    file. It has no credentials.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'file', metavar='<file>', help='Cloud file to write'
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        conf = self.app.conf
+        cloud = base.live_cloud(self.app)
+        snapshot = snapshots.take(
+            cloud.index,
+            cloud.nova,
+            cloud.glance,
+            cloud.placement,
+            {
+                (ia_conf.GROUP, 'nova_release'): cloud.nova_releases[-1],
+                **{
+                    (g, o): value
+                    for g, o in ia_conf.CLOUD_SETTINGS
+                    # Options that are not set stay unknown.
+                    if (value := ia_conf.value_of(conf, g, o)) is not None
+                },
+            },
+            progress.reading,
+        )
+        cloud_file.save(snapshot, parsed_args.file)
+        self.app.stdout.write(
+            f'Wrote {len(snapshot.aggregates)} aggregates, '
+            f'{len(snapshot.providers)} resource providers, '
+            f'{len(snapshot.flavors)} flavors and '
+            f'{len(snapshot.images)} images to {parsed_args.file}.\n'
+        )
+
+
+class DiffSnapshots(output.Lister):
+    """Show what has changed between two cloud files."""
+
+    nothing = 'Both files describe the same cloud.'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'before', metavar='<before>', help='The older cloud file'
+        )
+        parser.add_argument(
+            'after', metavar='<after>', help='The newer cloud file'
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        before = cloud_file.load(parsed_args.before)
+        after = cloud_file.load(parsed_args.after)
+        rows = [
+            (
+                change.kind,
+                change.name,
+                change.what,
+                *_shown(change),
+            )
+            for change in diff.changes(before, after)
+        ]
+        return ('Kind', 'Name', 'What', 'Before', 'After'), rows
+
+
+def _shown(change: diff.Change) -> list[fields.Value]:
+    """Return the cells Before and After; for an object, "present" or empty."""
+    both = change.before, change.after
+    if not change.what:
+        return [fields.Value(value and 'present') for value in both]
+    return [
+        _Names(value, other or ())
+        # The order of a setting may matter.
+        if isinstance(value, list) and change.kind != 'setting'
+        else fields.Value(value)
+        for value, other in (both, both[::-1])
+    ]
+
+
+class _Names(fields.Value):
+    """A list of names; a table shows only those that others lack."""
+
+    def __init__(self, value: list[Any], others: Sequence[Any]) -> None:
+        super().__init__(value)
+        self._others = others
+
+    def human_readable(self) -> str:
+        some = [
+            _name(item) for item in self._value if item not in self._others
+        ]
+        same = len(self._value) - len(some)
+        parts = [', '.join(some)] if some else []
+        return ' and '.join([*parts, f'{same} in both'] if same else parts)
+
+
+def _name(item: Any) -> str:
+    if isinstance(item, Mapping):
+        item = item['name'] or item['uuid']
+    return escaped(str(item))

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sync``: updates Placement from the host aggregates and their tags."""
+
+import argparse
+import collections
+from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+import functools
+import time
+from typing import Any
+
+from oslo_log import log as logging
+
+from isolate_aggregates.filters import loading
+from isolate_aggregates.tools.cli import (
+    base,
+    consent,
+    output,
+    periodic,
+    progress,
+)
+from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.operate.sync import apply
+from isolate_aggregates.tools.operate.sync import plan as plans
+from isolate_aggregates.tools.operate.sync.snapshot import read
+from isolate_aggregates.tools.operate.sync.target import ProviderChange
+
+# The exit status if a change could not be made.
+FAILED = 1
+
+LOG = logging.getLogger(__name__)
+
+
+class SyncPlacement(consent.Confirming, output.ReportLister):
+    """Update Placement from the host aggregates and their tags.
+
+    The resource providers of the hosts of each aggregate become members of it
+    in Placement, get the traits that it requires, and become members of the
+    rollups that stand for it. Traits and memberships that sync added and that
+    are no longer needed are removed; all others stay. The exit status is 3 if
+    changes are only shown. As json or yaml: one document with the problems
+    too.
+    """
+
+    _logged_problems: frozenset[str] = frozenset()
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--watch',
+            type=base.positive,
+            metavar='<seconds>',
+            help='Repeat at this interval, and write a line for each change; '
+            'implies --yes',
+        )
+        for part, what in (
+            (plans.Part.MIRROR, 'mirror host aggregates into Placement'),
+            (plans.Part.TRAITS, 'add or remove traits'),
+            (plans.Part.ROLLUPS, 'maintain rollups'),
+        ):
+            parser.add_argument(
+                f'--no-{part.value}',
+                action='append_const',
+                const=part,
+                dest='without',
+                help=f'Do not {what}',
+            )
+        parser.add_argument(
+            '--forget',
+            action='store_true',
+            help='Remove rollups and marks, and keep traits and memberships; '
+            'use it before you uninstall isolate-aggregates, but after you '
+            'have switched it off in nova-scheduler',
+        )
+        parser.add_argument(
+            '--textfile',
+            metavar='<file>',
+            help='With --yes or --watch, write the time of each successful '
+            'sync to this file, for exporter --sync-textfile or for Node '
+            'exporter',
+        )
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Sync once, or repeatedly; return the exit status."""
+        base.check_live(self._usage, parsed_args, 'yes', 'watch')
+        if parsed_args.textfile:
+            if parsed_args.forget or not (
+                parsed_args.yes or parsed_args.watch
+            ):
+                self._usage.error(
+                    '--textfile needs --yes or --watch, and cannot be '
+                    'combined with --forget'
+                )
+            base.check_metrics_client()
+        if parsed_args.watch:
+            for other in ('forget', 'dry_run'):
+                if getattr(parsed_args, other):
+                    name = other.replace('_', '-')
+                    self._usage.error(
+                        f'--{name} cannot be combined with --watch'
+                    )
+            self._watch(parsed_args)
+            return 0
+        # With a cloud file, changes can only be shown.
+        parsed_args.dry_run = parsed_args.dry_run or bool(parsed_args.snapshot)
+        code = super().run(parsed_args)
+        if self._result and not self._result.is_complete:
+            return FAILED
+        if self._result:
+            _note_success(parsed_args.textfile)
+        return code
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Plan the changes, and make them if the user agrees."""
+        self._result: apply.SyncResult | None = None
+
+        def find() -> list[str]:
+            with base.opened(self.app, parsed_args) as cloud:
+                self._plan = self._plan_for(cloud, parsed_args)
+            return self._plan.sentences
+
+        if self.agrees(parsed_args, find(), find):
+            live = base.live_cloud(self.app)
+            self._result = self._carry_out(self._plan, live)
+            _report(self._result)
+        # A mark that is left in Placement does no harm.
+        self.is_undone = self.is_undone and bool(self._plan.changes)
+        return (
+            ('Host', 'Provider', 'Change', 'Why'),
+            [
+                (c.host, c.provider, f'{c.action} {c.subject}', c.why)
+                for c in self._changes
+            ],
+        )
+
+    @property
+    def _changes(self) -> Sequence[ProviderChange]:
+        done = self._result
+        return self._plan.changes if done is None else done.changes
+
+    def document(self) -> dict[str, Any]:
+        done = self._result
+        return {
+            'applied': done is not None,
+            'changes': [dataclasses.asdict(c) for c in self._changes],
+            'problems': list(self._plan.problems),
+            'failures': done.failures if done else [],
+        }
+
+    def after(self) -> Iterable[str]:
+        """Yield the number of changes by kind."""
+        changes = self._changes
+        counts = collections.Counter(change.action for change in changes)
+        providers = len({change.provider for change in changes})
+        if not self._result:
+            for mark in self._plan.old_marks:
+                yield f'To be deleted: trait {mark}, {plans.IDLE}.'
+        if not changes:
+            if not self._plan.old_marks:
+                is_over = self._result is not None
+                yield 'Nothing was changed.' if is_over else 'Nothing to do.'
+            return
+        kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
+        done = 'changed' if self._result else 'to be changed'
+        yield f'Resource providers {done}: {providers} ({kinds}).'
+
+    def _plan_for(
+        self, cloud: Cloud, args: argparse.Namespace
+    ) -> plans.SyncPlan:
+        """Plan the changes; log problems that the last plan did not have."""
+        snapshot = read(cloud, progress.reading)
+        locks = loading.locks(self.app.conf, snapshot.index)
+        without = args.without or ()
+        plan = plans.make(
+            snapshot,
+            locks,
+            [p for p in plans.Part if p not in without],
+            args.forget,
+        )
+        for problem in plan.problems:
+            if problem not in self._logged_problems:
+                LOG.warning('%s.', problem)
+        self._logged_problems = frozenset(plan.problems)
+        return plan
+
+    def _carry_out(
+        self,
+        plan: plans.SyncPlan,
+        cloud: LiveCloud,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> apply.SyncResult:
+        return apply.carry_out(
+            plan,
+            cloud.placement,
+            cloud.aggregates,
+            functools.partial(loading.locks, self.app.conf),
+            progress.changing,
+            stopped,
+        )
+
+    def _watch(self, args: argparse.Namespace) -> None:
+        # Fail now if there are no credentials.
+        self.app.connect()
+
+        def once(stopped: Callable[[], bool]) -> None:
+            cloud = base.live_cloud(self.app)
+            plan = self._plan_for(cloud, args)
+            result = self._carry_out(plan, cloud, stopped)
+            for c in result.changes:
+                self.app.stdout.write(
+                    f'{c.host}, {c.provider}: {c.action} {c.subject}; '
+                    f'{c.why}\n'
+                )
+            self.app.stdout.flush()
+            _report(result)
+            if result.is_complete:
+                _note_success(args.textfile)
+
+        periodic.watch(once, args.watch)
+
+
+def _note_success(path: str | None) -> None:
+    """Write the time of a success to the file of ``--textfile``, if given."""
+    if path:
+        from isolate_aggregates.tools.metrics import last_sync
+
+        last_sync.write(path, time.time())
+
+
+def _report(result: apply.SyncResult) -> None:
+    """Log the changes that could not be made."""
+    for name in sorted(result.skipped):
+        LOG.warning('resource provider %s was deleted meanwhile.', name)
+    for failure in result.failures:
+        LOG.error('%s', failure)
+    if result.failures and result.untried:
+        LOG.error(
+            'Because of too many failures in a row, %d resource providers '
+            'were not tried.',
+            result.untried,
+        )

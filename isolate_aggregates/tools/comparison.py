@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares Placement's answer with the documented one.
+
+The simulator computes the documented answer. Nova always uses the answer of
+Placement, which has bugs: see the page "Known Placement bugs" of the
+documentation. If a query may meet one, the two answers are compared.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+
+import os_traits
+
+from isolate_aggregates import exception
+from isolate_aggregates.decision import Decision
+from isolate_aggregates.placement.client import AllocationCandidates
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
+from isolate_aggregates.request import Request
+from isolate_aggregates.text import counted
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.capacity import simulator
+from isolate_aggregates.tools.cloud.cloud import Cloud
+
+_PAGE = '"Known Placement bugs" in the documentation'
+
+# The candidates of a host, independent of the order of providers and resource
+# classes, and how often it has each.
+_Candidates = Counter[frozenset[tuple[str, frozenset[tuple[str, int]]]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The difference between Placement's answer and the documented one.
+
+    :param documented: The number of hosts in the documented answer.
+    :param left_out: The hosts that are only in the documented answer.
+    :param roots: The uuids of the root providers of these hosts.
+    :param added: The hosts that are only in Placement's answer.
+    :param other_amounts: The hosts with candidates whose amounts were not
+        requested.
+    :param failure: Why Placement gave no answer; None if it did.
+    :param was_queried: Whether Placement was queried.
+    """
+
+    documented: int
+    left_out: tuple[str, ...] = ()
+    roots: frozenset[str] = frozenset()
+    added: tuple[str, ...] = ()
+    other_amounts: tuple[str, ...] = ()
+    failure: str | None = None
+    was_queried: bool = True
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """Sentences that describe the difference."""
+        if not self.was_queried:
+            yield (
+                'Placement may answer differently. It was not queried, '
+                'because loading so many resource providers into it takes '
+                f'long; the command candidates does so. See {_PAGE}.'
+            )
+        if self.failure:
+            yield f'Placement itself gives no answer: {self.failure}'
+        if self.left_out:
+            yield (
+                f'Placement leaves out {len(self.left_out)} of '
+                f'{counted(self.documented, "host")} that it should offer '
+                'according to its documentation: '
+                f'{ranges.folded(self.left_out)}.'
+            )
+        if self.added:
+            yield (
+                'Contrary to its documentation, Placement also offers '
+                f'{ranges.folded(self.added)}.'
+            )
+        if self.other_amounts:
+            yield (
+                'Placement offers amounts that were not requested on '
+                f'{ranges.folded(self.other_amounts)}.'
+            )
+        if self.left_out or self.added or self.other_amounts:
+            yield (
+                f'See {_PAGE}. If the cloud has changed meanwhile, run the '
+                'command again.'
+            )
+
+
+def difference(
+    cloud: Cloud, request: Request, decision: Decision
+) -> Difference | None:
+    """Return how Placement's answer differs from the documented one.
+
+    :returns: None if it does not differ, or the query cannot meet a known bug.
+    """
+    query = decision.query(request)
+    providers = cloud.snapshot.providers
+    if not may_differ(query, providers):
+        return None
+    hosts = _hosts(providers)
+    documented = _by_root(
+        query, simulator(providers, query).allocation_candidates(query), hosts
+    )
+    if not cloud.placement_at_hand:
+        return Difference(len(documented), was_queried=False)
+    failure = None
+    answered: Mapping[str, _Candidates] = {}
+    try:
+        answered = _by_root(
+            query, cloud.placement.allocation_candidates(query), hosts
+        )
+    except exception.ServiceFailed as exc:
+        failure = str(exc)
+    except exception.IsolateAggregatesError as exc:
+        return Difference(len(documented), failure=str(exc))
+    left_out = documented.keys() - answered.keys()
+    added = answered.keys() - documented.keys()
+    other_amounts = {
+        root
+        for root in documented.keys() & answered.keys()
+        if not answered[root] <= documented[root]
+    }
+    if not left_out and not added and not other_amounts and not failure:
+        return None
+
+    def names(roots: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(hosts[root] for root in roots))
+
+    return Difference(
+        len(documented),
+        names(left_out),
+        frozenset(left_out),
+        names(added),
+        names(other_amounts),
+        failure,
+    )
+
+
+def difference_after_answer(
+    cloud: Cloud, request: Request, decision: Decision
+) -> Difference | None:
+    """Return the same as :func:`difference`, after Placement has answered.
+
+    The resource providers are read only if the query may meet a known bug.
+    """
+    query = decision.query(request)
+    shares = os_traits.MISC_SHARES_VIA_AGGREGATE
+    if not _repeats_class(query) and (
+        len(query.groups) < 2
+        or not cloud.placement.resource_providers(required=[shares])
+    ):
+        return None
+    return difference(cloud, request, decision)
+
+
+def may_differ(query: ResourceRequest, providers: Iterable[Provider]) -> bool:
+    """Return whether a query may meet a known bug of Placement."""
+    sharing = [provider for provider in providers if provider.is_sharing]
+    return (
+        _repeats_class(query)
+        or bool(sharing and len(query.groups) > 1)
+        or any(provider.parent for provider in sharing)
+    )
+
+
+def _repeats_class(query: ResourceRequest) -> bool:
+    """Return whether amounts of several request groups may be added up."""
+    classes = [rc for group in query.groups.values() for rc in group.resources]
+    return query.group_policy != 'none' and len(set(classes)) < len(classes)
+
+
+def _hosts(providers: Iterable[Provider]) -> Mapping[str, str]:
+    """Return the names of the hosts, by uuid of their root providers."""
+    return {
+        # A compute service for bare metal can have many nodes.
+        node.uuid: host if len(nodes) == 1 else f'{host} ({node.name})'
+        for host, nodes in nodes_by_host(providers).items()
+        for node in nodes
+    }
+
+
+def _by_root(
+    query: ResourceRequest,
+    answer: AllocationCandidates,
+    hosts: Mapping[str, str],
+) -> Mapping[str, _Candidates]:
+    """Return the candidates of each host, by uuid of its root provider."""
+    return {
+        root: Counter(
+            frozenset(
+                (provider, frozenset(amounts.items()))
+                for provider, amounts in candidate.items()
+            )
+            for candidate in candidates
+        )
+        for root, candidates in answer.by_root(query).items()
+        if root in hosts
+    }

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explains why each host is or is not a candidate for a request.
+
+1. ``requirements`` has one class per kind of requirement, with the message for
+   hosts that do not meet it.
+2. ``divided`` splits a request into its requirements, and rebuilds it without
+   some of them.
+3. ``offers`` computes the hosts that Placement would offer for the result.
+4. ``verdicts`` uses this to find the causes that exclude each host, and counts
+   them over all hosts.
+5. ``groups`` summarizes the result by filter and cause.
+6. ``together`` writes the message if a host meets each requirement alone but
+   not all of them together.
+"""
+
+from isolate_aggregates.tools.explain.verdicts import (
+    Count,
+    Explanation,
+    Reason,
+    Verdict,
+    explain,
+)
+
+__all__ = ['Count', 'Explanation', 'Reason', 'Verdict', 'explain']

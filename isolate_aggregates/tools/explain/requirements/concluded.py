@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conclusion of a request filter, as a requirement of the request."""
+
+from collections.abc import Hashable
+import dataclasses
+
+import os_traits
+
+from isolate_aggregates.filters.destination import Conclusion
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.explain.host import HostProviders
+from isolate_aggregates.tools.explain.requirements.aggregates import (
+    InAggregates,
+    OutsideAggregates,
+    WithinTree,
+)
+from isolate_aggregates.tools.explain.requirements.requirement import (
+    Requirement,
+)
+
+_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
+
+
+@dataclasses.dataclass(frozen=True)
+class Concluded(Requirement):
+    """The conclusion of a request filter.
+
+    :param conclusion: The constraint and the name of its filter.
+    """
+
+    conclusion: Conclusion
+
+    @property
+    def kind(self) -> str:
+        return self.conclusion.kind
+
+    @property
+    def label(self) -> str:
+        constraint = self.conclusion.constraint
+        return f'{self.conclusion.filter_name}: {constraint.reason}'
+
+    @lazy_property
+    def _parts(self) -> list[tuple[Requirement, str]]:
+        """The equivalent requirements, each with a separator.
+
+        The separator joins the message of the requirement and the cause.
+        """
+        alone = self.conclusion.alone
+        parts: list[tuple[Requirement, str]] = []
+        if alone.forbidden_aggregates:
+            forbidden = frozenset(alone.forbidden_aggregates)
+            parts.append((OutsideAggregates('', forbidden), ', '))
+        for choice in alone.required_aggregates:
+            parts.append((InAggregates('', choice), ': '))
+        if alone.in_tree:
+            parts.append((WithinTree('', alone.in_tree), ': '))
+        return parts
+
+    @lazy_property
+    def _cause(self) -> str:
+        constraint = self.conclusion.constraint
+        return str(getattr(constraint, 'cause', None) or constraint.reason)
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Do nothing: all conclusions are applied as one destination."""
+
+    def objection(self, provider: Provider, host: HostProviders) -> str:
+        for part, comma in self._parts:
+            text = part.objection(provider, host)
+            if text:
+                return f'{text}{comma}{self._cause}'
+        return ''
+
+    def depends_on(self, root: Provider) -> Hashable:
+        alone = self.conclusion.alone
+        if alone.host_objections:
+            return None
+        return (
+            root.aggregates & alone.forbidden_aggregates,
+            root.traits & alone.root_forbidden,
+            frozenset(alone.root_required - root.traits),
+        )
+
+    def reason(self, host: HostProviders) -> str:
+        alone = self.conclusion.alone
+        constraint = self.conclusion.constraint
+        if alone.refusals:
+            return '; '.join(alone.refusals)
+        traits = alone.root_forbidden & host.root.traits
+        if _DISABLED in traits:
+            return 'compute service disabled'
+        if traits:
+            return (
+                f'has trait {", ".join(sorted(traits))}: {constraint.reason}'
+            )
+        missing = alone.root_required - host.root.traits
+        if missing:
+            return f'has no trait {", ".join(sorted(missing))}: {self._cause}'
+        if alone.host_objections:
+            dropped = alone.dropped(host.root.host or '')
+            named = self.conclusion.filter_name
+            told = '; '.join(dropped)
+            return f'dropped after Placement by {named}: {told}'
+        if host.root.aggregates & alone.forbidden_aggregates:
+            # A forbidden aggregate of the root excludes the whole tree.
+            return self.objection(host.root, host)
+        return super().reason(host)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requirements on several request groups together."""
+
+import dataclasses
+
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.explain.host import HostProviders
+from isolate_aggregates.tools.explain.requirements.requirement import (
+    Requirement,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Isolate(Requirement):
+    """``group_policy=isolate``.
+
+    :param suffixes: The suffixes of the groups that it applies to.
+    """
+
+    kind = 'group-policy'
+
+    suffixes: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        return 'group_policy isolate'
+
+    def ask(self, request: ResourceRequest) -> None:
+        request.group_policy = 'isolate'
+
+    def waive(self, request: ResourceRequest) -> None:
+        request.group_policy = 'none'
+
+    def reason(self, host: HostProviders) -> str:
+        groups = ', '.join(sorted(self.suffixes))
+        return f'{self.label}: groups {groups} find no separate providers'
+
+
+@dataclasses.dataclass(frozen=True)
+class SameSubtree(Requirement):
+    """``same_subtree`` for some request groups."""
+
+    kind = 'same-subtree'
+
+    suffixes: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        return f'same_subtree of groups {", ".join(sorted(self.suffixes))}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        request.same_subtree.append(self.suffixes)
+
+    def reason(self, host: HostProviders) -> str:
+        groups = ', '.join(sorted(self.suffixes))
+        return f'groups {groups} find no providers in a single subtree'

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Summarizes aggregates, hosts and capacity behind each lock."""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+
+from isolate_aggregates.aggregates import Lock
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+
+
+@dataclasses.dataclass(frozen=True)
+class ResourceUsage:
+    """Capacity and usage of a resource class, summed over providers.
+
+    :param total: The capacity: ``(total - reserved) * allocation_ratio`` of
+        each inventory, as in Placement.
+    :param used: The allocated amount.
+    """
+
+    total: int
+    used: int
+
+    @property
+    def free(self) -> int:
+        """The free amount; negative if the usage exceeds the capacity."""
+        return self.total - self.used
+
+    def __add__(self, other: 'ResourceUsage') -> 'ResourceUsage':
+        return ResourceUsage(self.total + other.total, self.used + other.used)
+
+
+@dataclasses.dataclass(frozen=True)
+class LockOverview:
+    """The hosts behind a lock and their capacity.
+
+    :param lock: The lock, with its aggregates.
+    :param hosts: The names of the compute services in any of its aggregates,
+        sorted.
+    :param capacity: The capacity of the provider trees of these hosts by
+        resource class, without sharing providers of other trees.
+    """
+
+    lock: Lock
+    hosts: tuple[str, ...]
+    capacity: Mapping[str, ResourceUsage]
+
+
+def overview(
+    snapshot: Snapshot, locks: Iterable[Lock]
+) -> tuple[LockOverview, ...]:
+    """Return an overview for each lock, in the same order.
+
+    A host counts once for each lock that it is behind, even if it is in
+    several aggregates with this lock.
+    """
+    by_host = usage_by_host(snapshot)
+    return tuple(_overview(lock, by_host) for lock in locks)
+
+
+def usage_document(
+    usage: Mapping[str, ResourceUsage],
+) -> dict[str, dict[str, int]]:
+    """Return usage as a JSON document."""
+    return {
+        resource_class: {'free': amount.free, 'used': amount.used}
+        for resource_class, amount in sorted(usage.items())
+    }
+
+
+def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
+    """Return the usage of each host's provider trees, by resource class.
+
+    :returns: The usage by name of the compute service. Services without a
+        compute node in Placement are left out.
+    """
+    hosts: dict[str, str] = {}
+    by_host: dict[str, dict[str, ResourceUsage]] = {}
+    for provider in snapshot.providers:
+        # Parents come before their children.
+        host = provider.host or hosts.get(provider.parent or '')
+        if host:
+            hosts[provider.uuid] = host
+            _add(by_host.setdefault(host, {}), _of_provider(provider))
+    return by_host
+
+
+def _overview(
+    lock: Lock, by_host: Mapping[str, Mapping[str, ResourceUsage]]
+) -> LockOverview:
+    hosts: frozenset[str] = frozenset().union(
+        *(aggregate.hosts for aggregate in lock.aggregates)
+    )
+    together: dict[str, ResourceUsage] = {}
+    for host in hosts:
+        _add(together, by_host.get(host, {}))
+    return LockOverview(
+        lock, tuple(sorted(hosts)), dict(sorted(together.items()))
+    )
+
+
+def _of_provider(provider: Provider) -> dict[str, ResourceUsage]:
+    return {
+        resource_class: ResourceUsage(
+            inventory.capacity, provider.usages.get(resource_class, 0)
+        )
+        for resource_class, inventory in provider.inventories.items()
+    }
+
+
+def _add(
+    together: dict[str, ResourceUsage], more: Mapping[str, ResourceUsage]
+) -> None:
+    for resource_class, usage in more.items():
+        before = together.get(resource_class, ResourceUsage(0, 0))
+        together[resource_class] = before + usage

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of a cloud: capacity behind each lock, free slots and findings.
+
+Amounts are in base units, with one metric name per unit. The units of custom
+resource classes are not known, so their amounts are exported unchanged.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import os_resource_classes
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.compute.servers import Servers
+from isolate_aggregates.query_limit import SnapshotMembers
+from isolate_aggregates.text import escaped
+from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.tools.locks.overview import LockOverview, overview
+from isolate_aggregates.tools.metrics.slots import SlotCounter
+
+_PREFIX = 'isolate_aggregates'
+
+# Suffixes of standard resource classes, with the suffix of the metric name and
+# the factor to base units.
+_UNITS = (
+    ('_MB', '_bytes', 2**20),
+    ('_GB', '_bytes', 2**30),
+    ('_KILOBIT_PER_SEC', '_bytes_per_second', 125),
+    ('_KILOPACKET_PER_SEC', '_packets_per_second', 1000),
+)
+_COUNTED = ('', 1)
+_AMOUNTS = {
+    'capacity': 'Capacity of the hosts behind the lock.',
+    'used': 'Used capacity of the hosts behind the lock.',
+}
+
+
+def families(cloud: AuditedCloud, slots: SlotCounter) -> tuple[Metric, ...]:
+    """Return all metrics of a cloud.
+
+    :param slots: Counts the slots.
+    """
+    findings = audit(cloud)
+    return (
+        *_of_locks(overview(cloud.snapshot, cloud.locks)),
+        *slots.families(cloud),
+        *_of_rollups(cloud),
+        *_of_servers(cloud.servers, findings),
+        _of_audit(findings),
+    )
+
+
+def _of_locks(locks: Iterable[LockOverview]) -> Iterator[Metric]:
+    aggregates = GaugeMetricFamily(
+        f'{_PREFIX}_lock_aggregates',
+        'Host aggregates with the lock.',
+        labels=['lock'],
+    )
+    hosts = GaugeMetricFamily(
+        f'{_PREFIX}_lock_hosts',
+        'Hosts in any aggregate with the lock.',
+        labels=['lock'],
+    )
+    amounts: dict[str, GaugeMetricFamily] = {}
+    for lock_overview in locks:
+        name = escaped(lock_overview.lock.name)
+        aggregates.add_metric([name], len(lock_overview.lock.aggregates))
+        hosts.add_metric([name], len(lock_overview.hosts))
+        for resource_class, amount in lock_overview.capacity.items():
+            ending, unit = _unit(resource_class)
+            for what, value in zip(
+                _AMOUNTS, (amount.total, amount.used), strict=True
+            ):
+                family = amounts.setdefault(
+                    f'{what}{ending}',
+                    GaugeMetricFamily(
+                        f'{_PREFIX}_lock_{what}{ending}',
+                        _AMOUNTS[what],
+                        labels=['lock', 'resourcetype'],
+                    ),
+                )
+                family.add_metric([name, resource_class], value * unit)
+    yield from (aggregates, hosts)
+    for name in sorted(amounts):
+        yield amounts[name]
+
+
+def _unit(resource_class: str) -> tuple[str, int]:
+    """Return the suffix of the metric name and the factor to base units."""
+    if os_resource_classes.is_custom(resource_class):
+        return _COUNTED
+    for ending, name, unit in _UNITS:
+        if resource_class.endswith(ending):
+            return name, unit
+    return _COUNTED
+
+
+def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
+    members = SnapshotMembers(cloud.snapshot.providers)
+    all_rollups = rollups(cloud.locks)
+    verified = sum(
+        members.coverage(rollup).verified == rollup.aggregates
+        for rollup in all_rollups
+    )
+    yield GaugeMetricFamily(
+        f'{_PREFIX}_rollups',
+        'Rollups that sync maintains for the locks.',
+        len(all_rollups),
+    )
+    yield GaugeMetricFamily(
+        f'{_PREFIX}_rollups_verified',
+        'Rollups that have all hosts they stand for.',
+        verified,
+    )
+
+
+def _of_servers(
+    servers: Servers | None, findings: Iterable[Finding]
+) -> Iterator[Metric]:
+    if servers is None:
+        return
+    family = GaugeMetricFamily(
+        f'{_PREFIX}_servers',
+        'Servers on hosts, by whether a new server like them may go there.',
+        labels=['placement'],
+    )
+    counts = Counter(finding.kind for finding in findings)
+    misplaced = counts['server-misplaced']
+    evaluated = [
+        server for server in servers.placed if server.host and server.flavor
+    ]
+    lost = sum(server.flavor is None for server in servers.placed)
+    unknown = counts['server-not-judged']
+    for placement, number in (
+        ('allowed', len(evaluated) - misplaced - unknown),
+        ('misplaced', misplaced),
+        ('unknown', unknown + lost),
+    ):
+        family.add_metric([placement], number)
+    yield family
+
+
+def _of_audit(findings: Iterable[Finding]) -> Metric:
+    family = GaugeMetricFamily(
+        f'{_PREFIX}_audit_findings',
+        'Findings of the audit by kind; kinds without findings are left out.',
+        labels=['kind', 'severity'],
+    )
+    counts = Counter((f.kind, f.severity.label) for f in findings)
+    for labels, number in sorted(counts.items()):
+        family.add_metric(labels, number)
+    return family

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filters that a request meets in nova-scheduler, ours and Nova's own."""
+
+from collections.abc import Sequence
+import dataclasses
+from importlib import metadata
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.filters.loading import (
+    NAMESPACE,
+    LoadedFilter,
+    deciding,
+    frozen,
+    load,
+)
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools.mirrored import MIRRORS
+from isolate_aggregates.tools.mirrored.host_filters import ENABLED
+from isolate_aggregates.tools.mirrored.mirror import Mirror, MirroringFilter
+
+_PACKAGE = 'isolate-aggregates'
+
+
+def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
+    """Return the filters that reproduce Nova's own request filters."""
+    return tuple(
+        LoadedFilter(
+            mirror.name,
+            MirroringFilter(
+                mirror,
+                {(g, o): frozen(conf[g][o]) for g, o in mirror.options},
+            ),
+            mirror.switch,
+            is_mirrored=True,
+        )
+        for mirror in MIRRORS
+        if not _why_off(mirror, conf)
+    )
+
+
+def _why_off(mirror: Mirror, conf: cfg.ConfigOpts) -> str:
+    """Return why Nova does not run the mirrored filter; empty if it does."""
+    if mirror.switch:
+        group, option = mirror.switch
+        return '' if conf[group][option] else f'[{group}] {option} is false'
+    group, option = ENABLED
+    # None if the option is not set.
+    if mirror.host_filter and mirror.name not in (conf[group][option] or ()):
+        return f'not named in [{group}] {option}'
+    return ''
+
+
+def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
+    """Return the pipeline for use outside Nova.
+
+    It has the filters of
+    :func:`~isolate_aggregates.filters.loading.deciding`, followed by the
+    mirrored ones.
+    """
+    return Pipeline((*deciding(conf).filters, *mirrored(conf)))
+
+
+@dataclasses.dataclass(frozen=True)
+class InstalledFilter:
+    """A request filter of an installed package.
+
+    :param note: Its position in the order, or why it does not run.
+    """
+
+    name: str
+    origin: str
+    enabled: bool
+    note: str
+
+
+def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
+    """Return all installed filters: first the enabled ones, in order."""
+    loaded = load(conf)
+    filters = [
+        _describe(one, number, len(loaded), conf)
+        for number, one in enumerate(loaded, 1)
+    ]
+    filters += [
+        _describe_mirror(mirror, _why_off(mirror, conf)) for mirror in MIRRORS
+    ]
+    named = {one.name for one in loaded}
+    filters += [
+        InstalledFilter(
+            name,
+            _origin(NAMESPACE, name),
+            False,
+            f'not named in [{ia_conf.GROUP}] request_filters',
+        )
+        for name in _installed(NAMESPACE)
+        if name not in named
+    ]
+    # The sort is stable, so both parts keep their order.
+    return sorted(filters, key=lambda one: not one.enabled)
+
+
+def _describe(
+    loaded: LoadedFilter, number: int, of: int, conf: cfg.ConfigOpts
+) -> InstalledFilter:
+    origin = _origin(NAMESPACE, loaded.name)
+    if loaded.switch and not loaded.is_enabled(conf):
+        group, option = loaded.switch
+        note = f'[{group}] {option} is false'
+        return InstalledFilter(loaded.name, origin, False, note)
+    note = f'number {number} of {of}'
+    return InstalledFilter(loaded.name, origin, True, note)
+
+
+def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
+    rule = f'{mirror.rule.__module__}:{mirror.rule.__name__}'
+    version = metadata.version(_PACKAGE)
+    return InstalledFilter(
+        mirror.name,
+        f'{_PACKAGE} {version}, {rule}',
+        not why_off,
+        why_off or f"reproduces Nova's {mirror.nova_name}, outside Nova only",
+    )
+
+
+def _installed(namespace: str) -> Sequence[str]:
+    return sorted(metadata.entry_points(group=namespace).names)
+
+
+def _origin(namespace: str, name: str) -> str:
+    [entry_point, *_] = metadata.entry_points(group=namespace, name=name)
+    package = entry_point.dist
+    if package is None:
+        return entry_point.value
+    return f'{package.name} {package.version}, {entry_point.value}'

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants flavors and images the key to a lock, and revokes it.
+
+The key is a required trait: ``trait:CUSTOM_A=required`` among the extra specs
+of a flavor or the properties of an image.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import functools
+import itertools
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import tags
+from isolate_aggregates.request import Image
+from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.operate import names
+from isolate_aggregates.tools.operate.plan import Plan, Step
+
+_NOT_OLD_SERVERS = 'existing servers keep what they were booted with'
+
+
+def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
+    """Return the plan to grant a flavor the key.
+
+    :raises InvalidRequest: if Placement does not know the trait, or the
+        flavor forbids it.
+    """
+    _check_known(cloud, trait)
+    flavor = cloud.flavor(name)
+    return _granted(
+        f'flavor {flavor.name}',
+        flavor.extra_specs,
+        xs.required_traits(flavor.extra_specs),
+        trait,
+        lambda key, value: cloud.nova.set_extra_specs(flavor, {key: value}),
+        _useless(cloud, trait),
+    )
+
+
+def grant_image(
+    cloud: LiveCloud, name: str, trait: str, trait_sources: Collection[str]
+) -> Plan:
+    """Return the plan to grant an image the key.
+
+    :param trait_sources: The sources of traits that open an aggregate; see the
+        option ``trait_sources``.
+    :raises InvalidRequest: if Placement does not know the trait, or the
+        image forbids it.
+    """
+    _check_known(cloud, trait)
+    image = cloud.image(name)
+    return _granted(
+        f'image {image.name}',
+        image.properties,
+        xs.image_required_traits(image.properties),
+        trait,
+        functools.partial(cloud.glance.set_property, image),
+        itertools.chain(
+            _image_notes(cloud, image, trait_sources), _useless(cloud, trait)
+        ),
+    )
+
+
+def _granted(
+    described: str,
+    settings: Mapping[str, str],
+    required: frozenset[str],
+    trait: str,
+    put: Callable[[str, str], object],
+    notes: Iterable[str],
+) -> Plan:
+    key = xs.TRAIT_PREFIX + trait
+    if settings.get(key) == xs.FORBIDDEN:
+        raise exception.InvalidRequest(
+            f'The {described} has {key}={xs.FORBIDDEN}, which deliberately '
+            'keeps its servers away from such hosts; remove it first if this '
+            'is a mistake.'
+        )
+    if trait in required:
+        return Plan(notes=tuple(notes))
+    step = Step(
+        f'set {key}={xs.REQUIRED} on {described}',
+        functools.partial(put, key, xs.REQUIRED),
+    )
+    return Plan((step,), (trait,), (_NOT_OLD_SERVERS, *notes))
+
+
+def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
+    """Return the plan to revoke the key from a flavor."""
+    names.check_trait(trait)
+    flavor = cloud.flavor(name)
+    # A trait in a suffixed request group is more than a key.
+    problems = tuple(
+        f'flavor {flavor.name} still requires {trait} through '
+        f'trait{spec.suffix}:{trait}, which belongs to a request group; '
+        'change the flavor yourself'
+        for spec in xs.parse(flavor.extra_specs)
+        if (spec.kind, spec.name, spec.value) == ('trait', trait, xs.REQUIRED)
+        and spec.suffix
+    )
+    return _revoked(
+        f'flavor {flavor.name}',
+        flavor.extra_specs,
+        trait,
+        functools.partial(cloud.nova.unset_extra_spec, flavor),
+        problems,
+    )
+
+
+def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
+    """Return the plan to revoke the key from an image."""
+    names.check_trait(trait)
+    image = cloud.image(name)
+    return _revoked(
+        f'image {image.name}',
+        image.properties,
+        trait,
+        functools.partial(cloud.glance.unset_property, image),
+    )
+
+
+def _revoked(
+    described: str,
+    settings: Mapping[str, str],
+    trait: str,
+    unset: Callable[[str], object],
+    problems: tuple[str, ...] = (),
+) -> Plan:
+    key = xs.TRAIT_PREFIX + trait
+    if settings.get(key) != xs.REQUIRED:
+        return Plan(problems=problems)
+    step = Step(f'unset {key} on {described}', functools.partial(unset, key))
+    return Plan((step,), (trait,), (_NOT_OLD_SERVERS,), problems)
+
+
+def _check_known(cloud: LiveCloud, trait: str) -> None:
+    names.check_trait(trait)
+    if trait not in cloud.traits():
+        # Booting would always fail.
+        raise exception.InvalidRequest(
+            f'Placement knows no trait {trait}; lock an aggregate with it '
+            'first.'
+        )
+
+
+def _useless(cloud: LiveCloud, trait: str) -> Iterator[str]:
+    if not any(trait in tags.required_traits(a) for a in cloud.index):
+        yield (
+            f'no aggregate requires {trait}, so it opens nothing yet; it only '
+            'restricts servers to hosts with the trait'
+        )
+
+
+def _image_notes(
+    cloud: LiveCloud, image: Image, trait_sources: Collection[str]
+) -> Iterator[str]:
+    if 'image' not in trait_sources:
+        yield (
+            'images open nothing here, because [isolate_aggregates] '
+            'trait_sources does not name them; use a flavor instead'
+        )
+    project = cloud.connection.session.get_project_id()
+    if image.owner not in (None, project):
+        yield (
+            f'image {image.name} belongs to project {image.owner}, whose '
+            'members can change it and copy the property to other images'
+        )

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks an aggregate with traits.
+
+The steps are those of `Filtering hosts by isolating aggregates
+<https://docs.openstack.org/nova/latest/reference/isolate-aggregates.html>`_,
+in another order. A locked host accepts only servers that require its traits.
+Until all steps are done, it must never accept servers that it did not accept
+before:
+
+1. The traits are created; no host has them.
+2. Missing hosts are added to the aggregate's Placement aggregate; otherwise
+   the tag would have no effect on them.
+3. The aggregate is tagged. From here on the hosts are closed to all servers:
+   the tag excludes those that do not require the traits, and the others find
+   no host with the traits.
+4. The hosts get the traits, one by one, and are open to servers that require
+   them.
+
+With the traits first, as in Nova's guide, servers that require them would
+share hosts with all others. If the command is interrupted, the hosts are
+closed to too many servers; running it again completes it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import functools
+
+import os_traits
+
+from isolate_aggregates import text
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute.client import ComputeNode
+from isolate_aggregates.placement import providers
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.operate import hosts, names
+from isolate_aggregates.tools.operate.plan import Plan, Step
+from isolate_aggregates.tools.operate.sync import marks
+
+
+def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
+    """Return the plan to lock an aggregate.
+
+    A trait that is added to a host gets a mark, so that
+    :mod:`~isolate_aggregates.tools.operate.unlock` and ``sync`` may remove it.
+    An existing trait gets none.
+
+    :param name: The name, uuid or numeric id of the aggregate.
+    """
+    for trait in traits:
+        names.check_trait(trait)
+    existing = cloud.traits()
+    for trait in traits:
+        names.check_lock(trait, existing)
+    aggregate = names.aggregate(cloud.aggregates(), name, 'Nova')
+    nodes, problems = hosts.nodes(cloud, aggregate.hosts)
+    unique = tuple(dict.fromkeys(traits))
+    holders = {
+        # Placement rejects queries for traits that do not exist.
+        trait: cloud.placement.resource_providers(required=[trait])
+        if trait in existing
+        else []
+        for trait in unique
+    }
+    lacking = {trait: _lacking(nodes, holders[trait]) for trait in unique}
+    tag = tuple(_tag(cloud, aggregate, unique))
+    steps = (
+        *_create(cloud, lacking, existing),
+        *_join(cloud, aggregate, nodes),
+        *tag,
+        *add_traits(cloud, lacking),
+    )
+    notes = (*_notes(aggregate, tag), *_below(nodes, holders))
+    return Plan(steps, unique, notes, problems, aggregate)
+
+
+_Listed = Sequence[Mapping[str, str | None]]
+
+
+def _lacking(
+    nodes: tuple[ComputeNode, ...], holders: _Listed
+) -> list[ComputeNode]:
+    """Return the nodes whose trees do not have a trait.
+
+    If a child provider has it, for example a GPU, the node does not get it:
+    servers that do not use that provider must stay excluded.
+    """
+    roots = {provider['root_provider_uuid'] for provider in holders}
+    return [node for node in nodes if node.uuid not in roots]
+
+
+def _below(
+    nodes: tuple[ComputeNode, ...], holders: Mapping[str, _Listed]
+) -> Iterator[str]:
+    """Yield notes about child providers that have a trait already."""
+    for trait, listed in holders.items():
+        itself = {provider['uuid'] for provider in listed}
+        for node in nodes:
+            below = [
+                str(provider['name'])
+                for provider in listed
+                if provider['root_provider_uuid'] == node.uuid
+            ]
+            if below and node.uuid not in itself:
+                yield (
+                    f'{hosts.node_label(node)} has {trait} on '
+                    f'{text.named("provider", below)}; servers find it there '
+                    'if they request resources of that provider'
+                )
+
+
+def _create(
+    cloud: LiveCloud,
+    lacking: dict[str, list[ComputeNode]],
+    existing: frozenset[str],
+) -> Iterator[Step]:
+    for trait, nodes in lacking.items():
+        names_needed = [marks.of_trait(trait)] if nodes else []
+        if os_traits.is_custom(trait):
+            names_needed.insert(0, trait)
+        for missing in names_needed:
+            if missing not in existing:
+                yield Step(
+                    f'create trait {missing}',
+                    functools.partial(
+                        providers.create_trait, cloud.placement, missing
+                    ),
+                )
+
+
+def _join(
+    cloud: LiveCloud, aggregate: Aggregate, nodes: tuple[ComputeNode, ...]
+) -> Iterator[Step]:
+    if not nodes:
+        return
+    listed = cloud.placement.resource_providers(member_of=[aggregate.uuid])
+    members = {provider['uuid'] for provider in listed}
+    for node in nodes:
+        if node.uuid not in members:
+            yield Step(
+                f'add {hosts.node_label(node)} to aggregate {aggregate.name} '
+                'in Placement',
+                functools.partial(
+                    providers.change_aggregates,
+                    cloud.placement,
+                    node.uuid,
+                    frozenset({aggregate.uuid}).union,
+                ),
+            )
+
+
+def _tag(
+    cloud: LiveCloud, aggregate: Aggregate, traits: Sequence[str]
+) -> Iterator[Step]:
+    for trait in traits:
+        key = TRAIT_PREFIX + trait
+        if aggregate.metadata.get(key) != REQUIRED:
+            yield Step(
+                f'tag aggregate {aggregate.name} {key}={REQUIRED}',
+                functools.partial(
+                    cloud.nova.set_metadata, aggregate, {key: REQUIRED}
+                ),
+            )
+
+
+def _notes(aggregate: Aggregate, tag: Sequence[Step]) -> Iterator[str]:
+    if not aggregate.hosts:
+        yield (
+            f'aggregate {aggregate.name} has no hosts; after adding hosts, '
+            'run the same command again, or sync'
+        )
+    elif tag:
+        yield (
+            'existing servers stay on the hosts; audit --servers lists those '
+            'that may not run there'
+        )
+
+
+def add_traits(
+    cloud: LiveCloud, lacking: Mapping[str, Sequence[ComputeNode]]
+) -> Iterator[Step]:
+    """Yield the steps that add traits and their marks to hosts.
+
+    :param lacking: The nodes that lack each trait.
+    """
+    for trait, nodes in lacking.items():
+        for node in nodes:
+            yield Step(
+                f'add trait {trait} to {hosts.node_label(node)}',
+                functools.partial(
+                    providers.change_traits,
+                    cloud.placement,
+                    node.uuid,
+                    functools.partial(_with, trait),
+                ),
+            )
+
+
+def _with(trait: str, traits: frozenset[str]) -> frozenset[str]:
+    if trait in traits:
+        # Another client has added the trait since.
+        return traits
+    return traits | {trait, marks.of_trait(trait)}

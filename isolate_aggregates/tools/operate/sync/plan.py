@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computes the changes that sync has to make."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+import dataclasses
+import enum
+
+import os_traits
+
+from isolate_aggregates.aggregates import Aggregate, Lock, tags
+from isolate_aggregates.aggregates import rollups as rollups_of
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
+from isolate_aggregates.request.extra_specs import (
+    RESERVATION_TRAIT,
+    TRAIT_PREFIX,
+)
+from isolate_aggregates.text import named, plural
+from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
+from isolate_aggregates.tools.operate.sync.target import (
+    ProviderChange,
+    Rollups,
+    Target,
+)
+
+# The description of a mark that is to be deleted.
+IDLE = 'which no longer marks anything'
+
+# Traits that nova-compute manages, or that have a special meaning in Placement
+# or Nova.
+_NOT_BY_HAND = (
+    'COMPUTE_',
+    'HW_ARCH_',
+    'HW_CPU_',
+    'HW_NUMA_',
+    'MISC_',
+    'OWNER_',
+)
+
+
+class Part(enum.Enum):
+    """A part of the work of sync."""
+
+    MIRROR = 'mirror'
+    TRAITS = 'traits'
+    ROLLUPS = 'rollups'
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncPlan:
+    """The changes to make.
+
+    :param targets: The target state of each resource provider.
+    :param pending: The targets that are not reached yet, by provider uuid.
+    :param changes: The changes, for output.
+    :param new_traits: The traits that must be created first.
+    :param old_marks: The marks that are no longer in use afterwards.
+    :param problems: What cannot be done or looks wrong, one sentence each.
+    :param forgets: Whether all rollups and marks are removed.
+    """
+
+    snapshot: SyncSnapshot
+    parts: frozenset[Part]
+    targets: tuple[Target, ...]
+    pending: tuple[Target, ...]
+    changes: tuple[ProviderChange, ...]
+    new_traits: tuple[str, ...]
+    old_marks: tuple[str, ...]
+    problems: tuple[str, ...]
+    forgets: bool = False
+
+    @property
+    def sentences(self) -> list[str]:
+        """The changes and the marks to delete, one sentence each."""
+        return [
+            *(
+                f'{c.host}, {c.provider}: {c.action} {c.subject}'
+                for c in self.changes
+            ),
+            *(f'delete trait {mark}, {IDLE}' for mark in self.old_marks),
+        ]
+
+
+def make(
+    snapshot: SyncSnapshot,
+    locks: Iterable[Lock],
+    parts: Collection[Part] = tuple(Part),
+    forget: bool = False,
+) -> SyncPlan:
+    """Compute the plan.
+
+    :param forget: Whether to remove rollups and marks, and to leave traits and
+        memberships as they are.
+    """
+    if forget:
+        parts = frozenset(parts) - {Part.MIRROR}
+        locks = ()
+    planner = _Planner(snapshot, locks, frozenset(parts), forget)
+    nodes = (*snapshot.nodes, *snapshot.others)
+    targets = tuple(planner.target(node) for node in nodes)
+    pending = []
+    changes: list[ProviderChange] = []
+    # A rollup is marked before it has members.
+    used = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
+    for node, target in zip(nodes, targets, strict=True):
+        members = target.aggregates_after(node.aggregates)
+        traits = target.traits_after(node.traits)
+        used |= traits
+        provider_changes = [
+            *target.aggregate_changes(node.aggregates, members),
+            *target.trait_changes(node.traits, traits),
+        ]
+        if provider_changes:
+            pending.append(target)
+            changes += provider_changes
+    return SyncPlan(
+        snapshot=snapshot,
+        parts=frozenset(parts),
+        targets=targets,
+        pending=tuple(pending),
+        changes=tuple(changes),
+        new_traits=tuple(sorted(used - snapshot.traits)),
+        old_marks=tuple(
+            sorted(filter(planner.is_ours, snapshot.traits - used))
+        ),
+        problems=(
+            *snapshot.problems,
+            *(() if forget else planner.problems()),
+        ),
+        forgets=forget,
+    )
+
+
+class _Planner:
+    """Computes the target states."""
+
+    def __init__(
+        self,
+        snapshot: SyncSnapshot,
+        locks: Iterable[Lock],
+        parts: frozenset[Part],
+        forget: bool,
+    ) -> None:
+        self._snapshot = snapshot
+        self._parts = parts
+        self._forget = forget
+        # Rollups that no longer exist, with their names as far as known.
+        old = {
+            TRAIT_PREFIX + trait
+            for trait in marks.marked_traits(snapshot.traits)
+        }
+        self.rollups = (
+            Rollups(
+                rollups_of.rollups(locks),
+                snapshot.index,
+                marks.marked_rollups(snapshot.traits),
+                {rollups_of.uuid_of(name): name for name in old},
+            )
+            if Part.ROLLUPS in parts
+            else Rollups()
+        )
+
+    def is_ours(self, trait: str) -> bool:
+        """Return whether a trait is a mark that the plan's parts manage."""
+        part = Part.ROLLUPS if marks.marked_rollups([trait]) else Part.TRAITS
+        return marks.is_mark(trait) and part in self._parts
+
+    def target(self, node: Provider) -> Target:
+        """Return the target state of a resource provider."""
+        if node.host is None:
+            # Sync manages only the rollups of other providers.
+            return Target(node.uuid, node.name, '', rollups=self.rollups)
+        mine = self._snapshot.index.by_host.get(node.host, ())
+        below = self._snapshot.below.get(node.uuid, {})
+        return Target(
+            provider=node.uuid,
+            name=node.name,
+            host=node.host,
+            traits=self._traits(mine, below)
+            if Part.TRAITS in self._parts and not self._forget
+            else None,
+            keeps_marks=Part.TRAITS not in self._parts or not self._forget,
+            mirror={a.uuid: a for a in mine}
+            if Part.MIRROR in self._parts
+            else {},
+            aggregates=frozenset(aggregate.uuid for aggregate in mine),
+            rollups=self.rollups,
+            below=below,
+        )
+
+    def problems(self) -> Iterator[str]:
+        """Yield what cannot be done or looks wrong."""
+        by_host = nodes_by_host(self._snapshot.nodes)
+        if Part.TRAITS in self._parts:
+            yield from tags.problems(self._snapshot.index)
+        for aggregate in self._snapshot.index:
+            lost = aggregate.hosts - by_host.keys()
+            if lost:
+                yield (
+                    f'aggregate {aggregate.name}: {_have(lost)} no compute '
+                    'node with a resource provider; check that nova-compute '
+                    'runs there, or remove it from the aggregate'
+                )
+            if Part.TRAITS in self._parts:
+                yield from self._trait_problems(aggregate, by_host)
+
+    def _trait_problems(
+        self, aggregate: Aggregate, by_host: Mapping[str, tuple[Provider, ...]]
+    ) -> Iterator[str]:
+        for trait in sorted(tags.required_traits(aggregate)):
+            reason = why_not_put(trait, self._snapshot.traits)
+            lacking = {
+                host
+                for host in aggregate.hosts
+                for node in by_host.get(host, ())
+                if trait not in node.traits
+                and trait not in self._snapshot.below.get(node.uuid, {})
+            }
+            if trait == RESERVATION_TRAIT:
+                # They are not supposed to have it.
+                continue
+            if reason and lacking:
+                yield (
+                    f'aggregate {aggregate.name}: {_have(lacking)} no '
+                    f'{trait}, and sync does not add it: {reason}'
+                )
+
+    def _traits(
+        self, aggregates: Iterable[Aggregate], below: Collection[str]
+    ) -> dict[str, tuple[Aggregate, ...]]:
+        """Return the traits that a compute node itself must have.
+
+        Traits of its child providers are left out: on the node, they would
+        admit servers that do not use that provider.
+        """
+        causes: dict[str, list[Aggregate]] = {}
+        for aggregate in aggregates:
+            for trait in tags.required_traits(aggregate):
+                if trait not in below and not why_not_put(
+                    trait, self._snapshot.traits
+                ):
+                    causes.setdefault(trait, []).append(aggregate)
+        return {trait: tuple(causes[trait]) for trait in sorted(causes)}
+
+
+def why_not_put(trait: str, existing: Collection[str]) -> str | None:
+    """Return why sync does not add a trait to providers; None if it does."""
+    if trait.startswith(_NOT_BY_HAND):
+        return (
+            'nova-compute reports it, or it has a special meaning; '
+            'require a CUSTOM_ trait instead'
+        )
+    if trait == RESERVATION_TRAIT:
+        return (
+            'only reservation providers may have it; reservation host enable '
+            'adds it there'
+        )
+    if marks.is_mark(trait):
+        return 'such names are reserved for sync; choose another'
+    if not marks.fits(trait):
+        return 'its name is too long to be marked; choose a shorter one'
+    if not os_traits.is_custom(trait) and trait not in existing:
+        return (
+            'this Placement does not know it; traits that are not standard '
+            'must start with CUSTOM_'
+        )
+    return None
+
+
+def _have(hosts: Collection[str]) -> str:
+    """Return the start of a sentence: ``hosts a, b and 7 more have``."""
+    return f'{named("host", hosts)} {plural(len(hosts), "has", "have")}'

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the state of Nova and Placement that sync needs."""
+
+import dataclasses
+
+from isolate_aggregates.aggregates import AggregateIndex, tags
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.providers import Below
+from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.operate.sync import marks
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncSnapshot:
+    """The state of Nova and Placement.
+
+    :param nodes: The compute nodes that have a resource provider, with their
+        traits and aggregates.
+    :param traits: The names of all traits in Placement.
+    :param problems: Inconsistencies, one sentence each.
+    :param others: The other root providers that are members of aggregates, for
+        example sharing providers.
+    :param below: The child providers of compute nodes with a trait that an
+        aggregate requires. Servers that use such a provider meet the
+        requirement.
+    """
+
+    index: AggregateIndex
+    nodes: tuple[Provider, ...]
+    traits: frozenset[str]
+    problems: tuple[str, ...] = ()
+    others: tuple[Provider, ...] = ()
+    below: Below = dataclasses.field(default_factory=dict)
+
+
+def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
+    """Read the state of a cloud."""
+    index = AggregateIndex(cloud.aggregates())
+    roots = cloud.roots(track)
+    traits = cloud.traits()
+    others = [root for root in roots if root.host is None]
+    return SyncSnapshot(
+        index=index,
+        nodes=tuple(root for root in roots if root.host is not None),
+        traits=traits,
+        problems=tuple(
+            _stray(root.name)
+            for root in others
+            if marks.marked_traits(root.traits)
+        ),
+        others=tuple(root for root in others if root.aggregates),
+        below=cloud.holders_below(traits & tags.all_required(index)),
+    )
+
+
+def _stray(name: str) -> str:
+    return (
+        f'resource provider {name}: has traits that sync added, but Nova '
+        'lists no compute node for it, so they stay; check that its cell can '
+        'be reached, or delete the provider if the host is gone'
+    )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Abbreviates lists of names or texts, for example to ``cn-[0001-0050]``."""
+
+from collections.abc import Iterable, Iterator, Sequence
+import re
+
+# The most characters for names in a sentence or column.
+_LONGEST = 60
+
+# Splitting by these, every second part of a name is a number, and every second
+# part of a text is a word.
+_NUMBER = re.compile(r'([0-9]+)')
+_WORD = re.compile(r'([^\s,;:()]+)')
+_AMOUNT = re.compile(r'[0-9]+(?:\.[0-9]+)?')
+
+_Parts = tuple[str, ...]
+
+
+def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
+    """Return names in natural order, with ranges for consecutive numbers.
+
+    The syntax is that of ClusterShell: ``cn-[0001-0050,0052]``.
+
+    :param names: The names, at least one.
+    :param longest: The most characters; further names are only counted. None
+        for all names.
+    """
+    ordered = sorted(map(_parts, set(names)), key=_natural)
+    if longest is None:
+        return _joined(ordered)
+    # Exponential, then binary search for the number of names that fit.
+    too_many = 1
+    while len(_joined(ordered[:too_many])) <= longest:
+        if too_many >= len(ordered):
+            return _joined(ordered)
+        too_many *= 2
+    # At least one name, and as many as fit.
+    fitting = max(too_many // 2, 1)
+    while too_many - fitting > 1:
+        middle = (fitting + too_many) // 2
+        if len(_joined(ordered[:middle])) <= longest:
+            fitting = middle
+        else:
+            too_many = middle
+    if fitting >= len(ordered):
+        return _joined(ordered)
+    return f'{_joined(ordered[:fitting])} and {len(ordered) - fitting} more'
+
+
+def alike(texts: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """Merge texts that differ only in names and numbers.
+
+    Names become ranges, and amounts become the smallest and the largest.
+
+    :param most: The most texts to return; further texts are only counted.
+    """
+    shapes: dict[_Parts, list[_Parts]] = {}
+    for text in dict.fromkeys(texts):
+        parts = _WORD.split(text)
+        shapes.setdefault(tuple(parts[::2]), []).append(tuple(parts[1::2]))
+    merged = [
+        _filled(
+            between, [_spanned(words) for words in zip(*rows, strict=True)]
+        )
+        for between, rows in shapes.items()
+    ]
+    if len(merged) > most:
+        return (*merged[:most], f'{len(merged) - most} more like these')
+    return tuple(merged)
+
+
+def _parts(name: str) -> _Parts:
+    return tuple(_NUMBER.split(name))
+
+
+def _natural(parts: _Parts) -> list[tuple[str, int, str]]:
+    texts, numbers = parts[::2], parts[1::2]
+    return [
+        (text, int(number or 0), number)
+        for text, number in zip(texts, (*numbers, ''), strict=True)
+    ]
+
+
+def _joined(names: Sequence[_Parts]) -> str:
+    """Fold names of the same shape, first at the number that varies most."""
+    shapes: dict[_Parts, list[_Parts]] = {}
+    for parts in names:
+        shapes.setdefault(parts[::2], []).append(parts)
+    return ', '.join(
+        ''.join(parts)
+        for alike_names in shapes.values()
+        for parts in _with_ranges(alike_names)
+    )
+
+
+def _with_ranges(names: list[_Parts]) -> list[_Parts]:
+    places = range(1, len(names[0]), 2)
+    values = {place: len({name[place] for name in names}) for place in places}
+    for place in sorted(places, key=lambda n: (-values[n], -n)):
+        if values[place] == 1:
+            break
+        groups: dict[tuple[_Parts, _Parts], list[str]] = {}
+        for name in names:
+            rest = name[:place], name[place + 1 :]
+            groups.setdefault(rest, []).append(name[place])
+        names = [
+            (*before, _range(numbers), *after)
+            for (before, after), numbers in groups.items()
+        ]
+    return names
+
+
+def _range(numbers: Sequence[str]) -> str:
+    """Return numbers in brackets, unchanged, consecutive ones as ranges."""
+    if len(numbers) == 1:
+        return numbers[0]
+    runs = [
+        first if first == last else f'{first}-{last}'
+        for first, last in _runs(numbers)
+    ]
+    return f'[{",".join(runs)}]'
+
+
+def _runs(numbers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if str(int(last) + 1).zfill(len(last)) != number:
+            yield first, last
+            first = number
+        last = number
+    yield first, last
+
+
+def _spanned(words: Sequence[str]) -> str:
+    different = list(dict.fromkeys(words))
+    if len(different) == 1:
+        return different[0]
+    if all(map(_AMOUNT.fullmatch, different)):
+        return f'{min(different, key=float)} to {max(different, key=float)}'
+    return folded(different)
+
+
+def _filled(between: _Parts, words: Sequence[str]) -> str:
+    return ''.join(
+        part
+        for pair in zip(between, (*words, ''), strict=True)
+        for part in pair
+    )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encodes the matrix for the script of the page."""
+
+from collections.abc import Hashable, Iterable, Sequence
+import itertools
+from typing import Any, Generic, TypeVar
+
+from isolate_aggregates.aggregates import Aggregate, Lock
+from isolate_aggregates.tools.matrix import columns
+from isolate_aggregates.tools.matrix.columns import Column
+from isolate_aggregates.tools.matrix.matrix import Matrix, Row
+from isolate_aggregates.tools.matrix.rules import Objection
+
+_T = TypeVar('_T', bound=Hashable)
+
+
+def cells(
+    matrix: Matrix,
+    aggregates: Sequence[Aggregate],
+    locks: Iterable[Lock],
+    images: Sequence[str] = (),
+    tried: Iterable[Matrix] = (),
+) -> dict[str, Any]:
+    """Encode the matrix, with every text only once.
+
+    A cell is the index of a case. A case is a list of indexes of reasons; case
+    0 is empty. Columns refer to groups of hosts. The script builds the columns
+    for single hosts.
+
+    :param images: The names of the images that each flavor is shown with.
+    :param tried: The same rows for other projects. They are encoded as
+        differences: the index of the group and the index of its case.
+    """
+    reasons: _Numbers[Objection] = _Numbers()
+    cases: _Numbers[tuple[int, ...]] = _Numbers()
+    cases.of(())
+
+    def line(row: Row) -> tuple[int, ...]:
+        return tuple(
+            cases.of(tuple(map(reasons.of, objections)))
+            for objections in row.objections
+        )
+
+    lines = [line(row) for row in matrix.rows]
+    tries = [
+        [
+            [
+                [place, case]
+                for place, (case, usual) in enumerate(
+                    zip(line(row), usual_cases, strict=True)
+                )
+                if case != usual
+            ]
+            for row, usual_cases in zip(other.rows, lines, strict=True)
+        ]
+        for other in tried
+    ]
+    names = {a.uuid: a.name for a in aggregates}
+    of_aggregates = columns.by_aggregate(matrix, aggregates)
+    locks = tuple(locks)
+    of_locks = columns.by_lock(matrix, locks)
+    alike = columns.named(
+        matrix, columns.alike(matrix), [*of_aggregates, *of_locks]
+    )
+    closed = {a.uuid for lock in locks for a in lock.aggregates}
+    return {
+        'groups': [
+            {
+                'hosts': group.hosts,
+                'aggregates': sorted(names[u] for u in group.aggregates),
+                'locked': not closed.isdisjoint(group.aggregates),
+            }
+            for group in matrix.groups
+        ],
+        'reasons': [
+            {'filter': reason.filter_name, 'text': reason.text}
+            for reason in reasons
+        ],
+        'cases': list(cases),
+        'rows': [
+            {**_about(row, image), 'cells': row_cases}
+            for row, row_cases, image in zip(
+                matrix.rows,
+                lines,
+                itertools.cycle(images or [None]),
+                strict=False,
+            )
+        ],
+        'tries': tries,
+        'columns': {
+            'alike': _columns(alike),
+            'lock': _columns(of_locks),
+            'aggregate': _columns(of_aggregates),
+        },
+    }
+
+
+class _Numbers(Generic[_T]):
+    """Assigns consecutive numbers to values, in order of first use."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[_T, int] = {}
+
+    def __iter__(self) -> Any:
+        return iter(self._numbers)
+
+    def of(self, thing: _T) -> int:
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+
+def _about(row: Row, image: str | None) -> dict[str, Any]:
+    request = row.request
+    keys = {
+        'flavor': request.flavor.extra_specs,
+        'image': request.image_properties,
+    }
+    return {
+        'flavor': request.flavor.name,
+        'image': image,
+        'keys': [
+            [whose, f'{key}={value}']
+            for whose, settings in keys.items()
+            for key, value in sorted(settings.items())
+        ],
+    }
+
+
+def _columns(columns_: Iterable[Column]) -> list[dict[str, Any]]:
+    return [{'name': c.name, 'groups': c.groups} for c in columns_]

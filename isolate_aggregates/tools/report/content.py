@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collects the contents of the page from a cloud and its filters."""
+
+import collections
+from collections.abc import Mapping, Sequence
+import dataclasses
+import datetime
+import itertools
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.request import Image
+from isolate_aggregates.text import plural
+from isolate_aggregates.tools.advice import Advice
+from isolate_aggregates.tools.audit import (
+    AuditedCloud,
+    Finding,
+    Severity,
+    audit,
+)
+from isolate_aggregates.tools.locks.overview import LockOverview, overview
+from isolate_aggregates.tools.matrix.matrix import Matrix, matrix, requests
+from isolate_aggregates.tools.report.calendar import Calendar
+
+# Resource classes to show first; others follow by name.
+_FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """The contents of the page.
+
+    :param findings: The findings of the audit, each with the repairs.
+    :param images: The images that each flavor is shown with.
+    :param project_id: The id of the project of the requests.
+    :param tried: The matrices for other projects by name of the project, with
+        the same groups of hosts.
+    :param calendar: The capacity for reservations; None to leave it out.
+    """
+
+    cloud: AuditedCloud
+    matrix: Matrix
+    locks: tuple[LockOverview, ...]
+    findings: tuple[tuple[Finding, tuple[Advice, ...]], ...]
+    images: tuple[Image, ...]
+    project_id: str | None
+    made_at: datetime.datetime
+    calendar: Calendar | None = None
+    tried: Mapping[str, Matrix] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        cloud: AuditedCloud,
+        images: Sequence[Image],
+        project_id: str | None,
+        made_at: datetime.datetime,
+        calendar: Calendar | None = None,
+        others: Mapping[str, str] | None = None,
+    ) -> 'Content':
+        """Collect the contents of the page.
+
+        :param images: The images to show each flavor with; if empty, flavors
+            are shown without images.
+        :param others: The ids of other projects to evaluate, by name.
+        """
+        others = others or {}
+        by_project = [
+            requests(cloud.snapshot.flavors, images, project)
+            for project in (project_id, *others.values())
+        ]
+        # In one matrix, so that the groups of hosts are the same.
+        whole = matrix(
+            cloud.snapshot, cloud.pipeline, itertools.chain(*by_project)
+        )
+        rows = iter(whole.rows)
+        own, *tried = (
+            Matrix(whole.groups, tuple(itertools.islice(rows, len(some))))
+            for some in by_project
+        )
+        return cls(
+            cloud,
+            own,
+            overview(cloud.snapshot, cloud.locks),
+            tuple(
+                (finding, tuple(cloud.effects.advice(finding.repairs)))
+                for finding in audit(cloud)
+            ),
+            tuple(images),
+            project_id,
+            made_at,
+            calendar,
+            dict(zip(others, tried, strict=True)),
+        )
+
+    @property
+    def image_names(self) -> tuple[str, ...]:
+        """The names of the images, with the id if a name is not unique."""
+        count = collections.Counter(image.name for image in self.images)
+        return tuple(
+            f'{image.name} ({image.id})'
+            if count[image.name] > 1
+            else image.name
+            for image in self.images
+        )
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The host aggregates."""
+        return self.cloud.snapshot.aggregates
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The names of the enabled request filters, in order."""
+        return self.cloud.pipeline.names
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The names of the disabled request filters."""
+        running = self.cloud.enabled
+        names = (loaded.name for loaded in self.cloud.filters)
+        return tuple(name for name in names if name not in running)
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A number of the overview.
+
+    :param severity: The worst severity, for a number of findings.
+    """
+
+    label: str
+    value: int
+    note: str = ''
+    severity: Severity | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """The usage of a resource class."""
+
+    resource_class: str
+    used: int
+    total: int
+
+    @property
+    def free(self) -> int:
+        """The free amount."""
+        return self.total - self.used
+
+    @property
+    def percent(self) -> int:
+        """The usage in percent of the total."""
+        if not self.total:
+            return 100 if self.used else 0
+        return round(100 * self.used / self.total)
+
+    @property
+    def width(self) -> int:
+        """The filled part of the bar in percent, at most 100."""
+        return min(max(self.percent, 0), 100)
+
+
+def figures(content: Content) -> list[Figure]:
+    """Return the numbers of the overview."""
+    groups = content.matrix.groups
+    hosts = sum(len(group.hosts) for group in groups)
+    closed = {a.uuid for o in content.locks for a in o.lock.aggregates}
+    locked = sum(len(g.hosts) for g in groups if g.aggregates & closed)
+    rows = content.matrix.rows
+    nowhere = sum(all(row.objections) for row in rows)
+    severities = [finding.severity for finding, _ in content.findings]
+    return [
+        Figure('Hosts', hosts, f'{locked:,} behind a lock'),
+        Figure(
+            'Locks',
+            len(content.locks),
+            f'on {len(closed):,} {plural(len(closed), "aggregate")}',
+        ),
+        Figure('Aggregates', len(content.aggregates)),
+        Figure(
+            'Flavors',
+            len(content.cloud.snapshot.flavors),
+            f'{nowhere:,} may use no host' if nowhere else 'all have hosts',
+        ),
+    ] + [
+        Figure(
+            f'{severity.label.capitalize()}s',
+            severities.count(severity),
+            severity=severity,
+        )
+        for severity in sorted(Severity, reverse=True)
+    ]
+
+
+def bars(overview: LockOverview) -> list[Bar]:
+    """Return the capacity behind a lock, common resource classes first."""
+    order = {name: place for place, name in enumerate(_FIRST)}
+    return [
+        Bar(name, capacity.used, capacity.total)
+        for name, capacity in sorted(
+            overview.capacity.items(),
+            key=lambda item: (order.get(item[0], len(order)), item[0]),
+        )
+    ]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Renders the page as a single file that loads nothing else.
+
+Jinja2 escapes all values in markup and script data, and control characters are
+escaped here. In addition, the content security policy of the page allows only
+its own script and style, by their hashes, and no external resources.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator
+import contextlib
+import hashlib
+import importlib.resources
+import os
+
+import jinja2
+
+from isolate_aggregates import exception, files, text
+from isolate_aggregates.tools.report import calendar
+from isolate_aggregates.tools.report import content as report_content
+from isolate_aggregates.tools.report.cells import cells
+from isolate_aggregates.tools.report.content import Content
+
+
+def render(content: Content) -> str:
+    """Return the page."""
+    files = importlib.resources.files(__package__)
+    names = ['page.html', 'page.css', 'page.js']
+    if content.calendar:
+        names.append('calendar.js')
+    template, style, *scripts = (
+        (files / name).read_text(encoding='utf-8') for name in names
+    )
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+    )
+    environment.filters['number'] = lambda value: f'{value:,}'
+    environment.filters['moment'] = calendar.time_text
+    locks = [overview.lock for overview in content.locks]
+    return environment.from_string(template).render(
+        content=content,
+        figures=report_content.figures(content),
+        bars=report_content.bars,
+        cells=text.all_escaped(
+            cells(
+                content.matrix,
+                content.aggregates,
+                locks,
+                content.image_names,
+                content.tried.values(),
+            )
+        ),
+        marks=content.calendar and calendar.axis_times(content.calendar),
+        rooms=content.calendar
+        and text.all_escaped(calendar.encode(content.calendar)),
+        style=style,
+        scripts=scripts,
+        policy=_policy(style, scripts),
+    )
+
+
+def _shown(value: object) -> object:
+    # Objects with __html__ are markup for Jinja2.
+    if isinstance(value, str) and not hasattr(value, '__html__'):
+        return text.escaped(value)
+    return value
+
+
+def check(path: str | os.PathLike[str]) -> None:
+    """Check that the page can be written, before its contents are read."""
+    with _translated(path):
+        files.check(path)
+
+
+def write(content: Content, path: str | os.PathLike[str]) -> None:
+    """Write the page atomically.
+
+    :param path: The file; an existing one is replaced at the end.
+    """
+    page = render(content)
+    with _translated(path), files.replacing(path) as stream:
+        stream.write(page)
+
+
+@contextlib.contextmanager
+def _translated(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise exception.ReportError(path, exc.strerror or str(exc)) from exc
+
+
+def _policy(style: str, scripts: Iterable[str]) -> str:
+    return '; '.join(
+        (
+            "default-src 'none'",
+            # An empty inline icon, or browsers would request one.
+            'img-src data:',
+            f'style-src {_source(style)}',
+            f'script-src {" ".join(map(_source, scripts))}',
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _source(source: str) -> str:
+    digest = hashlib.sha256(source.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the providers that can serve one request group.
+
+Each candidate has an *anchor*: the root of one provider tree. All its
+resources come from that tree and from sharing providers that share with it.
+All groups of a request must be served with the same anchor.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import dataclasses
+import itertools
+
+from isolate_aggregates.placement.group import RequestGroup
+from isolate_aggregates.tools.simulator import conditions
+from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+
+# The providers that serve a group: one for all its resource classes, or one
+# per resource class in the order of Serving.amounts.
+Pick = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Serving:
+    """All ways to serve one request group.
+
+    :param amounts: The resource classes and amounts of the group, sorted.
+    :param anchors: The anchors that may have picks; all others have none.
+    :param around: Returns the picks of an anchor; there may be none.
+    """
+
+    group: RequestGroup
+    amounts: tuple[tuple[str, int], ...]
+    anchors: ProviderSet
+    around: Callable[[int], Sequence[Pick]]
+
+    def shares(self, pick: Pick) -> Iterator[tuple[int, tuple[str, int]]]:
+        """Return each provider of a pick with what is allocated from it."""
+        providers: Iterable[int]
+        providers = itertools.repeat(pick[0]) if len(pick) == 1 else pick
+        return zip(providers, self.amounts, strict=False)
+
+
+def serve(
+    index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
+) -> Serving:
+    """Return all ways to serve a group.
+
+    :param anchors: The roots that may be anchors.
+    """
+    if group.suffix:
+        return _by_one(index, group, anchors)
+    return _by_tree(index, group, anchors)
+
+
+class UsableProviders:
+    """The usable providers of each anchor.
+
+    :param local: Providers that can be used in their own tree.
+    :param sharing: Sharing providers that can be used in the trees that they
+        share with.
+    """
+
+    def __init__(
+        self, index: ProviderIndex, local: ProviderSet, sharing: ProviderSet
+    ) -> None:
+        self.anchors = _reached(index, local, sharing)
+        self._trees = index.trees
+        self._local = index.flags(local)
+        self._sharing = [
+            (number, index.flags(index.anchors_of[number]))
+            for number in index.members(sharing)
+        ]
+
+    def around(self, root: int) -> list[int]:
+        """Return the usable providers of an anchor."""
+        local, sharing = self._local, self._sharing
+        numbers = [number for number in self._trees[root] if local[number]]
+        if sharing:
+            numbers += [number for number, roots in sharing if roots[root]]
+        return numbers
+
+
+def _reached(
+    index: ProviderIndex, local: ProviderSet, sharing: ProviderSet
+) -> ProviderSet:
+    """Return the roots of all trees in which a provider can be used."""
+    roots = index.roots_of(local)
+    for number in index.members(sharing):
+        roots |= index.anchors_of[number]
+    return roots
+
+
+def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+    """Return the providers that each meet all conditions of a suffixed group.
+
+    A suffixed group is served by a single provider (specification *Granular
+    Resource Request Syntax*).
+
+    A group without resources only selects a provider for ``same_subtree``.
+    For such a group, Placement ignores ``in_tree`` and finds no provider
+    unless the group requires a trait or an aggregate; forbidden traits and
+    aggregates alone do not suffice. This is not in the API reference; it was
+    found by comparing with a real Placement.
+    """
+    if group.resources:
+        return conditions.meeting_all(index, group)
+    if not conditions.required(group) and not group.aggregates:
+        return 0
+    return conditions.meeting_all(
+        index, dataclasses.replace(group, in_tree=None)
+    )
+
+
+def _by_one(
+    index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
+) -> Serving:
+    """Return the ways to serve a suffixed group.
+
+    A provider serves its own tree and, if it is a sharing provider, every
+    tree that it shares with. This holds with ``in_tree`` too.
+    """
+    single = single_providers(index, group)
+    providers = UsableProviders(index, single, single & index.sharing)
+    return Serving(
+        group,
+        _amounts(group),
+        providers.anchors & anchors,
+        lambda root: [(number,) for number in providers.around(root)],
+    )
+
+
+def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+    """Return the providers the unsuffixed group may use in their own tree."""
+    providers = conditions.in_tree(index, group)
+    if group.aggregates:
+        inside = conditions.in_aggregates(index, group)
+        providers &= conditions.spanning(index, inside)
+    outside = conditions.in_any_aggregate(index, group.forbidden_aggregates)
+    providers &= ~conditions.spanning(index, outside)
+    return providers & ~conditions.with_any_trait(
+        index, group.forbidden_traits
+    )
+
+
+def sharing_providers(
+    index: ProviderIndex, group: RequestGroup
+) -> ProviderSet:
+    """Return the providers the unsuffixed group may use in other trees.
+
+    A sharing provider must be a member of the required aggregates itself. With
+    ``in_tree``, no provider of another tree may be used.
+    """
+    if group.in_tree is not None:
+        return 0
+    providers = index.sharing & conditions.in_aggregates(index, group)
+    providers &= ~conditions.in_any_aggregate(
+        index, group.forbidden_aggregates
+    )
+    return providers & ~conditions.with_any_trait(
+        index, group.forbidden_traits
+    )
+
+
+def _by_tree(
+    index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
+) -> Serving:
+    """Return the ways to serve the unsuffixed group.
+
+    Each resource class may come from a different provider of the tree or from
+    a provider that shares with it. No provider that is used may have a
+    forbidden trait; together they must have all required traits (specification
+    *Nested Resource Providers - Allocation Candidates*).
+    """
+    local = local_providers(index, group)
+    sharing = sharing_providers(index, group)
+    outside = conditions.in_any_aggregate(index, group.forbidden_aggregates)
+    anchors &= ~outside
+    amounts = _amounts(group)
+    helpers, sources = 0, []
+    for resource_class, amount in amounts:
+        fit = conditions.fitting(index, resource_class, amount)
+        sources.append(UsableProviders(index, fit & local, fit & sharing))
+        anchors &= sources[-1].anchors
+        helpers |= _reached(index, fit & local & ~index.roots, fit & sharing)
+    # Without usable children or sharing providers, the root must provide all
+    # resource classes and traits itself.
+    by_itself = conditions.with_traits(index, group) & ~helpers
+    anchors &= by_itself | helpers
+    helped = index.flags(helpers)
+    with_traits = [
+        index.flags(conditions.with_any_trait(index, choice))
+        for choice in conditions.required(group)
+    ]
+
+    def around(root: int) -> Sequence[Pick]:
+        if not helped[root]:
+            return index.single_picks[root]
+        return [
+            providers if len(set(providers)) > 1 else providers[:1]
+            for providers in itertools.product(
+                *(source.around(root) for source in sources)
+            )
+            if all(
+                any(has[number] for number in providers) for has in with_traits
+            )
+        ]
+
+    return Serving(group, amounts, anchors, around)
+
+
+def _amounts(group: RequestGroup) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(group.resources.items()))

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers the providers of a snapshot, and keeps sets of them as bitmasks.
+
+Bit ``n`` of a :data:`ProviderSet` is set if the provider with number ``n`` is
+a member, so that intersecting "has this trait" with "is in that aggregate" is
+a single ``&`` for the whole cloud. All that does not depend on a query is
+computed once, when the index is built.
+"""
+
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+import itertools
+
+import os_traits
+
+from isolate_aggregates.placement.client import ProviderSummary
+from isolate_aggregates.placement.provider import Provider
+
+ProviderSet = int
+
+_IN, _OUT = b'1'[0], b'0'
+# Translates binary digits to one byte per bit, 0 or 1.
+_TRUTH = bytes.maketrans(b'01', b'\x00\x01')
+
+
+class ProviderIndex:
+    """The resource providers of a snapshot, indexed for queries.
+
+    :param providers: The providers; parents before children.
+    """
+
+    def __init__(self, providers: Iterable[Provider]) -> None:
+        self.providers = tuple(providers)
+        self.size = len(self.providers)
+        self.uuids = [provider.uuid for provider in self.providers]
+        # Shared by all candidates, to create fewer objects per response.
+        self.single_picks = [((number,),) for number in range(self.size)]
+        self.mapping = [(uuid,) for uuid in self.uuids]
+        self.numbers = {uuid: number for number, uuid in enumerate(self.uuids)}
+        self.parent_of: list[int | None] = [
+            None if provider.parent is None else self.numbers[provider.parent]
+            for provider in self.providers
+        ]
+        self.root_of: list[int] = []
+        self.trees: dict[int, list[int]] = defaultdict(list)
+        for number, parent in enumerate(self.parent_of):
+            root = number if parent is None else self.root_of[parent]
+            self.root_of.append(root)
+            self.trees[root].append(number)
+        self.everyone: ProviderSet = (1 << self.size) - 1
+        self.roots = self.set_of(self.trees)
+        self._with_trait = self._grouped(
+            (trait, number)
+            for number, provider in enumerate(self.providers)
+            for trait in provider.traits
+        )
+        self._in_aggregate = self._grouped(
+            (aggregate, number)
+            for number, provider in enumerate(self.providers)
+            for aggregate in provider.aggregates
+        )
+        self.stocks = self._stocks()
+        self.sharing = self.with_trait(os_traits.MISC_SHARES_VIA_AGGREGATE)
+        self.anchors_of = {
+            number: self._anchors_of(number)
+            for number in self.members(self.sharing)
+        }
+        self.summaries = {
+            root: [self._summary(number) for number in numbers]
+            for root, numbers in self.trees.items()
+        }
+
+    @property
+    def traits(self) -> Iterable[str]:
+        """The traits that at least one provider has."""
+        return self._with_trait.keys()
+
+    def with_trait(self, trait: str) -> ProviderSet:
+        return self._with_trait.get(trait, 0)
+
+    def in_aggregate(self, aggregate: str) -> ProviderSet:
+        """Return the members of an aggregate.
+
+        :param aggregate: The aggregate's uuid.
+        """
+        return self._in_aggregate.get(aggregate, 0)
+
+    def set_of(self, numbers: Iterable[int]) -> ProviderSet:
+        """Return provider numbers, in any order, as a set."""
+        digits = bytearray(_OUT) * max(self.size, 1)
+        for number in numbers:
+            digits[-1 - number] = _IN
+        return int(digits, 2)
+
+    def flags(self, providers: ProviderSet) -> bytes:
+        """Return one byte per provider: 1 for members of the set, else 0."""
+        digits = f'{providers:0{self.size}b}'.encode()
+        return digits[::-1].translate(_TRUTH)
+
+    def members(self, providers: ProviderSet) -> Iterator[int]:
+        """Return the numbers of the providers in a set, in order."""
+        return itertools.compress(range(self.size), self.flags(providers))
+
+    def roots_of(self, providers: ProviderSet) -> ProviderSet:
+        """Return the roots of the providers' trees."""
+        children = providers & ~self.roots
+        roots = providers & self.roots
+        if children:
+            roots |= self.set_of(
+                itertools.compress(self.root_of, self.flags(children))
+            )
+        return roots
+
+    def trees_of(self, roots: ProviderSet) -> ProviderSet:
+        """Return all providers in the trees of some roots."""
+        if not roots or self.roots == self.everyone:
+            return roots
+        chosen = self.flags(roots)
+        return self.set_of(
+            number for number, root in enumerate(self.root_of) if chosen[root]
+        )
+
+    def tree_with(self, uuid: str) -> ProviderSet:
+        """Return all providers of a provider's tree; none if it is unknown."""
+        if uuid not in self.numbers:
+            return 0
+        return self.set_of(self.trees[self.root_of[self.numbers[uuid]]])
+
+    def ancestry(self, number: int) -> Iterator[int]:
+        """Yield a provider and its ancestors, up to the root."""
+        ancestor: int | None = number
+        while ancestor is not None:
+            yield ancestor
+            ancestor = self.parent_of[ancestor]
+
+    def _grouped(
+        self, pairs: Iterable[tuple[str, int]]
+    ) -> dict[str, ProviderSet]:
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for key, number in pairs:
+            numbers[key].append(number)
+        return {key: self.set_of(members) for key, members in numbers.items()}
+
+    def _stocks(self) -> dict[str, 'Stock']:
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for number, provider in enumerate(self.providers):
+            for resource_class in provider.inventories:
+                numbers[resource_class].append(number)
+        return {
+            resource_class: Stock(self, resource_class, members)
+            for resource_class, members in numbers.items()
+        }
+
+    def _anchors_of(self, number: int) -> ProviderSet:
+        """Return the roots of the other trees that a provider shares with.
+
+        A provider with the trait ``MISC_SHARES_VIA_AGGREGATE`` shares with
+        each tree that has a provider, at any level, in one of its aggregates
+        (*Modeling with Provider Trees* in Placement's user documentation).
+        """
+        together = 0
+        for aggregate in self.providers[number].aggregates:
+            together |= self.in_aggregate(aggregate)
+        return self.roots_of(together) & ~(1 << self.root_of[number])
+
+    def _summary(self, number: int) -> tuple[str, ProviderSummary]:
+        provider = self.providers[number]
+        summary = ProviderSummary(
+            uuid=provider.uuid,
+            root=self.uuids[self.root_of[number]],
+            parent=provider.parent,
+            capacity={
+                resource_class: inventory.capacity
+                for resource_class, inventory in provider.inventories.items()
+            },
+            used={
+                resource_class: provider.usages.get(resource_class, 0)
+                for resource_class in provider.inventories
+            },
+            traits=provider.traits,
+        )
+        return provider.uuid, summary
+
+
+class Stock:
+    """The inventories of one resource class.
+
+    :param numbers: The providers that have an inventory of it.
+    """
+
+    def __init__(
+        self,
+        index: ProviderIndex,
+        resource_class: str,
+        numbers: list[int],
+    ) -> None:
+        self._index = index
+        self.providers = index.set_of(numbers)
+        by_free = sorted(
+            (index.providers[number].free(resource_class), number)
+            for number in numbers
+        )
+        self._free = [amount for amount, _ in by_free]
+        self._numbers = [number for _, number in by_free]
+        by_units: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for number in numbers:
+            inventory = index.providers[number].inventories[resource_class]
+            units = inventory.min_unit, inventory.max_unit, inventory.step_size
+            by_units[units].append(number)
+        self._by_units = [
+            (units, index.set_of(members))
+            for units, members in by_units.items()
+        ]
+
+    def with_free(self, amount: int) -> ProviderSet:
+        """Return the providers with at least this much free capacity."""
+        first = bisect.bisect_left(self._free, amount)
+        if first == 0:
+            return self.providers
+        return self._index.set_of(self._numbers[first:])
+
+    def accepting(self, amount: int) -> ProviderSet:
+        """Return the providers that accept this amount in one allocation.
+
+        It must lie between ``min_unit`` and ``max_unit`` and be a multiple of
+        ``step_size``. A ``step_size`` of zero accepts nothing: in Placement's
+        SQL query, ``amount % 0`` is NULL.
+        """
+        accepting = 0
+        for (smallest, largest, step), providers in self._by_units:
+            in_steps = step and amount % step == 0
+            if in_steps and smallest <= amount <= largest:
+                accepting |= providers
+        return accepting

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program works as built by everyone, with git and without.
+
+The build tools are those of the environment of these tests, and so are the
+packages that the program needs.
+"""
+
+from collections.abc import Callable
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+from pages import ROOT
+import pytest
+
+# What was made in a clone, and folders of tools, which begin with a dot.
+LEFT_OUT = (
+    *('.git', '.venv*', '.cloud*', '.*_cache', '.hypothesis', '.tox', '.eggs'),
+    *('__pycache__', 'build', 'dist', '*.egg-info', '.coverage*', 'htmlcov'),
+    *('AUTHORS', 'ChangeLog', 'PKG-INFO', 'reno.cache', 'report.html'),
+    '_static',
+)
+# What setuptools, pbr and reno write into a source distribution.
+GENERATED = {
+    *('AUTHORS', 'ChangeLog', 'PKG-INFO', 'RELEASENOTES.rst'),
+    'releasenotes/notes/reno.cache',
+}
+EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
+
+ENVIRONMENT = {
+    **{
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(('GIT_', 'OS_', 'PBR_', 'PYTHON', 'SKIP_'))
+    },
+    # No directory is trusted because of the user's configuration.
+    'GIT_CONFIG_GLOBAL': os.devnull,
+    'GIT_CONFIG_NOSYSTEM': '1',
+    'GIT_AUTHOR_NAME': 'Somebody',
+    'GIT_AUTHOR_EMAIL': 'somebody@example.org',
+    'GIT_COMMITTER_NAME': 'Somebody',
+    'GIT_COMMITTER_EMAIL': 'somebody@example.org',
+}
+# As if another user owned the clone.
+UNTRUSTED = {'GIT_TEST_ASSUME_DIFFERENT_OWNER': '1'}
+BUILD_SDIST = """\
+import sys
+sys.path.insert(0, 'build_backend')
+import reproducible
+reproducible.build_sdist(sys.argv[1])
+"""
+
+
+def execute(
+    *command: str | os.PathLike, cwd: pathlib.Path, **variables: str
+) -> str:
+    """Return the output of a program that must succeed."""
+    finished = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**ENVIRONMENT, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
+    return finished.stdout
+
+
+def commit(folder: pathlib.Path) -> None:
+    """Make a repository of a folder."""
+    execute('git', 'init', '--quiet', cwd=folder)
+    execute('git', 'add', '--all', cwd=folder)
+    execute('git', 'commit', '--quiet', '--message', 'All', cwd=folder)
+
+
+def archive(folder: pathlib.Path) -> pathlib.Path:
+    """Unpack an archive of the repository, committed or not."""
+    tree = folder / 'isolate-aggregates'
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    return tree
+
+
+def clone(folder: pathlib.Path) -> pathlib.Path:
+    tree = archive(folder)
+    commit(tree)
+    return tree
+
+
+def archive_in_another_repository(folder: pathlib.Path) -> pathlib.Path:
+    (folder / 'module.py').touch()
+    commit(folder)
+    execute('git', 'tag', '7.0.0', cwd=folder)
+    return archive(folder)
+
+
+def archive_committed_to_another_repository(
+    folder: pathlib.Path,
+) -> pathlib.Path:
+    tree = archive(folder)
+    commit(folder)
+    execute('git', 'tag', '7.0.0', cwd=folder)
+    return tree
+
+
+def build_sdist(tree: pathlib.Path, **variables: str) -> pathlib.Path:
+    out = tree.parent / 'dist'
+    execute(sys.executable, '-c', BUILD_SDIST, out, cwd=tree, **variables)
+    [path] = out.glob('*.tar.gz')
+    return path
+
+
+def build_wheel(tree: pathlib.Path, **variables: str) -> pathlib.Path:
+    out = tree.parent / 'dist'
+    execute(
+        *(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps'),
+        *('--no-build-isolation', '--no-index', '--wheel-dir', out, '.'),
+        cwd=tree,
+        **variables,
+    )
+    [path] = out.glob('*.whl')
+    return path
+
+
+def tree_files(folder: pathlib.Path) -> set[str]:
+    """Return what is in a folder, apart from git's own files."""
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob('*')
+        if path.is_file() and path.relative_to(folder).parts[0] != '.git'
+    }
+
+
+@pytest.mark.parametrize(
+    ('make_tree', 'variables', 'by_sdist'),
+    [
+        pytest.param(clone, {}, False, id='clone'),
+        pytest.param(clone, {}, True, id='clone and sdist'),
+        pytest.param(clone, UNTRUSTED, False, id='untrusted clone'),
+        pytest.param(archive, {}, False, id='archive'),
+        pytest.param(archive, {}, True, id='archive and sdist'),
+        pytest.param(
+            archive_in_another_repository,
+            {},
+            False,
+            id='archive in another repository',
+        ),
+        pytest.param(
+            archive_committed_to_another_repository,
+            {},
+            False,
+            id='archive committed to another repository',
+        ),
+    ],
+)
+def test_the_installed_program_works(
+    make_tree: Callable[[pathlib.Path], pathlib.Path],
+    variables: dict[str, str],
+    by_sdist: bool,
+    tmp_path: pathlib.Path,
+) -> None:
+    tree = make_tree(tmp_path)
+    expected = tree_files(tree)
+    if by_sdist:
+        sdist = build_sdist(tree, **variables)
+        with tarfile.open(sdist) as opened:
+            opened.extractall(tmp_path / 'unpacked', filter='data')
+        [tree] = (tmp_path / 'unpacked').iterdir()
+        sources = {
+            name
+            for name in tree_files(tree) - GENERATED
+            if not name.startswith('isolate_aggregates.egg-info/')
+        }
+        assert sources == expected - {'.gitignore'}
+    wheel = build_wheel(tree, **variables)
+    # Not the version of the other repository.
+    assert wheel.name.startswith('isolate_aggregates-0.')
+    with zipfile.ZipFile(wheel) as opened:
+        package = {
+            name
+            for name in opened.namelist()
+            if not name.partition('/')[0].endswith(('.data', '.dist-info'))
+        }
+    assert package == {
+        name for name in expected if name.startswith('isolate_aggregates/')
+    }
+
+    site = tmp_path / 'site'
+    execute(
+        *(sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps'),
+        *('--no-index', '--target', site, wheel),
+        cwd=tmp_path,
+    )
+    installed = {'PYTHONPATH': str(site), 'COLUMNS': '200'}
+    imported = execute(
+        *(sys.executable, '-c'),
+        'import isolate_aggregates; print(isolate_aggregates.__file__)',
+        cwd=tmp_path,
+        **installed,
+    )
+    assert imported.startswith(str(site))
+    program = site / 'bin' / 'isolate-aggregates'
+    locks = execute(
+        *(program, 'list', '--snapshot', EXAMPLE), cwd=tmp_path, **installed
+    )
+    assert 'CUSTOM_LICENSED_WINDOWS' in locks
+    page = tmp_path / 'page.html'
+    execute(
+        *(program, 'report', '--snapshot', EXAMPLE, '--output', page),
+        cwd=tmp_path,
+        **installed,
+    )
+    text = page.read_text('utf-8')
+    for part in ('<style>', '<script'):
+        assert part in text

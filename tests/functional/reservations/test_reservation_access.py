@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The access to the flavor of a reservation is granted and restored."""
+
+import itertools
+
+import pytest
+from reservation_world import HOUR, NOW, PROJECT
+
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import access as access_module
+
+pytestmark = pytest.mark.usefixtures('one_host')
+
+SHAPE = reservations.Shape(1, 64)
+ASKED = 3
+OTHER = 'b' * 32
+
+
+def reserve(world, start=0):
+    wanted = reservations.new(PROJECT, 1, SHAPE, NOW + start * HOUR)
+    return reservations.create(world.store, wanted, NOW).reservation.id
+
+
+def tick(world):
+    """Advance the clock; return how often the access was read."""
+    world.wire.calls.clear()
+    statuses = reservations.reconcile_all(world.store, NOW)
+    assert not any(status.problems for status in statuses)
+    return sum(url.endswith('access') for _, url in world.wire.calls)
+
+
+def test_removed_access_is_restored(world, caplog):
+    kept, lost = reserve(world), reserve(world)
+    tick(world)
+    caplog.clear()
+    world.nova.access[lost].clear()
+    tick(world)
+    assert world.nova.access[lost] == {PROJECT}
+    assert world.nova.access[kept] == {PROJECT}
+    assert [record.getMessage() for record in caplog.records] == [
+        f'Project {PROJECT} had lost access to the flavor of its reservation '
+        f'{lost}, and has it again.'
+    ]
+
+
+def test_granting_the_first_access_is_not_logged(world, caplog):
+    coming = reserve(world, start=1)
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    assert world.nova.access[coming] == {PROJECT}
+    assert caplog.records == []
+
+
+def test_each_round_checks_some_reservations_in_turn(world, monkeypatch):
+    monkeypatch.setattr(access_module, '_REFRESHED', ASKED)
+    made = [reserve(world) for _ in range(2 * ASKED + 1)]
+    reserve(world, start=1)
+    assert tick(world) == ASKED
+    for name in made:
+        world.nova.access[name].clear()
+    restored = [
+        [name for name in made if world.nova.access[name]]
+        for _ in itertools.takewhile(lambda _: tick(world), range(3))
+    ]
+    # A round that changes something reads the access once more.
+    assert all(restored)
+    assert restored[-1] == made
+
+
+def test_nothing_is_kept_of_what_is_gone(world):
+    """Another process ends them, and disables the host."""
+    keeper, others = world.store, world.new_store()
+    world.add_host('h2')
+    for _ in range(5):
+        made = reserve(world)
+        world.store = keeper
+        tick(world)
+        world.nova.access[made].clear()
+        keeper.access.granted([keeper.read().reservation(made)], again=True)
+        reservations.end(others, made, NOW)
+    tick(world)
+    assert keeper.access._granted == {}
+    assert keeper.access._lost == set()
+    for name in 'h1', 'h2':
+        child = world.child(name)
+        keeper._known[f'gone-{name}'] = keeper._known.pop(child, (0, {}))
+    tick(world)
+    assert 'gone-h1' not in keeper._known
+
+
+def test_a_former_project_loses_its_access(world):
+    """Its access is left over from before the reservation was given away."""
+    coming = reserve(world, start=1)
+    reservations.update(world.store, coming, NOW, project=OTHER)
+    world.nova.access[coming] = {PROJECT}
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    assert world.nova.access[coming] == {OTHER}
+
+
+def test_access_before_the_start_is_revoked(world):
+    early = reserve(world)
+    tick(world)
+    assert world.slots() == {('blazar_h1', early): (1, 1)}
+    reservations.reconcile_all(world.store, NOW - 2 * HOUR)
+    assert world.slots() == {('blazar_h1', early): (1, 0)}
+    assert not world.nova.access[early]
+
+
+def test_a_failure_is_noted_without_its_full_stop(world, monkeypatch):
+    coming = reserve(world, start=1)
+
+    def fail(*arguments):
+        raise exception.ServiceError('Nova', None, 'answered 503.')
+
+    monkeypatch.setattr(world.store.access, 'grant', fail)
+    [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+    assert status.reservation.id == coming
+    assert 'Nova answered 503' in status.problems

@@ -1,0 +1,604 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates reservation ...`` over a real Placement."""
+
+import datetime
+import itertools
+import json
+import os
+import signal
+
+from agreement import agreed
+from oslo_config import cfg
+import pytest
+import reservation_world
+from reservation_world import HOUR, PROJECT
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import reservations
+from isolate_aggregates.reservations import healing, names
+from isolate_aggregates.reservations.commands import calendar, times
+from isolate_aggregates.tools.report import calendar as page_calendar
+
+ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+OTHER = '5e28e52b-941e-48c3-a2d8-50afd1bf722f'
+NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
+SIZE = ('--vcpus', '4', '--ram', '1024', '--disk', '10')
+CREATE = ('create', '--project', PROJECT, *SIZE)
+
+
+pytestmark = pytest.mark.usefixtures('two_hosts', 'operated')
+
+
+@pytest.fixture
+def command(world, run):
+    """Run a reservation command with --yes."""
+    return lambda *arguments: reservation_world.typed(
+        run, *agreed(('reservation', *arguments))
+    )
+
+
+@pytest.fixture
+def done(command):
+    """Run a command that must not fail; return its document."""
+
+    def run_it(*arguments):
+        finished = command(*arguments, '-f', 'json')
+        only_shown = '--dry-run' in arguments
+        assert (finished.code, finished.err) == (3 if only_shown else 0, '')
+        return json.loads(finished.out)
+
+    return run_it
+
+
+def test_the_document_has_every_property(done):
+    made = done(
+        *CREATE,
+        *('--amount', '3', '--id', ID, '--start', '2127-03-01T08:00Z'),
+        *('--end', '7d', '--property', 'hw:cpu_policy=shared'),
+    )
+    assert made == {
+        'id': ID,
+        'project': PROJECT,
+        'state': 'planned',
+        'start': '2127-03-01T08:00:00+00:00',
+        'end': '2127-03-08T08:00:00+00:00',
+        'flavor': f'reservation:{ID}',
+        'amount': 3,
+        'affinity': 'any',
+        'shape': {
+            'vcpus': 4,
+            'ram': 1024,
+            'disk': 10,
+            'ephemeral': 0,
+            'swap': 0,
+        },
+        'properties': {'hw:cpu_policy': 'shared'},
+        'slots': 3,
+        'used': 0,
+        'missing': 0,
+        'hosts': {
+            'h1': {'slots': 2, 'open': 0, 'used': 0},
+            'h2': {'slots': 1, 'open': 0, 'used': 0},
+        },
+        'problems': [],
+    }
+    assert done('show', ID) == made
+    made['asked'] = None
+    made['leaving'] = []
+    assert done('list') == {'reservations': [made]}
+
+
+def test_a_table_shows_slots_hosts_and_state(command, done, world):
+    assert 'There are no reservations.' in command('list').out
+    done(*CREATE, '--amount', '3', '--id', ID)
+    world.boot('s', 'h1', ID, NEEDS)
+    listed = command('list', '-f', 'value', '-c', 'State', '-c', 'Hosts')
+    assert listed.out == 'active h1 (2), h2 (1)\n'
+    assert ' never ' in command('list').out
+    shown = command('show', ID).out
+    assert '| h1: 2 slots, 2 open, 1 used' in shown
+    hosts = command('host', 'list', '-f', 'value').out
+    assert hosts.splitlines()[0] == f'h1 up True 2 1 {ID} (2)'
+
+
+def test_the_size_can_be_that_of_a_flavor(done, world):
+    world.nova.flavors['1'] = {
+        'id': '1',
+        'name': 'm1.small',
+        'vcpus': 2,
+        'ram': 512,
+        'disk': 5,
+        'OS-FLV-EXT-DATA:ephemeral': 0,
+        'swap': '',
+        'os-flavor-access:is_public': True,
+        'extra_specs': {'hw:cpu_policy': 'shared'},
+        'description': None,
+    }
+    made = done('create', '--project', PROJECT, '--like', 'm1.small')
+    assert made['shape']['vcpus'] == 2
+    assert made['properties'] == {'hw:cpu_policy': 'shared'}
+
+
+def test_a_dry_run_shows_where_it_fits_and_leaves_nothing(
+    command, done, world
+):
+    before = world.picture()
+    made = done(*CREATE, '--amount', '4', '--dry-run')
+    assert {h: on['slots'] for h, on in made['hosts'].items()} == {
+        'h1': 2,
+        'h2': 2,
+    }
+    finished = command(*CREATE, '--amount', '5', '--dry-run')
+    assert (finished.code, finished.out) == (1, '')
+    assert 'there is room for 2 on h1, 2 on h2' in finished.err
+    assert world.picture() == before
+
+
+def test_a_reservation_that_does_not_fit_leaves_nothing(command, world):
+    before = world.picture()
+    finished = command(*CREATE, '--amount', '2', '--affinity', 'same')
+    assert finished.code == 0
+    finished = command(*CREATE, '--amount', '2', '--affinity', 'different')
+    assert finished.code == 1
+    assert finished.err.count('\n') == 1
+    assert 'needs 2 slots of 10 DISK_GB' in finished.err
+    [made] = reservations.list_reservations(world.store, times.now())
+    reservations.end(world.store, made.reservation.id, times.now())
+    assert world.picture() == before
+
+
+def test_repeating_a_command_changes_nothing(done, world):
+    done(*CREATE, '--id', ID)
+    before = world.picture()
+    done(*CREATE, '--id', ID)
+    assert world.picture() == before
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        ('--start', '2127-03-02T08:00Z', '--end', '2127-03-08T08:00Z'),
+        ('--start', '2127-03-01T08:00Z', '--end', '2127-03-09T08:00Z'),
+        ('--start', '2127-03-01T08:00Z'),
+    ],
+)
+def test_creating_again_with_other_times_keeps_the_first(
+    command, done, world, given
+):
+    when = ('--start', '2127-03-01T08:00Z', '--end', '7d')
+    made = done(*CREATE, '--id', ID, *when)
+    assert done(*CREATE, '--id', ID, *when) == made
+    before = world.picture()
+    for shown in ((), ('--dry-run',)):
+        finished = command(*CREATE, '--id', ID, *given, '-f', 'json', *shown)
+        assert finished.code == 0
+        assert finished.err == (
+            f'Reservation {ID} was created before, with other times, and '
+            'keeps them; reservation update changes them.\n'
+        )
+        assert json.loads(finished.out) == made
+        assert world.picture() == before
+
+
+def test_an_interrupted_command_gives_the_next_step(command, done, world):
+    calls = len(world.wire.calls)
+    world.wire.fault = lambda number: number > calls + 20 and 'refused'
+    finished = command(*CREATE, '--id', ID)
+    assert finished.code == 1
+    assert f'Reservation {ID} may be incomplete' in finished.err
+    world.wire.fault = None
+    [found] = done('reconcile')['reservations']
+    assert (found['state'], found['slots']) == ('active', 1)
+
+
+def test_amount_and_end_can_be_changed(command, done):
+    done(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z')
+    changed = done('update', ID, '--amount', '2', '--end', '2h')
+    assert (changed['slots'], changed['end']) == (
+        2,
+        '2127-03-01T10:00:00+00:00',
+    )
+    assert done('update', ID, '--end', 'never')['end'] is None
+    finished = command('update', ID, '--amount', '9')
+    assert finished.code == 1
+    assert done('show', ID)['slots'] == 2
+    finished = command('show', OTHER)
+    assert finished.code == 1
+    assert finished.err == (
+        f"There is no reservation with the name or id '{OTHER}' in Nova.\n"
+    )
+
+
+def test_a_found_reservation_can_be_created(command, done):
+    done(*CREATE, '--amount', '4', '--end', '2h')
+    wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
+    found = done('find', *wanted, '--duration', '1d')
+    assert found['hosts'] == {'h1': 2, 'h2': 1}
+    when = ('--start', found['start'], '--end', found['end'])
+    made = done('create', '--project', PROJECT, *wanted, *when)
+    assert made['state'] == 'planned'
+    assert ' never ' in command('find', *SIZE).out
+    later = ('--not-before', '2127-03-01T08:00Z')
+    assert done('find', *SIZE, *later) == {
+        'start': '2127-03-01T08:00:00+00:00',
+        'end': None,
+        'hosts': {'h1': 1},
+    }
+    finished = command('find', *SIZE, '--amount', '5')
+    assert (finished.code, finished.out) == (1, '')
+    assert 'does not fit at any time' in finished.err
+
+
+def test_a_calendar_shows_free_resources_over_time(command, done, world):
+    world.fail_host('h2')
+    world.boot('plain', 'h1', None, {'VCPU': 1})
+    when = ('--start', '2127-03-01T08:00Z', '--end', '2h')
+    done(*CREATE, *when)
+    month = done('calendar', '--start', '2127-03-01T00:00Z', '--end', '1d')
+    assert [month['start'], month['end']] == [
+        '2127-03-01T00:00:00+00:00',
+        '2127-03-02T00:00:00+00:00',
+    ]
+    one, two = month['hosts']
+    assert two == {'host': 'h2', 'obstacle': 'is down', 'periods': []}
+    assert [one['host'], one['obstacle']] == ['h1', None]
+    assert [
+        (p['start'][11:13], p['end'][11:13], p['slots'], p['free']['VCPU'])
+        for p in one['periods']
+    ] == [('00', '08', 0, 9), ('08', '10', 1, 5), ('10', '00', 0, 9)]
+    shown = command('calendar', *when, '-f', 'value', '-c', 'Slots')
+    assert shown.out.split() == ['1']
+    assert ' is down ' in command('calendar', *when).out
+    for wrong in ('2127-03-01T08:00Z', '9999999d'):
+        finished = command('calendar', *when[:2], '--end', wrong)
+        assert (finished.code, finished.out) == (
+            (1 if 'Z' in wrong else 2),
+            '',
+        )
+
+
+def test_the_report_has_a_chart_of_free_resources(done, world):
+    world.fail_host('h2')
+    now = times.now()
+    done(*CREATE, '--start', (now + 6 * HOUR).isoformat(), '--end', '12h')
+    world.boot('plain', 'h1', None, {'VCPU': 2})
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    found = page_calendar.encode(
+        calendar.ShowCalendar.picture(conf, world.connection(), now, 1)
+    )
+    one, two = found['hosts']
+    assert two == {'name': 'h2', 'obstacle': 'is down', 'periods': []}
+    assert [share for share, _ in found['times']] == [0, 0.25, 0.75, 1]
+    vcpus = found['classes'].index('VCPU')
+    assert [
+        (start, end, slots, taken, free[vcpus])
+        for start, end, slots, taken, free in one['periods']
+    ] == [(0, 1, 0, 0, 8), (1, 2, 1, 0.5, 4), (2, 3, 0, 0, 8)]
+
+
+def test_reservations_that_end_soon_have_their_own_exit_code(
+    command, done, monkeypatch
+):
+    done(*CREATE, '--id', ID, '--end', '36h')
+    done(*CREATE, '--end', '3d')
+    done(*CREATE)
+    soon = ('list', '--ending-within')
+    assert command(*soon, '35h').code == 0
+    assert command(*soon, '35h').out.strip() == (
+        'No reservation ends within that time.'
+    )
+    finished = command(*soon, '2d', '-f', 'json')
+    assert finished.code == 3
+    [found] = json.loads(finished.out)['reservations']
+    assert (found['id'], found['end']) == (ID, done('show', ID)['end'])
+    assert command(*soon, '1000000d').code == 3
+    assert len(done('list')['reservations']) == 3
+    # Reservations that have ended are not reported.
+    late = times.now() + datetime.timedelta(hours=37)
+    monkeypatch.setattr(times, 'now', lambda: late)
+    assert command(*soon, '10h').code == 0
+
+
+def test_unreadable_reservations_are_reported_with_those_that_end_soon(
+    command, done, world
+):
+    done(*CREATE, '--id', ID)
+    done(*CREATE, '--id', OTHER, '--end', '1d')
+    flavor = world.nova.flavors[ID]
+    flavor['description'] = flavor['description'].replace('"amount": 1', '')
+    finished = command('list', '--ending-within', '2d', '-f', 'json')
+    assert finished.code == 1
+    [found] = json.loads(finished.out)['reservations']
+    assert found['id'] == OTHER
+    assert f'Reservation {ID} has a flavor' in finished.err
+
+
+@pytest.mark.parametrize('number', [1, 2])
+def test_slots_whose_record_was_deleted_are_named(
+    command, done, world, number
+):
+    create = (*CREATE, '--id', ID, '--amount', str(number))
+    [host] = done(*create)['hosts']
+    uuid = names.provider_uuid(reservation_world.uuid(1, host))
+    delete = f'--resource-class {names.resource_class(ID)} {uuid}'
+    del world.nova.flavors[ID]
+
+    for words, code in (('list', 0), ('reconcile', 3), ('repair', 3)):
+        finished = command(words)
+        assert finished.code == code
+        assert finished.err.startswith(
+            f'Reservation {ID} has no record in Nova, but '
+            f'{"1 slot" if number == 1 else "2 slots"} on host {host}; no '
+            'other slots are planned there. To keep it, run reservation '
+            f'create --id {ID} with its values; to free its slots, run '
+            'openstack resource provider inventory delete '
+        )
+        assert finished.err.endswith(f'{delete}.\n')
+        assert finished.err.count(ID) == 2
+
+    kept = done(*create)
+    assert (kept['state'], kept['missing']) == ('active', 0)
+    assert list(kept['hosts']) == [host]
+    [listed] = done('list')['reservations']
+    assert (listed['hosts'], listed['problems']) == (kept['hosts'], [])
+
+
+def test_slots_whose_record_was_deleted_can_be_freed(command, done, world):
+    [host] = done(*CREATE, '--id', ID)['hosts']
+    assert world.boot('s', host, ID)
+    del world.nova.flavors[ID]
+    assert (
+        '1 slot on host h1, 1 with a server; no other slots are planned there.'
+    ) in command('list').err
+    world.nova.finish(reservation_world.uuid(3, 's'))
+    finished = command('list')
+    *_, name, provider = finished.err.strip(' .\n').split()
+    world.direct.send(
+        'DELETE', f'/resource_providers/{provider}/inventories/{name}'
+    )
+    assert done('list') == {'reservations': []}
+    assert done('repair') == {'reservations': []}
+    assert world.slots() == {}
+
+
+def test_start_project_and_affinity_can_be_changed(command, done):
+    done(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z', '--amount', '2')
+    other = 'b' * 32
+    terms = ('--project', other, '--affinity', 'different')
+    when = ('--start', '2127-03-02T08:00Z', '--end', '2h')
+    changed = done('update', ID, *terms, *when)
+    assert (changed['project'], changed['affinity']) == (other, 'different')
+    assert changed['start'] == '2127-03-02T08:00:00+00:00'
+    assert changed['end'] == '2127-03-02T10:00:00+00:00'
+    assert set(changed['hosts']) == {'h1', 'h2'}
+    assert done('update', ID, '--affinity', 'any')['affinity'] == 'any'
+    started = done('update', ID, '--start', 'now')
+    assert (started['state'], started['affinity']) == ('active', 'any')
+    finished = command('update', ID, *terms)
+    assert finished.code == 1
+    assert 'can be changed only before the start' in finished.err
+    assert done('show', ID) == started
+
+
+def test_an_end_that_is_not_after_the_start_is_refused(command, world):
+    for end in ('now', '0s'):
+        finished = command(*CREATE, '--end', end)
+        assert (finished.code, finished.out) == (1, '')
+        assert 'cannot end at' in finished.err
+    assert world.nova.flavors == {}
+
+
+def test_an_end_takes_as_long_as_nova_takes_to_delete_its_servers(
+    command, done, world
+):
+    done(*CREATE, '--id', ID)
+    world.boot('s', 'h1', ID, NEEDS)
+    world.nova.is_slow = True
+    finished = command('end', ID)
+    assert finished.code == 3
+    assert '1 server is being deleted' in finished.out
+    world.nova.finish(*world.nova.servers)
+    assert done('end', ID)['state'] == 'ended'
+
+
+def test_repair_moves_slots_and_names_those_that_fit_nowhere(
+    command, done, world
+):
+    done(*CREATE, '--id', ID, '--amount', '3')
+    world.boot('s', 'h1', ID, NEEDS)
+    world.fail_host('h1')
+    finished = command('repair', '-f', 'json')
+    assert finished.code == 3
+    [found] = json.loads(finished.out)['reservations']
+    assert {h: on['slots'] for h, on in found['hosts'].items()} == {
+        'h1': 1,
+        'h2': 2,
+    }
+    assert finished.err == (
+        f'Reservation {ID}: host h1 is down: 1 slot there, 1 with a server.\n'
+    )
+    assert command('repair', ID).code == 3
+    world.fail_host('h1', state='up')
+    done('repair')
+
+
+def test_a_move_shows_the_remaining_servers(command, done, world):
+    done(*CREATE, '--id', ID, '--affinity', 'same')
+    assert world.boot('s', 'h1', ID, NEEDS)
+    finished = command('move', ID, '--from', 'h1', '-f', 'json')
+    assert finished.code == 3
+    moved = json.loads(finished.out)
+    assert moved['leaving'] == ['h1']
+    assert moved['hosts'] == {
+        'h1': {'slots': 1, 'open': 0, 'used': 1},
+        'h2': {'slots': 1, 'open': 1, 'used': 0},
+    }
+    assert command('reconcile').code == 3
+    called_off = command('move', ID, '--call-off', '-f', 'json')
+    assert called_off.code == 0
+    assert 'leaving' not in json.loads(called_off.out)
+    assert command('move', ID, '--call-off', '--from', 'h1').code == 2
+
+
+def test_each_host_is_enabled_and_disabled_independently(command, done, world):
+    world.add_host('h3', enable=False)
+    finished = command('host', 'enable', 'h3', 'h4', 'h3', '-f', 'json')
+    assert finished.code == 1
+    assert json.loads(finished.out) == {
+        'hosts': [
+            {'host': 'h3', 'result': 'done'},
+            {'host': 'h4', 'result': 'failed'},
+        ]
+    }
+    assert finished.err.splitlines()[1:] == [
+        "There is no compute node with the name or id 'h4' in Nova."
+    ]
+    done(*CREATE, '--id', ID, '--amount', '3')
+    finished = command('host', 'disable', 'h1', 'h3')
+    assert finished.code == 1
+    assert f'Host h1 has slots of reservation {ID}' in finished.err
+    assert [host['name'] for host in done('host', 'list')['hosts']] == [
+        'h1',
+        'h2',
+    ]
+
+
+def test_disabling_the_last_host_names_what_remains(command, world):
+    assert command('host', 'disable', 'h1').err == ''
+    finished = command('host', 'disable', 'h2')
+    assert finished.code == 0
+    assert 'freepool has no hosts left' in finished.err
+    assert '--delete-pool' in finished.err
+    finished = command('host', 'disable', 'h2', '--delete-pool')
+    assert (finished.code, finished.err) == (0, '')
+    assert world.nova.aggregates == {}
+
+
+@pytest.mark.parametrize(
+    ('settings', 'warns'),
+    [
+        ('', True),
+        ('[scheduler]\nenable_isolated_aggregate_filtering = true\n', False),
+        (
+            '[scheduler]\n'
+            'placement_req_default_forbidden_member_prefix = reservation:\n',
+            False,
+        ),
+        (
+            '[scheduler]\n'
+            'placement_req_default_forbidden_member_prefix = lease:\n',
+            True,
+        ),
+        (
+            '[isolate_aggregates]\nrequest_filters = blazar_reservation\n',
+            False,
+        ),
+        (
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+            '[isolate_aggregates]\nrequest_filters = reservation_prefix\n',
+            True,
+        ),
+    ],
+)
+def test_a_pool_without_a_guarding_filter_is_warned_about(
+    world, run, tmp_path, settings, warns
+):
+    path = tmp_path / 'nova.conf'
+    path.write_text(settings)
+    enable = ('reservation', 'host', 'enable', 'h1', '--yes')
+    finished = run('--config-file', str(path), *enable)
+    assert finished.code == 0
+    assert ('no filter keeps ordinary servers out' in finished.err) is warns
+
+
+def test_the_name_of_the_pool_is_configured(world, run, tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.write_text(
+        '[blazar:physical:host]\naggregate_freepool_name = pool-2\n'
+    )
+    world.add_host('h3', enable=False)
+    arguments = ('--config-file', str(path), 'reservation', 'host', 'enable')
+    run(*arguments, 'h3', '--yes')
+    assert world.picture()['aggregates']['pool-2'][0] == ['h3']
+
+
+def test_a_reservation_that_cannot_be_read_is_named(command, done, world):
+    done(*CREATE, '--id', ID)
+    flavor = world.nova.flavors[ID]
+    flavor['description'] = flavor['description'].replace('"amount": 1', '')
+    for name in ('list', 'reconcile'):
+        finished = command(name)
+        assert f'Reservation {ID} has a flavor' in finished.err
+
+
+def end():
+    """Ask this process to end."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_watch_writes_a_line_for_each_change(command, done, world):
+    done(*CREATE, '--id', ID)
+    done(*CREATE, '--id', OTHER)
+
+    def change():
+        world.wire.meddle = None
+        reservations.update(world.new_store(), OTHER, times.now(), amount=2)
+        world.wire.meddle = meddle
+
+    rounds = iter([lambda: None, change, end])
+
+    def meddle(method, url):
+        # The query for the first page of compute nodes.
+        if 'os-hypervisors' in url and 'marker' not in url:
+            next(rounds)()
+
+    world.wire.meddle = meddle
+    finished = command('reconcile', '--watch', '1')
+    assert (finished.code, finished.err) == (0, '')
+    assert finished.out.splitlines() == [
+        f'{ID}: active, 1 of 1 slot on h1 (1)',
+        f'{OTHER}: active, 1 of 1 slot on h2 (1)',
+        f'{OTHER}: active, 2 of 2 slots on h2 (2)',
+    ]
+
+
+def test_a_watch_heals_slots_on_failed_hosts(
+    command, done, world, monkeypatch
+):
+    done(*CREATE, '--id', ID)
+    world.fail_host('h1')
+    clock = itertools.count(0, 50)
+    monkeypatch.setattr(healing.time, 'monotonic', lambda: next(clock))
+    rounds = iter([lambda: None, lambda: None, lambda: None, end])
+
+    def meddle(method, url):
+        if 'os-hypervisors' in url and 'marker' not in url:
+            next(rounds, end)()
+
+    world.wire.meddle = meddle
+    finished = command('reconcile', '--watch', '1', '--heal-after', '60')
+    assert finished.code == 0
+    assert finished.out.splitlines() == [
+        f'{ID}: active, 1 of 1 slot on h1 (1)',
+        f'{ID}: active, 1 of 1 slot on h2 (1)',
+    ]
+    assert command('reconcile', '--heal-after', '60').code == 2
+
+
+def test_the_cleaning_time_is_configured(run, world, tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.write_text('[isolate_aggregates]\nreservation_cleaning_time = 60\n')
+
+    def reserve(start):
+        return run(
+            *('--config-file', str(path), 'reservation', *CREATE),
+            *('--amount', '4', '--start', start, '--end', '1h', '--yes'),
+        ).code
+
+    codes = [
+        reserve(f'2127-03-01T{time}Z')
+        for time in ('08:00', '09:00', '09:01', '06:59:30')
+    ]
+    assert codes == [0, 1, 0, 1]

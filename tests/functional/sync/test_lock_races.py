@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lock``, ``unlock`` and ``sync`` run concurrently.
+
+Before each call of one command, another command runs completely. In the end,
+the metadata of the aggregates and the traits of their hosts are consistent, or
+the command has reported that they may not be.
+"""
+
+import pytest
+from sync_world import LICENSED, uuid
+from thorough import every
+
+from isolate_aggregates import exception
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.operate import lock, plan, unlock
+from isolate_aggregates.tools.operate.sync import marks
+
+# Interleave at every fourth call; with THOROUGH=1 at each.
+EVERY = every(4)
+
+TAG = f'trait:{LICENSED}'
+MARK = marks.of_trait(LICENSED)
+HOSTS = ('h1', 'h2')
+
+
+def fresh(world):
+    """A cloud without cached data."""
+    cloud = LiveCloud(world.conf, connect=None)
+    cloud.nova, cloud.placement = world.nova, world.placement
+    return cloud
+
+
+def locks(name):
+    def run(world):
+        def planned(done=None):
+            return lock.plan(fresh(world), name, [LICENSED])
+
+        return plan.carry_out(planned(), planned).error
+
+    run.__name__ = f'lock_{name}'
+    return run
+
+
+def unlocks(name):
+    def run(world):
+        def again(done):
+            return unlock.plan(fresh(world), name, done.traits, again=True)
+
+        first = unlock.plan(fresh(world), name, [LICENSED])
+        return plan.carry_out(first, again).error
+
+    run.__name__ = f'unlock_{name}'
+    return run
+
+
+def sync(world):
+    result = world.sync()
+    return None if result.is_complete else result.failures
+
+
+def unlocked(world):
+    """Two hosts without locks; one of them is also in a separate aggregate."""
+    world.reset()
+    for host in HOSTS:
+        world.add_host(host)
+    world.require('a', HOSTS)
+    world.require('b', ['h1'])
+    sync(world)
+
+
+def locked(world):
+    unlocked(world)
+    assert locks('a')(world) is None
+
+
+def tagged(world):
+    """Tagged by hand, so that sync has something to do."""
+    unlocked(world)
+    world.require('a', HOSTS, LICENSED)
+
+
+def untagged(world):
+    locked(world)
+    world.require('a', HOSTS)
+
+
+def disagreements(world):
+    """Return the hosts whose traits do not match the metadata."""
+    found = []
+    for host in HOSTS:
+        required = any(
+            TAG in a.metadata and host in a.hosts
+            for a in world.nova.groups.values()
+        )
+        traits = world.of(host, 'traits') & {LICENSED, MARK}
+        if traits != ({LICENSED, MARK} if required else set()):
+            found.append(host)
+    return found
+
+
+def interleaved(world, other, at):
+    """Let another command run before one call of a command."""
+    calls = 0
+
+    def meddle():
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            world.wire.before, before = None, world.wire.before
+            assert other(world) is None
+            world.wire.before = before
+
+    world.wire.before = meddle
+    return lambda: calls
+
+
+@pytest.mark.parametrize(
+    ('begin', 'one', 'other'),
+    [
+        pytest.param(
+            begin,
+            one,
+            other,
+            id=f'{one.__name__}-{other.__name__}',
+            marks=marks,
+        )
+        for marks, begin, one, other in (
+            ((), unlocked, locks('a'), unlocks('a')),
+            (pytest.mark.slow, unlocked, locks('a'), sync),
+            (pytest.mark.slow, unlocked, locks('a'), locks('b')),
+            (pytest.mark.slow, locked, locks('b'), unlocks('a')),
+            ((), locked, unlocks('a'), locks('a')),
+            (pytest.mark.slow, locked, unlocks('a'), sync),
+            (pytest.mark.slow, locked, unlocks('a'), locks('b')),
+            (pytest.mark.slow, tagged, sync, unlocks('a')),
+            (pytest.mark.slow, untagged, sync, locks('a')),
+            (pytest.mark.slow, untagged, sync, locks('b')),
+            ((), untagged, sync, sync),
+        )
+    ],
+)
+def test_concurrent_lock_and_unlock_end_in_a_consistent_state(
+    world, begin, one, other
+):
+    begin(world)
+    before = world.keep()
+    at = 1
+    while True:
+        world.put_back(before)
+        calls = interleaved(world, other, at)
+        error = one(world)
+        world.wire.before = None
+        if calls() < at:
+            break
+        assert error is None, (at, error)
+        assert disagreements(world) == [], at
+        at += EVERY
+    # The command makes several calls.
+    assert at > 5
+
+
+@pytest.mark.parametrize(
+    ('begin', 'one', 'other'),
+    [(unlocked, locks('a'), unlocks('a')), (locked, unlocks('a'), locks('a'))],
+    ids=['lock', 'unlock'],
+)
+def test_a_command_that_is_always_undone_reports_it(world, begin, one, other):
+    """The others undo each change before it is read back."""
+    begin(world)
+    reading = ('GET', 'nova')
+
+    def undo():
+        if world.wire.calls[-1] == reading:
+            world.wire.before, before = None, world.wire.before
+            assert other(world) is None
+            world.wire.before = before
+
+    world.wire.before = undo
+    error = one(world)
+    world.wire.before = None
+    assert isinstance(error, exception.ChangedMeanwhile)
+    assert error.steps
+
+
+def test_a_trait_deleted_during_the_run_is_created_again(world):
+    """An unlock deletes a mark that is on no host any more."""
+    unlocked(world)
+    first = lock.plan(fresh(world), 'a', [LICENSED])
+
+    def delete():
+        method, url = world.wire.calls[-1]
+        if method == 'PUT' and url.endswith(f'{uuid(1, "h1")}/traits'):
+            world.wire.before = None
+            world.direct.send('DELETE', f'/traits/{MARK}')
+
+    world.wire.before = delete
+    assert plan.carry_out(first).error is None
+    assert disagreements(world) == []

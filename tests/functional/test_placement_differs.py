@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands show where Placement's answer differs from the documented one.
+
+The hosts that Placement leaves out depend on the order of Python sets. Nova
+gets the same response as ``candidates``.
+"""
+
+import json
+import sys
+
+from live_example import Live
+import pytest
+
+from isolate_aggregates.tools.cloud.file import saved_cloud
+
+SHARED_DISK = """
+    placement_aggregates: [{name: shared}]
+    providers:
+    - name: storage
+      inventories: {DISK_GB: 1000}
+      traits: [MISC_SHARES_VIA_AGGREGATE]
+      aggregates: [shared]
+    - name: cn-1
+      inventories: {VCPU: 16, MEMORY_MB: 65536}
+      aggregates: [shared]
+    - name: cn-2
+      inventories: {VCPU: 16, MEMORY_MB: 65536}
+      aggregates: [shared]
+    - name: cn-3
+      inventories: {VCPU: 16, MEMORY_MB: 65536}
+      aggregates: [shared]
+    - name: full
+      inventories: {VCPU: 16, MEMORY_MB: 65536}
+      usages: {VCPU: 16}
+      aggregates: [shared]
+    flavors:
+    - {name: plain, vcpus: 2, ram: 2048, disk: 20}
+    - name: grouped
+      vcpus: 2
+      ram: 2048
+      disk: 20
+      extra_specs: {resources1:VCPU: 2, resources1:MEMORY_MB: 2048}
+    - name: otherwise
+      vcpus: 2
+      ram: 2048
+      disk: 20
+      extra_specs: {resources:VCPU: 2, resources:MEMORY_MB: 2048}
+"""
+HOSTS = ['cn-1', 'cn-2', 'cn-3']
+
+TWO_NUMA_NODES = """
+    providers:
+    - name: host
+      children:
+      - {name: numa-1, inventories: {VCPU: 40}}
+      - {name: numa-2, inventories: {VCPU: 40}}
+    flavors:
+    - name: grouped
+      extra_specs: {resources:VCPU: 1, resources1:VCPU: 2}
+    - name: otherwise
+      extra_specs: {resources:VCPU: 1, resources1:VCPU: 2, group_policy: none}
+"""
+
+SHARING_CHILD = """
+    placement_aggregates: [{name: shared}]
+    providers:
+    - name: rack
+      host: null
+      children:
+      - name: storage
+        uuid: 5a5a5a5a-5a5a-4a5a-8a5a-5a5a5a5a5a5a
+        inventories: {DISK_GB: 1000}
+        traits: [MISC_SHARES_VIA_AGGREGATE]
+        aggregates: [shared]
+    - name: cn-1
+      inventories: {VCPU: 16, MEMORY_MB: 65536}
+      aggregates: [shared]
+    flavors:
+    - {name: plain, vcpus: 2, ram: 2048, disk: 20}
+"""
+SEE = (
+    'See "Known Placement bugs" in the documentation. If the cloud has '
+    'changed meanwhile, run the command again.'
+)
+
+
+@pytest.fixture
+def told(run):
+    """Run a command over a file and return its document."""
+
+    def tell(command, path, flavor):
+        asked = ('--snapshot', str(path), '--flavor', flavor, '-f', 'json')
+        finished = run(command, *asked)
+        assert (finished.code, finished.err) == (0, '')
+        return json.loads(finished.out)
+
+    return tell
+
+
+def lost(found):
+    """Return the hosts that are reported as left out; check the rest."""
+    assert (found['queried'], found['error']) == (True, None)
+    assert (found['adds'], found['other_amounts']) == ([], [])
+    # Only one anchor is kept, which may be the storage.
+    assert len(found['leaves_out']) >= 2
+    return found['leaves_out']
+
+
+def test_hosts_that_placement_leaves_out_are_named(told, write_cloud):
+    path = write_cloud(SHARED_DISK)
+
+    found = told('candidates', path, 'grouped')
+    offered = [host['name'] for host in found['hosts']]
+    assert sorted([*offered, *lost(found['placement_differs'])]) == HOSTS
+
+    found = told('explain', path, 'grouped')
+    left_out = lost(found['summary']['placement_differs'])
+    reasons = {host['name']: host['reasons'] for host in found['hosts']}
+    assert [host for host, said in reasons.items() if not said] == sorted(
+        set(HOSTS) - set(left_out)
+    )
+    assert {said[0] for host, said in reasons.items() if host in left_out} == {
+        'not offered by Placement, although it should be'
+    }
+    assert found['summary']['candidates'] == len(HOSTS) - len(left_out)
+
+    found = told('capacity', path, 'grouped')
+    assert lost(found['placement_differs'])
+    assert found['total'] == 24
+
+
+def test_the_flavor_that_the_page_suggests_is_served(told, write_cloud):
+    path = write_cloud(SHARED_DISK)
+    for flavor in ('otherwise', 'plain'):
+        found = told('candidates', path, flavor)
+        assert [host['name'] for host in found['hosts']] == HOSTS
+        assert found['placement_differs'] is None
+
+
+def test_the_table_shows_a_difference_in_sentences(run, write_cloud):
+    path = str(write_cloud(SHARED_DISK))
+    said = run('capacity', '--snapshot', path, '--flavor', 'grouped').out
+    assert said.startswith(
+        '24 more servers of this flavor fit according to '
+        "Placement's documentation.\n"
+    )
+    lines = said.splitlines()
+    assert lines[2].endswith(
+        'of 3 hosts that it should offer according to its documentation: '
+        'cn-[1-3].'
+    ) or lines[2].startswith('Placement leaves out 2 of 3 hosts that')
+    assert lines[3] == SEE
+
+
+def test_added_amounts_are_reported(told, write_cloud):
+    path = write_cloud(TWO_NUMA_NODES)
+    found = told('candidates', path, 'grouped')['placement_differs']
+    assert found['other_amounts'] == ['host']
+    assert (found['leaves_out'], found['adds']) == ([], [])
+    assert told('explain', path, 'grouped')['summary']['candidates'] == 1
+    found = told('candidates', path, 'otherwise')
+    assert found['placement_differs'] is None
+
+
+def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
+    run, told, write_cloud
+):
+    path = write_cloud(SHARING_CHILD)
+    asked = ('--snapshot', str(path), '--flavor', 'plain')
+    finished = run('candidates', *asked)
+    assert (finished.code, finished.out) == (1, '')
+    assert ' with 500: ' in finished.err
+
+    finished = run('explain', *asked)
+    assert finished.code == 0
+    assert finished.out.startswith('0 of 1 host may be used.\n')
+    assert SEE in finished.out.splitlines()
+    found = told('explain', path, 'plain')['summary']['placement_differs']
+    assert found['leaves_out'] == ['cn-1']
+    assert ' with 500: ' in found['error']
+
+
+@pytest.fixture
+def live(http, write_cloud, in_environment):
+    """Serve a cloud file as a live cloud."""
+    clouds = []
+
+    def start(text):
+        clouds.append(Live(http, write_cloud(text)))
+        return clouds[0]
+
+    yield start
+    for cloud in clouds:
+        cloud.stop()
+
+
+def test_a_live_cloud_is_compared_with_its_providers(run, live):
+    live(SHARED_DISK)
+    finished = run('candidates', '--flavor', 'grouped', '-f', 'json')
+    found = json.loads(finished.out)
+    offered = [host['name'] for host in found['hosts']]
+    assert sorted([*offered, *lost(found['placement_differs'])]) == HOSTS
+
+
+@pytest.mark.parametrize(
+    ('cloud', 'flavor', 'is_read'),
+    [
+        pytest.param(SHARED_DISK, 'plain', False, id='one group'),
+        pytest.param(SHARED_DISK, 'grouped', True, id='shared'),
+        pytest.param(
+            SHARED_DISK.replace('[MISC_SHARES_VIA_AGGREGATE]', '[]'),
+            'grouped',
+            False,
+            id='nothing shared',
+        ),
+    ],
+)
+def test_all_providers_are_only_read_if_the_answers_may_differ(
+    run, live, http, cloud, flavor, is_read
+):
+    live(cloud)
+    assert run('candidates', '--flavor', flavor).code == 0
+    read = [
+        request
+        for request in http.request_history
+        if request.method == 'GET' and request.url.endswith('/inventories')
+    ]
+    assert bool(read) is is_read
+
+
+def test_for_a_large_file_placement_is_not_queried(
+    run, told, write_cloud, monkeypatch
+):
+    """Loading it into Placement takes minutes; only ``candidates`` does."""
+    monkeypatch.setattr(saved_cloud, '_FEW', 4)
+    path = write_cloud(SHARED_DISK)
+    found = told('explain', path, 'grouped')['summary']
+    assert found['candidates'] == 3
+    assert found['placement_differs']['queried'] is False
+    assert found['placement_differs']['leaves_out'] == []
+    asked = ('--snapshot', str(path), '--flavor', 'grouped')
+    lines = run('explain', *asked).out.splitlines()
+    assert lines[2] == (
+        'Placement may answer differently. It was not queried, because '
+        'loading so many resource providers into it takes long; the command '
+        'candidates does so. See "Known Placement bugs" in the documentation.'
+    )
+    found = told('candidates', path, 'grouped')['placement_differs']
+    assert lost(found)
+
+
+def test_without_an_embedded_placement_its_answer_is_unknown(
+    run, write_cloud, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
+    path = str(write_cloud(SHARED_DISK))
+    finished = run('explain', '--snapshot', path, '--flavor', 'grouped')
+    assert finished.code == 0
+    assert finished.out.startswith('3 of 4 hosts may be used.\n')
+    assert finished.out.splitlines()[2].startswith(
+        'Placement itself gives no answer: The embedded Placement is not '
+        'installed'
+    )
+    plain = run('explain', '--snapshot', path, '--flavor', 'plain')
+    assert 'Placement' not in plain.out

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No request waits for the trouble of another one."""
+
+import threading
+
+from dripping import dripping_server
+from keystoneauth1 import adapter as ks_adapter
+from keystoneauth1 import noauth, session
+from nova import objects
+import pytest
+import requests
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates.rollups import Rollup
+from isolate_aggregates.nova import adapter, images, placement
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.query_limit import VerifiedMembers
+from isolate_aggregates.request.properties import DeclaredProperties
+from isolate_aggregates.rest.deadline import Deadline
+
+objects.register_all()
+
+IMAGE = '00000000-0000-0000-0000-000000000001'
+# Long enough to fail the test; no test waits for it.
+FOREVER = 30
+
+
+def request(read_record):
+    spec = objects.RequestSpec(
+        image=objects.ImageMeta(
+            id=IMAGE, properties=objects.ImageMetaProps.from_dict({})
+        )
+    )
+    request = adapter.NovaRequest(spec, read_record=read_record)
+    return spec, request
+
+
+def test_a_slow_cell_blocks_no_other_request():
+    is_reading, may_answer = threading.Event(), threading.Event()
+
+    def slow(spec):
+        is_reading.set()
+        assert may_answer.wait(FOREVER)
+        return images.Record(IMAGE, {'license:a': 'slow'})
+
+    def fast(spec):
+        return images.Record(IMAGE, {'license:a': 'fast'})
+
+    declared = DeclaredProperties(frozenset({'license:*'}))
+    properties = []
+    _slow_spec, of_slow = request(slow)
+    _fast_spec, of_fast = request(fast)
+
+    def read(request):
+        properties.append(request.declaring(declared).image_properties)
+
+    threads = [threading.Thread(target=read, args=(of_slow,), daemon=True)]
+    threads[0].start()
+    try:
+        assert is_reading.wait(FOREVER)
+        threads.append(
+            threading.Thread(target=read, args=(of_fast,), daemon=True)
+        )
+        threads[1].start()
+        threads[1].join(5)
+        assert properties == [{'license:a': 'fast'}]
+    finally:
+        may_answer.set()
+        for thread in threads:
+            thread.join(FOREVER)
+    assert properties[1:] == [{'license:a': 'slow'}]
+
+
+def test_a_dripping_server_exceeds_a_deadline():
+    with dripping_server() as server:
+        client = PlacementClient(server.adapter(), retries=0)
+        deadline = Deadline('Placement', 0.2)
+        with pytest.raises(
+            exception.ServiceUnreachable,
+            match=r'Placement has not answered completely within 0\.2 s',
+        ):
+            deadline.run(client.resource_providers)
+        assert server.requests == 1
+        assert not server.has_ended
+
+
+def test_a_dripping_placement_does_not_hold_the_verifying_thread(caplog):
+    with dripping_server() as server:
+        client = PlacementClient(server.adapter(), retries=0)
+        members = VerifiedMembers(lambda: client, 4000, longest=0.2)
+        since = members.use(
+            [Rollup('lock', 'rollup', frozenset({'a1', 'a2'}))]
+        )
+        # The failure ends the wait of the request.
+        assert not members.wait(since)
+        assert 'has not answered completely' in members.trouble()
+        assert not server.has_ended
+        members.stop()
+    assert 'WARNING' in caplog.text
+    assert 'has not answered completely within 0.2 s' in caplog.text
+
+
+def test_a_timeout_names_the_options_of_nova_scheduler(monkeypatch):
+    monkeypatch.setattr(
+        placement.utils,
+        'get_ksa_adapter',
+        lambda service: ks_adapter.Adapter(
+            session.Session(noauth.NoAuth()),
+            service_type='placement',
+            endpoint_override='http://placement',
+        ),
+    )
+    with requests_mock.Mocker() as http:
+        http.get(requests_mock.ANY, exc=requests.ReadTimeout)
+        with pytest.raises(exception.ServiceUnreachable) as caught:
+            placement.impatient_client().resource_providers()
+    assert str(caught.value) == (
+        'Placement at http://placement does not answer in time; check whether '
+        'it is overloaded, or allow more seconds with [placement] timeout, of '
+        'which at most 5 are used here.'
+    )

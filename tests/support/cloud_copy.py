@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A copy of a cloud, on which printed commands are carried out."""
+
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+from typing import Any
+
+from bash import read_by_bash
+from oslo_config import cfg
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement import resources
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import Request
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.explain import explain
+from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.operate.sync import plan
+from isolate_aggregates.tools.operate.sync.snapshot import read
+
+# A flavor, an image and a project, by their names.
+Asked = tuple[str, str | None, str]
+Access = Mapping[Asked, frozenset[str]]
+
+# A project that owns nothing.
+STRANGER = 'stranger'
+DISABLED = 'COMPUTE_STATUS_DISABLED'
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedVm:
+    """A server that uses some of a host.
+
+    :param resources: What it uses, by resource class.
+    """
+
+    id: str
+    host: str
+    resources: Mapping[str, int]
+
+
+class CloudCopy:
+    """A copy of a cloud.
+
+    :param snapshot: The cloud.
+    :param conf: A configuration with our options, which is changed.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        conf: cfg.ConfigOpts,
+        servers: Iterable[PlacedVm] = (),
+    ) -> None:
+        base.apply_settings(conf, snapshot)
+        self.snapshot = snapshot
+        self.servers = {server.id: server for server in servers}
+        self._conf = conf
+        self._pipeline = chain.as_in_nova(conf)
+        self._filters = Pipeline(loading.load(conf))
+
+    def access(self, projects: Iterable[str] = (STRANGER,)) -> Access:
+        """Return who may use which hosts, while nothing is in use."""
+        empty = dataclasses.replace(
+            self.snapshot,
+            providers=tuple(
+                dataclasses.replace(provider, usages={})
+                for provider in self.snapshot.providers
+            ),
+        )
+        return {
+            (flavor.name, image and image.name, project): self._hosts(
+                empty, Request(flavor, image, project)
+            )
+            for flavor in self.snapshot.flavors
+            for image in (None, *self.snapshot.images)
+            for project in projects
+        }
+
+    def _hosts(self, snapshot: Snapshot, request: Request) -> frozenset[str]:
+        try:
+            decision = decide(request, snapshot.index, self._pipeline)
+            explained = explain(
+                snapshot,
+                resources.resource_request(request),
+                decision.destination,
+            )
+        except (exception.InvalidRequest, exception.BadQuery):
+            return frozenset()
+        return frozenset(
+            verdict.host
+            for verdict in explained.verdicts
+            if verdict.is_candidate
+        )
+
+    def permits(self, asked: Asked, host: str) -> bool:
+        """Return whether the locks on a host let a request in.
+
+        It is asked of the tags and of the hosts in Nova alone, whatever
+        Placement knows of them.
+        """
+        flavor, image, project = asked
+        request = Request(
+            self.snapshot.flavor(flavor),
+            image and self.snapshot.image(image),
+            project,
+        )
+        decision = decide(request, self.snapshot.index, self._pipeline)
+        held = self.snapshot.index.aggregates_of.get(host, frozenset())
+        return held.isdisjoint(decision.destination.forbidden_aggregates)
+
+    def paste(
+        self, line: str, after_each: Callable[[], object] = lambda: None
+    ) -> None:
+        """Carry out a line of commands, as if it were pasted into a shell.
+
+        :param after_each: Called after each of the commands.
+        """
+        commands = read_by_bash(line)
+        assert commands, line
+        for words in commands:
+            self._run(words)
+            after_each()
+
+    def _run(self, words: tuple[str, ...]) -> None:
+        plain, options = _parsed(words)
+        match plain:
+            case ['isolate-aggregates', 'sync']:
+                self._sync()
+            case ['isolate-aggregates', 'grant']:
+                [trait] = options['trait']
+                [flavor] = options['flavor']
+                self._set_specs(flavor, {f'trait:{trait}': 'required'})
+            case ['isolate-aggregates', 'lock', aggregate]:
+                [trait] = options['trait']
+                self._set_tags(aggregate, {f'trait:{trait}': 'required'})
+                self._sync()
+            case ['isolate-aggregates', 'reservation', 'host', 'enable', *_]:
+                # Nothing is reserved there yet.
+                pass
+            case [
+                'isolate-aggregates',
+                'reservation',
+                'host',
+                'disable',
+                host,
+            ]:
+                for aggregate in self.snapshot.aggregates:
+                    if 'trait:CUSTOM_RESERVATION_HOST' in aggregate.metadata:
+                        self._set_hosts(
+                            aggregate.name, lambda hosts: hosts - {host}
+                        )
+            case ['openstack', *rest]:
+                self._client(rest, options)
+            case _:
+                raise AssertionError(f'what is {words}?')
+
+    def _client(self, plain: list[str], options: dict[str, list[str]]) -> None:
+        match plain:
+            case ['aggregate', 'set', name]:
+                self._set_tags(name, _pairs(options['property']))
+            case ['aggregate', 'unset', name]:
+                self._set_tags(name, dict.fromkeys(options['property']))
+            case ['aggregate', 'add', 'host', name, host]:
+                self._set_hosts(name, frozenset({host}).union)
+            case ['aggregate', 'remove', 'host', name, host]:
+                self._set_hosts(name, lambda hosts: hosts - {host})
+            case ['flavor', 'set', name]:
+                self._set_specs(name, _pairs(options['property']))
+            case ['flavor', 'unset', name]:
+                self._set_specs(name, dict.fromkeys(options['property']))
+            case ['flavor', 'delete', name]:
+                gone = self.snapshot.flavor(name)
+                self._replace('flavors', gone, None)
+            case ['image', 'set', name]:
+                self._set_properties(name, _pairs(options['property']))
+            case ['image', 'unset', name]:
+                self._set_properties(name, dict.fromkeys(options['property']))
+            case ['compute', 'service', 'set', host, 'nova-compute']:
+                assert 'enable' in options
+                self._change_nodes(
+                    host,
+                    lambda node: dataclasses.replace(
+                        node, traits=node.traits - {DISABLED}
+                    ),
+                )
+            case ['resource', 'provider', 'trait', 'set', uuid]:
+                traits = frozenset(options.get('trait', ()))
+                self._change_provider(uuid, traits=traits)
+            case ['resource', 'provider', 'aggregate', 'set', uuid]:
+                members = frozenset(options.get('aggregate', ()))
+                self._change_provider(uuid, aggregates=members)
+            case ['resource', 'provider', 'delete', uuid]:
+                self._replace('providers', self._provider(uuid), None)
+            case ['trait', 'create', name]:
+                self.snapshot = dataclasses.replace(
+                    self.snapshot, traits=self.snapshot.traits | {name}
+                )
+            case ['resource', 'class', 'delete', _]:
+                pass
+            case ['server', 'list']:
+                assert options['host']
+            case ['server', 'migrate', server]:
+                self._migrate(server)
+            case ['server', 'migrate', 'confirm', server]:
+                assert server not in self.servers
+            case _:
+                raise AssertionError(f'what is openstack {plain}?')
+
+    def _replace(self, field: str, old: Any, new: Any) -> None:
+        things = [new if one is old else one for one in self._all(field)]
+        found = tuple(one for one in things if one is not None)
+        self.snapshot = dataclasses.replace(self.snapshot, **{field: found})
+
+    def _all(self, field: str) -> tuple[Any, ...]:
+        return tuple(getattr(self.snapshot, field))
+
+    def _aggregate(self, name: str) -> Aggregate:
+        [found] = (
+            [a for a in self.snapshot.aggregates if str(a.id) == name]
+            or [a for a in self.snapshot.aggregates if a.name == name]
+        )  # fmt: skip
+        return found
+
+    def _set_tags(self, name: str, tags: Mapping[str, str | None]) -> None:
+        old = self._aggregate(name)
+        new = dataclasses.replace(old, metadata=_put(old.metadata, tags))
+        self._replace('aggregates', old, new)
+
+    def _set_hosts(
+        self, name: str, change: Callable[[frozenset[str]], frozenset[str]]
+    ) -> None:
+        old = self._aggregate(name)
+        new = dataclasses.replace(old, hosts=change(old.hosts))
+        self._replace('aggregates', old, new)
+        # As Nova does in Placement.
+        for host in old.hosts ^ new.hosts:
+            members = {new.uuid} if host in new.hosts else set()
+            self._change_nodes(
+                host,
+                lambda node, members=members: dataclasses.replace(  # type: ignore[misc]
+                    node, aggregates=node.aggregates - {new.uuid} | members
+                ),
+            )
+
+    def _set_specs(self, name: str, specs: Mapping[str, str | None]) -> None:
+        old = self.snapshot.flavor(name)
+        new = dataclasses.replace(
+            old, extra_specs=_put(old.extra_specs, specs)
+        )
+        self._replace('flavors', old, new)
+
+    def _set_properties(
+        self, name: str, properties: Mapping[str, str | None]
+    ) -> None:
+        old = self.snapshot.image(name)
+        new = dataclasses.replace(
+            old, properties=_put(old.properties, properties)
+        )
+        self._replace('images', old, new)
+
+    def _provider(self, uuid: str) -> Provider:
+        [found] = [p for p in self.snapshot.providers if p.uuid == uuid]
+        return found
+
+    def _change_provider(self, uuid: str, **fields: Any) -> None:
+        old = self._provider(uuid)
+        self._replace('providers', old, dataclasses.replace(old, **fields))
+
+    def _change_nodes(
+        self, host: str, change: Callable[[Provider], Provider]
+    ) -> None:
+        for node in self.snapshot.providers:
+            if node.host == host:
+                self._replace('providers', node, change(node))
+
+    def _sync(self) -> None:
+        locks = self._filters.locks(self.snapshot.index)
+        made = plan.make(read(SnapshotCloud(self.snapshot)), locks)
+        for target in made.targets:
+            old = self._provider(target.provider)
+            self._change_provider(
+                old.uuid,
+                traits=target.traits_after(old.traits),
+                aggregates=target.aggregates_after(old.aggregates),
+            )
+
+    def _migrate(self, server: str) -> None:
+        moved = self.servers.pop(server)
+        self._change_nodes(
+            moved.host,
+            lambda node: dataclasses.replace(
+                node,
+                usages={
+                    resource_class: used - moved.resources[resource_class]
+                    for resource_class, used in node.usages.items()
+                },
+            ),
+        )
+
+
+def gained(before: Access, after: Access) -> dict[Asked, frozenset[str]]:
+    """Return the hosts that each request may use in addition."""
+    return {
+        asked: hosts - before[asked]
+        for asked, hosts in after.items()
+        if hosts - before[asked]
+    }
+
+
+def _parsed(words: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the plain words of a command, and its options with values."""
+    plain: list[str] = []
+    options: dict[str, list[str]] = {}
+    rest = iter(words)
+    for word in rest:
+        if word == '--':
+            plain += rest
+        elif not word.startswith('--'):
+            plain.append(word)
+        elif word[2:] in _FLAGS:
+            options.setdefault(word[2:], [])
+        else:
+            name, equals, value = word[2:].partition('=')
+            options.setdefault(name, []).append(
+                value if equals else next(rest)
+            )
+    return plain, options
+
+
+_FLAGS = ('all-projects', 'enable', 'live-migration', 'wait')
+
+
+def _pairs(texts: Iterable[str]) -> dict[str, str]:
+    return {key: value for key, _, value in (t.partition('=') for t in texts)}
+
+
+def _put(
+    old: Mapping[str, str], changes: Mapping[str, str | None]
+) -> dict[str, str]:
+    merged = {**old, **changes}
+    return {k: v for k, v in merged.items() if v is not None}

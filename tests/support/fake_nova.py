@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fake of those parts of Nova's API that this package calls.
+
+What a test only reads can be objects of this package; what it changes through
+the API are documents by id, as the `Compute API reference
+<https://docs.openstack.org/api-ref/compute/>`_ describes them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+import copy
+import re
+import threading
+from typing import Any
+from urllib import parse
+
+import requests_mock
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute.client import ComputeNode
+from isolate_aggregates.request import Flavor
+
+NOVA = 'http://nova.test/v2.1'
+
+Document = dict[str, Any]
+Reply = tuple[int, Document | None]
+Query = Mapping[str, str]
+
+
+def uuid(kind: int, name: str) -> str:
+    """Return the uuid of something of a kind with a name."""
+    number = int.from_bytes(name.encode()[:6], 'big')
+    return f'{kind:08d}-0000-4000-8000-{number:012x}'
+
+
+class FakeNova:
+    """A fake Nova.
+
+    :param newest: The newest microversion; empty where there are none.
+    """
+
+    def __init__(
+        self,
+        newest: str = '2.96',
+        *,
+        aggregates: list[Aggregate] | None = None,
+        flavors: list[Flavor] | None = None,
+        nodes: list[ComputeNode] | None = None,
+    ) -> None:
+        self.newest = newest
+        # The most items it gives out at once, whatever is asked for.
+        self.page = 1000
+        self.aggregates: Any = {} if aggregates is None else aggregates
+        self.flavors: Any = {} if flavors is None else flavors
+        self.nodes: Any = {} if nodes is None else nodes
+        # The names of flavors that are not public.
+        self.private: frozenset[str] = frozenset()
+        # The projects with access to each flavor, and the flavors of servers.
+        self.access: dict[str, set[str]] = {}
+        self.servers: dict[str, str] = {}
+        self.deleted: list[str] = []
+        # Whether deleting a server takes until the test completes it.
+        self.is_slow = False
+        self.after_page: Callable[[], None] = lambda: None
+        self.on_delete: Callable[[str], None] = lambda server: None
+        self.on_grant: Callable[[str, str], None] = lambda flavor, project: (
+            None
+        )
+        self._prefix = parse.urlsplit(NOVA).path
+        self._lock = threading.Lock()
+
+    def keep(self) -> Any:
+        """Return a copy of the whole state."""
+        return copy.deepcopy(
+            (
+                self.nodes,
+                self.aggregates,
+                self.flavors,
+                self.access,
+                self.servers,
+            )
+        )
+
+    def put_back(self, state: Any) -> None:
+        """Have the state of a copy, and nothing else."""
+        (
+            self.nodes,
+            self.aggregates,
+            self.flavors,
+            self.access,
+            self.servers,
+        ) = copy.deepcopy(state)
+        self.is_slow = False
+        self.deleted = []
+
+    def answer(self, http: requests_mock.Mocker, url: str = NOVA) -> None:
+        """Answer requests that read, for a URL."""
+        paths = ['', '/os-aggregates', '/flavors/detail']
+        paths.append('/os-hypervisors/detail')
+        paths += (
+            f'/flavors/{parse.quote(flavor.id)}/os-extra_specs'
+            for flavor in self.flavors
+        )
+
+        self._prefix = parse.urlsplit(url).path
+        for path in paths:
+            http.get(f'{url}{path}', json=self.respond)
+
+    def respond(self, request: Any, context: Any) -> Any:
+        """Answer one request, as requests-mock calls it."""
+        parts = parse.urlsplit(request.url)
+        context.status_code, document = self.reply(
+            'GET',
+            parse.unquote(parts.path.removeprefix(self._prefix)),
+            parts.query,
+            request.headers,
+        )
+        return document
+
+    def reply(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body: Any = None,
+    ) -> Reply:
+        """Return the status and the document of an answer."""
+        values = dict(parse.parse_qsl(query))
+        version = headers.get('OpenStack-API-Version', 'compute 2.1')
+        minor = int(version.removeprefix('compute 2.'))
+        with self._lock:
+            for pattern, handler, *microversion in _ROUTES:
+                if match := re.fullmatch(pattern, f'{method} {path}'):
+                    arguments = [minor] if microversion else []
+                    try:
+                        return handler(
+                            self, values, body, *match.groups(), *arguments
+                        )
+                    except KeyError:
+                        return 404, {'itemNotFound': {'message': 'no such'}}
+        raise AssertionError(f'{method} {path}')
+
+    def versions(self, query: Query, body: Any) -> Reply:
+        return 200, {
+            'version': {
+                'id': 'v2.1',
+                'status': 'CURRENT',
+                'min_version': '2.1' if self.newest else '',
+                'version': self.newest,
+            }
+        }
+
+    def list_aggregates(self, query: Query, body: Any, minor: int) -> Reply:
+        aggregates = _documents(self.aggregates, _aggregate)
+        if minor < 41:
+            for aggregate in aggregates:
+                del aggregate['uuid']
+        return 200, {'aggregates': aggregates}
+
+    def create_aggregate(self, query: Query, body: Any) -> Reply:
+        name = body['aggregate']['name']
+        if any(a['name'] == name for a in self.aggregates.values()):
+            return 409, {'conflictingRequest': {'message': 'there'}}
+        number = len(self.aggregates) + 1
+        self.aggregates[number] = {
+            'id': number,
+            'uuid': uuid(2, name),
+            'name': name,
+            'hosts': [],
+            'metadata': {},
+            'availability_zone': None,
+        }
+        return 200, {'aggregate': self.aggregates[number]}
+
+    def act_on_aggregate(self, query: Query, body: Any, number: str) -> Reply:
+        aggregate = self.aggregates[int(number)]
+        [(action, change)] = body.items()
+        if action == 'set_metadata':
+            aggregate['metadata'].update(change['metadata'])
+        elif action == 'add_host':
+            if change['host'] in aggregate['hosts']:
+                return 409, {'conflictingRequest': {'message': 'in it'}}
+            if not any(
+                node['service']['host'] == change['host']
+                for node in self.nodes.values()
+            ):
+                raise KeyError
+            aggregate['hosts'].append(change['host'])
+        elif change['host'] in aggregate['hosts']:
+            aggregate['hosts'].remove(change['host'])
+        else:
+            raise KeyError
+        return 200, {'aggregate': aggregate}
+
+    def delete_aggregate(self, query: Query, body: Any, number: str) -> Reply:
+        if self.aggregates[int(number)]['hosts']:
+            return 400, {'badRequest': {'message': 'not empty'}}
+        del self.aggregates[int(number)]
+        return 200, None
+
+    def list_nodes(self, query: Query, body: Any) -> Reply:
+        nodes = _documents(self.nodes, _node)
+        return self._listing('hypervisors', nodes, query)
+
+    def list_flavors(self, query: Query, body: Any, minor: int) -> Reply:
+        flavors = [
+            flavor
+            for flavor in _documents(self.flavors, self._flavor)
+            if query.get('is_public', 'True')
+            in ('None', str(flavor['os-flavor-access:is_public']))
+        ]
+        if minor < 61:
+            for flavor in flavors:
+                del flavor['extra_specs']
+        reply = self._listing('flavors', flavors, query)
+        self.after_page()
+        return reply
+
+    def create_flavor(self, query: Query, body: Any) -> Reply:
+        flavor = dict(body['flavor'])
+        if flavor['id'] in self.flavors:
+            return 409, {'conflictingRequest': {'message': 'there'}}
+        flavor['extra_specs'] = {}
+        self.flavors[flavor['id']] = flavor
+        self.access[flavor['id']] = set()
+        return 200, {'flavor': flavor}
+
+    def get_flavor(self, query: Query, body: Any, flavor: str) -> Reply:
+        return 200, {'flavor': self.flavors[flavor]}
+
+    def delete_flavor(self, query: Query, body: Any, flavor: str) -> Reply:
+        del self.flavors[flavor]
+        del self.access[flavor]
+        return 202, None
+
+    def get_extra_specs(self, query: Query, body: Any, flavor: str) -> Reply:
+        extra_specs = {
+            document['id']: document['extra_specs']
+            for document in _documents(self.flavors, self._flavor)
+        }
+        return 200, {'extra_specs': extra_specs[flavor]}
+
+    def set_extra_specs(self, query: Query, body: Any, flavor: str) -> Reply:
+        self.flavors[flavor]['extra_specs'].update(body['extra_specs'])
+        return 200, body
+
+    def list_access(self, query: Query, body: Any, flavor: str) -> Reply:
+        return 200, {
+            'flavor_access': [
+                {'flavor_id': flavor, 'tenant_id': project}
+                for project in sorted(self.access[flavor])
+            ]
+        }
+
+    def act_on_flavor(self, query: Query, body: Any, flavor: str) -> Reply:
+        [(action, change)] = body.items()
+        projects = self.access[flavor]
+        if action == 'addTenantAccess':
+            if change['tenant'] in projects:
+                return 409, {'conflictingRequest': {'message': 'there'}}
+            projects.add(change['tenant'])
+            self.on_grant(flavor, change['tenant'])
+        else:
+            projects.remove(change['tenant'])
+        return self.list_access(query, body, flavor)
+
+    def list_servers(self, query: Query, body: Any) -> Reply:
+        servers = [
+            {'id': server, 'name': server}
+            for server, flavor in sorted(self.servers.items())
+            if flavor == query['flavor']
+        ]
+        return self._listing('servers', servers, query)
+
+    def delete_server(self, query: Query, body: Any, server: str) -> Reply:
+        self.servers[server]
+        self.deleted.append(server)
+        if not self.is_slow:
+            self.finish(server)
+        return 202, None
+
+    def list_migrations(self, query: Query, body: Any) -> Reply:
+        assert query['status'] == 'finished'
+        return 200, {'migrations': []}
+
+    def finish(self, server: str) -> None:
+        """Delete a server permanently."""
+        del self.servers[server]
+        self.on_delete(server)
+
+    def _listing(self, key: str, items: list[Any], query: Query) -> Reply:
+        """Return a page, or the refusal of a marker that does not exist."""
+        marker = query.get('marker')
+        ids = [item['id'] for item in items]
+        if marker and marker not in ids:
+            message = f'marker [{marker}] not found'
+            return 400, {'badRequest': {'code': 400, 'message': message}}
+        start = ids.index(marker) + 1 if marker else 0
+        number = min(int(query.get('limit', self.page)), self.page)
+        return 200, {key: items[start : start + number]}
+
+    def _flavor(self, flavor: Flavor) -> Document:
+        return {
+            'id': flavor.id,
+            'name': flavor.name,
+            'vcpus': flavor.vcpus,
+            'ram': flavor.ram,
+            'disk': flavor.disk,
+            'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral,
+            'swap': flavor.swap or '',
+            'os-flavor-access:is_public': flavor.name not in self.private,
+            'extra_specs': dict(flavor.extra_specs),
+        }
+
+
+def _documents(
+    items: Iterable[Any], to_document: Callable[[Any], Document]
+) -> list[Document]:
+    if isinstance(items, Mapping):
+        return [dict(items[key]) for key in sorted(items)]
+    return list(map(to_document, items))
+
+
+def _aggregate(aggregate: Aggregate) -> Document:
+    return {
+        'id': aggregate.id,
+        'uuid': aggregate.uuid,
+        'name': aggregate.name,
+        'metadata': dict(aggregate.metadata),
+        'hosts': sorted(aggregate.hosts),
+        'availability_zone': aggregate.availability_zone,
+        'created_at': '2026-01-01T00:00:00.000000',
+        'deleted': False,
+    }
+
+
+def _node(node: ComputeNode) -> Document:
+    return {
+        'id': node.uuid,
+        'hypervisor_hostname': node.name,
+        'service': {'host': node.host, 'id': f'service-{node.uuid}'},
+        'state': 'up',
+        'status': 'enabled',
+    }
+
+
+# The third item tells which handlers depend on the microversion.
+_ROUTES: list[Any] = [
+    ('GET /?', FakeNova.versions),
+    ('GET /os-aggregates', FakeNova.list_aggregates, True),
+    ('POST /os-aggregates', FakeNova.create_aggregate),
+    (r'POST /os-aggregates/(\d+)/action', FakeNova.act_on_aggregate),
+    (r'DELETE /os-aggregates/(\d+)', FakeNova.delete_aggregate),
+    ('GET /os-hypervisors/detail', FakeNova.list_nodes),
+    ('GET /flavors/detail', FakeNova.list_flavors, True),
+    ('POST /flavors', FakeNova.create_flavor),
+    ('GET /flavors/([^/]+)', FakeNova.get_flavor),
+    ('DELETE /flavors/([^/]+)', FakeNova.delete_flavor),
+    ('GET /flavors/(.+)/os-extra_specs', FakeNova.get_extra_specs),
+    ('POST /flavors/([^/]+)/os-extra_specs', FakeNova.set_extra_specs),
+    ('GET /flavors/([^/]+)/os-flavor-access', FakeNova.list_access),
+    ('POST /flavors/([^/]+)/action', FakeNova.act_on_flavor),
+    ('GET /servers', FakeNova.list_servers),
+    ('GET /os-migrations', FakeNova.list_migrations),
+    ('DELETE /servers/([^/]+)', FakeNova.delete_server),
+    ('POST /servers/([^/]+)/action', FakeNova.delete_server),
+]

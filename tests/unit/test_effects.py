@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said about whom a repair lets in."""
+
+from audit_clouds import LICENSED, LOCK, configuration
+import pytest
+
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_snapshot,
+)
+from isolate_aggregates.tools.advice import Effects, Repair, commands
+from isolate_aggregates.tools.mirrored import chain
+
+WIN = make_aggregate('win', LOCK, ['h1'], id=7)
+H1 = make_compute_node('h1', traits=[LICENSED])
+H2 = make_compute_node('h2')
+PLAIN, KEYED = make_flavor('plain'), make_flavor('keyed', LOCK)
+WINDOWS = make_image('windows', LOCK)
+UNLOCK = commands.unset_tags(WIN, [f'trait:{LICENSED}'])
+
+
+def said(todo, snapshot, **options):
+    """Return what is said about commands."""
+    conf = configuration(**options)
+    effects = Effects(
+        snapshot, chain.as_in_nova(conf), Pipeline(loading.load(conf))
+    )
+    [advice] = effects.advice([Repair(todo)])
+    return advice.text
+
+
+@pytest.mark.parametrize(
+    ('flavors', 'sentence'),
+    [
+        ([PLAIN, KEYED], 'lets flavor plain use h1'),
+        (
+            [PLAIN, make_flavor('other'), KEYED],
+            'opens h1 to 2 of 3 flavors: other, plain',
+        ),
+        # A flavor without the key may be made at any time.
+        ([KEYED], 'opens h1 to any flavor without extra specs'),
+        ([], 'opens h1 to any flavor without extra specs'),
+    ],
+)
+def test_a_removed_lock_lets_in_each_flavor_without_the_key(flavors, sentence):
+    snapshot = make_snapshot([WIN], [H1, H2], flavors=flavors)
+    assert said(UNLOCK, snapshot) == sentence
+
+
+def test_a_lock_that_nothing_enforces_keeps_nobody_out():
+    snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
+    off = {'enable_isolated_aggregate_filtering': False}
+    assert said(UNLOCK, snapshot, **off) == ''
+
+
+def test_a_key_takes_other_hosts_away():
+    snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
+    assert said(commands.grant(PLAIN, [LICENSED]), snapshot) == (
+        'lets flavor plain use h1, but no longer h2'
+    )
+
+
+def test_a_key_opens_what_sync_completes_later():
+    snapshot = make_snapshot(
+        [WIN], [make_compute_node('h1'), H2], flavors=[PLAIN]
+    )
+    assert said(commands.grant(PLAIN, [LICENSED]), snapshot).startswith(
+        'lets flavor plain use h1'
+    )
+
+
+def test_a_host_without_compute_node_is_open_once_it_has_one():
+    aggregate = make_aggregate('win', LOCK, ['h1', 'h3'], id=7)
+    snapshot = make_snapshot([aggregate], [H1], flavors=[PLAIN], mirror=False)
+    todo = commands.remove_hosts(aggregate, ['h3'])
+    assert said(todo, snapshot) == 'lets flavor plain use h3'
+
+
+def test_the_image_that_is_needed_is_named():
+    other = make_aggregate('other', {'trait:CUSTOM_B': 'required'}, ['h1'])
+    node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_B'])
+    snapshot = make_snapshot(
+        [WIN, other], [node], flavors=[PLAIN], images=[WINDOWS]
+    )
+    todo = ((*('openstack', 'aggregate', 'unset', '--property'),
+             'trait:CUSTOM_B', 'other'),)  # fmt: skip
+    assert said(todo, snapshot) == (
+        'lets flavor plain use h1 with image windows'
+    )
+
+
+def test_the_project_that_is_let_in_is_named():
+    mine = make_aggregate('mine', {'filter_tenant_id': 'p1'}, ['h1'], id=7)
+    snapshot = make_snapshot([mine], [H1, H2], flavors=[PLAIN])
+    todo = (commands.set_tag(mine, 'filter_tenant_id', 'p1,p2'),)
+    filters = ['isolate_aggregates', 'isolate_tenants']
+    assert said(todo, snapshot, request_filters=filters) == (
+        'lets flavor plain use h1 in project p2'
+    )
+
+
+def test_what_is_open_only_in_between_is_said():
+    snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN, KEYED])
+    again = (commands.set_tag(WIN, f'trait:{LICENSED}', 'required'),)
+    assert said((*UNLOCK, *again), snapshot) == 'lets flavor plain use h1'
+
+
+def test_a_request_that_is_no_longer_refused_may_use_other_hosts_too():
+    bad = make_aggregate('bad', {'gpus': 'many'}, ['h1'], id=7)
+    good = make_aggregate('good', {'gpus': '4'}, ['h2'])
+    wanting = make_flavor('f', {'aggregate_instance_extra_specs:gpus': '>= 2'})
+    snapshot = make_snapshot([bad, good], [H1, H2], flavors=[wanting])
+    filters = ['aggregate_instance_extra_specs']
+    todo = commands.unset_tags(bad, ['gpus'])
+    assert said(todo, snapshot, request_filters=filters) == (
+        'lets flavor f use h2'
+    )
+
+
+def test_a_repair_without_commands_is_only_a_text():
+    conf = configuration()
+    effects = Effects(
+        make_snapshot(), chain.as_in_nova(conf), Pipeline(loading.load(conf))
+    )
+    shown = effects.advice([Repair(text='do it'), Repair()])
+    assert [str(one) for one in shown] == ['do it']

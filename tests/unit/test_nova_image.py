@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image properties as Nova stores them."""
+
+import pytest
+
+from isolate_aggregates.request import nova_image
+
+ADAPTER = 'vmware_adaptertype'
+
+
+@pytest.mark.parametrize(
+    ('properties', 'bus', 'model'),
+    [
+        pytest.param({ADAPTER: 'ide'}, 'ide', None, id='IDE'),
+        pytest.param(
+            {ADAPTER: 'paraVirtual'}, 'scsi', 'vmpvscsi', id='another adapter'
+        ),
+        pytest.param({ADAPTER: ''}, None, None, id='an empty adapter'),
+        pytest.param({}, None, None, id='no adapter'),
+        pytest.param(
+            {
+                ADAPTER: 'ide',
+                'hw_disk_bus': 'virtio',
+                'hw_scsi_model': 'virtio-scsi',
+            },
+            'virtio',
+            'virtio-scsi',
+            id='the new properties, too',
+        ),
+    ],
+)
+def test_the_adapter_of_vmware_is_disk_bus_and_scsi_model(
+    properties, bus, model
+):
+    assert nova_image.kept(properties, 'hw_disk_bus') == bus
+    assert nova_image.kept(properties, 'hw_scsi_model') == model
+    assert nova_image.kept(properties, 'hw_video_model') is None
+
+
+def test_the_operating_system_is_stored_in_lower_case():
+    assert nova_image.kept({'os_type': 'Windows'}, 'os_type') == 'windows'
+
+
+@pytest.mark.parametrize(
+    ('properties', 'mode'),
+    [
+        ({'vm_mode': 'xen'}, 'xen'),
+        ({'hw_vm_mode': 'hvm'}, 'hvm'),
+        ({'hw_vm_mode': 'hvm', 'vm_mode': 'xen'}, 'hvm'),
+    ],
+)
+def test_the_new_name_of_a_property_takes_precedence(properties, mode):
+    assert nova_image.kept(properties, 'hw_vm_mode') == mode

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking the snapshot of a live cloud: all of it, or an error."""
+
+import pathlib
+from typing import Any
+
+from fake_nova import FakeNova
+from http_fakes import AT_ONCE, PLACEMENT, client, connection
+import pytest
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute.client import ComputeNode, NovaClient
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.live import snapshots
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+
+NODE = '00000000-0000-4000-8000-000000000001'
+NUMA = '00000000-0000-4000-8000-000000000002'
+SHARE = '00000000-0000-4000-8000-000000000003'
+GROUP = '00000000-0000-4000-8000-00000000000a'
+
+INVENTORY = {
+    'total': 16,
+    'reserved': 2,
+    'min_unit': 1,
+    'max_unit': 8,
+    'step_size': 1,
+    'allocation_ratio': 4.0,
+}
+# By uuid: name, parent, traits, inventories, usages and aggregates.
+PROVIDERS = {
+    NUMA: ('node-1_NUMA0', NODE, [], {'VCPU': INVENTORY}, {'VCPU': 3}, []),
+    SHARE: (
+        'a-share',
+        None,
+        ['MISC_SHARES_VIA_AGGREGATE'],
+        {},
+        {'DISK_GB': 0},
+        [GROUP],
+    ),
+    NODE: ('node-1', None, ['HW_NIC_SRIOV'], {}, {}, [GROUP]),
+}
+
+
+@pytest.fixture
+def placement(http: requests_mock.Mocker) -> PlacementClient:
+    """A Placement with a compute node, its NUMA node and a share."""
+    http.get(
+        f'{PLACEMENT}/resource_providers',
+        json={
+            'resource_providers': [
+                {
+                    'uuid': uuid,
+                    'name': name,
+                    'generation': 1,
+                    'parent_provider_uuid': parent,
+                    'root_provider_uuid': parent or uuid,
+                }
+                for uuid, (name, parent, *_) in PROVIDERS.items()
+            ]
+        },
+    )
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={'allocation_requests': [], 'provider_summaries': {}},
+    )
+    for uuid, (_, _, *details) in PROVIDERS.items():
+        for what, value in zip(
+            ('traits', 'inventories', 'usages', 'aggregates'),
+            details,
+            strict=True,
+        ):
+            url = f'{PLACEMENT}/resource_providers/{uuid}/{what}'
+            http.get(
+                url, json={what: value, 'resource_provider_generation': 1}
+            )
+    return PlacementClient(client(PLACEMENT), AT_ONCE)
+
+
+@pytest.fixture
+def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaClient:
+    """Nova, with the node under another name than its compute service."""
+    nova.nodes = [ComputeNode(NODE, 'node-1', 'host-1')]
+    nova.answer(http)
+    return NovaClient(connection(), AT_ONCE)
+
+
+def test_providers_are_saved_complete_with_parents_first(
+    reader: NovaClient, placement: PlacementClient
+) -> None:
+    assert snapshots.take_providers(reader, placement) == (
+        Provider(
+            SHARE,
+            'a-share',
+            traits=frozenset({'MISC_SHARES_VIA_AGGREGATE'}),
+            aggregates=frozenset({GROUP}),
+        ),
+        Provider(
+            NODE,
+            'node-1',
+            host='host-1',
+            traits=frozenset({'HW_NIC_SRIOV'}),
+            aggregates=frozenset({GROUP}),
+        ),
+        Provider(
+            NUMA,
+            'node-1_NUMA0',
+            parent=NODE,
+            inventories={'VCPU': Inventory(16, 2, 1, 8, 1, 4.0)},
+            usages={'VCPU': 3},
+        ),
+    )
+
+
+def test_data_of_candidates_is_not_requested_again(
+    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
+) -> None:
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={
+            'allocation_requests': [],
+            'provider_summaries': {
+                NUMA: {
+                    'root_provider_uuid': NODE,
+                    'parent_provider_uuid': NODE,
+                    'resources': {'VCPU': {'capacity': 56, 'used': 7}},
+                    'traits': ['CUSTOM_NUMA'],
+                },
+            },
+        },
+    )
+    numa = snapshots.take_providers(reader, placement)[-1]
+    assert (numa.usages, numa.traits) == ({'VCPU': 7}, {'CUSTOM_NUMA'})
+    asked = {request.path for request in http.request_history}
+    assert f'/resource_providers/{NUMA}/inventories' in asked
+    assert f'/resource_providers/{NUMA}/usages' not in asked
+    assert f'/resource_providers/{NUMA}/traits' not in asked
+
+
+def test_a_provider_that_changes_during_the_read_is_read_again(
+    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
+) -> None:
+    lists = [
+        {
+            'json': {
+                'resource_providers': [
+                    {
+                        'uuid': NODE,
+                        'name': 'node-1',
+                        'generation': generation,
+                        'parent_provider_uuid': None,
+                        'root_provider_uuid': NODE,
+                    }
+                ]
+            }
+        }
+        for generation in (1, 2)
+    ]
+    http.get(f'{PLACEMENT}/resource_providers', lists)
+    traits = http.get(
+        f'{PLACEMENT}/resource_providers/{NODE}/traits',
+        [
+            {'json': {'traits': traits, 'resource_provider_generation': 1}}
+            for traits in ([], ['CUSTOM_NEW'])
+        ],
+    )
+    [node] = snapshots.take_providers(reader, placement)
+    assert node.traits == {'CUSTOM_NEW'}
+    assert traits.call_count == 2
+
+
+def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    reader: NovaClient,
+    placement: PlacementClient,
+) -> None:
+    nova.newest = '2.52'
+    providers = snapshots.take_providers(reader, placement)
+    assert {p.name: p.host for p in providers} == {
+        'a-share': None,
+        'node-1': 'node-1',
+        'node-1_NUMA0': None,
+    }
+
+
+def test_a_provider_without_its_parent_is_an_error_not_left_out(
+    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
+) -> None:
+    orphan = {
+        'uuid': NUMA,
+        'name': 'node-1_NUMA0',
+        'generation': 1,
+        'parent_provider_uuid': NODE,
+        'root_provider_uuid': NODE,
+    }
+    http.get(
+        f'{PLACEMENT}/resource_providers',
+        json={'resource_providers': [orphan]},
+    )
+    with pytest.raises(exception.ServiceError) as caught:
+        snapshots.take_providers(reader, placement)
+    assert str(caught.value) == (
+        'Placement lists resource providers without their parents: '
+        'node-1_NUMA0; use credentials with the admin role.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('answer', 'said'),
+    [
+        pytest.param(
+            {'status_code': 404, 'text': 'No such provider.'},
+            f'answered GET /resource_providers/{NUMA}/inventories with 404: '
+            'No such provider.',
+            id='it was just deleted',
+        ),
+        pytest.param(
+            {'json': {'inventories': {'VCPU': {'reserved': 0}}}},
+            f'answered /resource_providers/{NUMA}/inventories with JSON that '
+            'lacks expected data: TypeError("Inventory.__init__() missing 1 '
+            "required positional argument: 'total'\"); is this the right "
+            'endpoint?',
+            id='no total',
+        ),
+        pytest.param(
+            {'json': {}},
+            f'answered /resource_providers/{NUMA}/inventories with JSON that '
+            "lacks expected data: KeyError('inventories'); is this the right "
+            'endpoint?',
+            id='nothing',
+        ),
+    ],
+)
+def test_an_incomplete_provider_is_an_error(
+    http: requests_mock.Mocker,
+    reader: NovaClient,
+    placement: PlacementClient,
+    answer: dict[str, Any],
+    said: str,
+) -> None:
+    http.get(f'{PLACEMENT}/resource_providers/{NUMA}/inventories', **answer)
+    with pytest.raises(exception.ServiceError) as caught:
+        snapshots.take_providers(reader, placement)
+    assert str(caught.value) == f'Placement at {PLACEMENT} {said}'
+
+
+def test_any_live_cloud_reads_back_the_same(
+    tmp_path: pathlib.Path,
+) -> None:
+    snapshot = Snapshot(
+        origin='live cloud',
+        aggregates=(
+            Aggregate(
+                GROUP,
+                'Höhle: 🦇 #1',
+                {'reservation:ä b': '', 'yes': 'no', '1': '0x10'},
+                frozenset({'host 1'}),
+                1,
+                'null',
+            ),
+        ),
+        flavors=(Flavor('a/b ?', '007', extra_specs={'k': 'true'}),),
+        images=(
+            Image('', 'id-1', {'k': '1e3'}),
+            Image('twice', 'id-2'),
+            Image('twice', 'id-3', owner='1'),
+        ),
+        settings={('scheduler', 'max_placement_results'): 7},
+    )
+    path = tmp_path / 'saved.yaml'
+    cloud_file.save(snapshot, path)
+    again = cloud_file.load(path)
+    assert again.aggregates == snapshot.aggregates
+    assert again.flavors == snapshot.flavors
+    assert again.images == snapshot.images
+    assert again.settings == snapshot.settings
