@@ -3,7 +3,6 @@
 
 from base import ISOLATE, OverApi, Plugin, request_filter_names
 from nova.tests.functional import test_aggregates
-import pytest
 
 
 def _poisoned(*args, **kwargs):
@@ -26,7 +25,6 @@ class InTreeMustNotRun(Plugin):
         super().tearDown()
 
 
-@pytest.mark.smoke
 class IsolateAggregateFilterTest(
     InTreeMustNotRun, test_aggregates.IsolateAggregateFilterTest
 ):

@@ -38,6 +38,10 @@ class _Handler(simple_server.WSGIRequestHandler):
 class _Server(exposition.ThreadingWSGIServer):
     """An HTTP server with a limited number of connections."""
 
+    # With the default of 5, some connections of many at once are refused or
+    # wait for a second.
+    request_queue_size = 128
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._lock = threading.Lock()
         # The start of each connection, the oldest first.
