@@ -114,8 +114,8 @@ def allowed(
     hosts = _hosts(answer, query, cloud)
     dropped = tuple(_dropped(hosts, decision, cloud))
     names = {host.name for host in dropped}
-    kept = tuple(host for host in hosts if host.name not in names)
-    return CandidateHosts(decision, query, kept, dropped)
+    remaining = tuple(host for host in hosts if host.name not in names)
+    return CandidateHosts(decision, query, remaining, dropped)
 
 
 def _dropped(

@@ -194,8 +194,8 @@ def _in_a_tree(
         )
         for uuid, amounts in first.items():
             for resource_class, amount in amounts.items():
-                used = usages[uuid].get(resource_class, 0)
-                usages[uuid][resource_class] = used + times * amount
+                usage = usages[uuid].get(resource_class, 0)
+                usages[uuid][resource_class] = usage + times * amount
         servers += times
 
 
@@ -205,10 +205,10 @@ def check_traits(snapshot: Snapshot, request: ResourceRequest) -> None:
     Placement rejects a query for a trait that does not exist, also if hosts
     must not have it. A trait that hosts must have excludes all of them anyway.
     """
-    named = set(request.root_forbidden)
+    traits = set(request.root_forbidden)
     for group in request.groups.values():
-        named |= group.forbidden_traits.union(*group.any_traits)
-    unknown = sorted(named - snapshot.all_traits)
+        traits |= group.forbidden_traits.union(*group.any_traits)
+    unknown = sorted(traits - snapshot.all_traits)
     if unknown:
         raise refusal.Refused(f'there is no trait {", ".join(unknown)}')
 

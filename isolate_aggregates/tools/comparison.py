@@ -105,23 +105,23 @@ def difference(
     if not cloud.placement_at_hand:
         return Difference(len(documented), was_queried=False)
     failure = None
-    answered: Mapping[str, _Candidates] = {}
+    answer: Mapping[str, _Candidates] = {}
     try:
-        answered = _by_root(
+        answer = _by_root(
             query, cloud.placement.allocation_candidates(query), hosts
         )
     except exception.ServiceFailed as exc:
         failure = str(exc)
     except exception.IsolateAggregatesError as exc:
         return Difference(len(documented), failure=str(exc))
-    left_out = documented.keys() - answered.keys()
-    added = answered.keys() - documented.keys()
+    left_out = documented.keys() - answer.keys()
+    additions = answer.keys() - documented.keys()
     other_amounts = {
         root
-        for root in documented.keys() & answered.keys()
-        if not answered[root] <= documented[root]
+        for root in documented.keys() & answer.keys()
+        if not answer[root] <= documented[root]
     }
-    if not left_out and not added and not other_amounts and not failure:
+    if not left_out and not additions and not other_amounts and not failure:
         return None
 
     def names(roots: Iterable[str]) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def difference(
         len(documented),
         names(left_out),
         frozenset(left_out),
-        names(added),
+        names(additions),
         names(other_amounts),
         failure,
     )

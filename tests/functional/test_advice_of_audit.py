@@ -34,7 +34,7 @@ LIVE = {
     'reservation-class-left',
     'server-changed',
     'server-misplaced',
-    'server-not-judged',
+    'server-not-evaluated',
     'servers-hints-unknown',
     'servers-image-unknown',
     'servers-out-of-reach',

@@ -112,7 +112,7 @@ def test_all_pages_are_read(audit, http, page):
         ],
         page=page,
     )
-    judged = [f for f in audit() if f['kind'] == 'server-not-judged']
+    judged = [f for f in audit() if f['kind'] == 'server-not-evaluated']
     assert [f['subject'] for f in judged] == [
         'server a (id-a)',
         'server d (id-d)',
@@ -151,7 +151,7 @@ def test_a_deleted_image_is_unknown(audit, http):
     gone = make_image('gone').id
     Servers(http, [detail('a', 'win-1', gone)])
     kinds = {f['kind'] for f in audit()}
-    assert kinds == {'server-not-judged', 'servers-image-unknown'}
+    assert kinds == {'server-not-evaluated', 'servers-image-unknown'}
 
 
 @pytest.mark.parametrize(

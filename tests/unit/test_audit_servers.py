@@ -186,7 +186,7 @@ def test_a_server_of_an_ended_reservation_cannot_be_moved():
 @pytest.mark.parametrize(
     ('flavor', 'kind', 'severity'),
     [
-        (PLAIN, 'server-not-judged', Severity.INFO),
+        (PLAIN, 'server-not-evaluated', Severity.INFO),
         # Operators write flavors.
         (
             make_flavor('reserved', {'reservation:1': 'x'}),
@@ -221,7 +221,7 @@ def test_a_server_of_unknown_image_properties_is_not_accused(image_id):
     known = servers(server(host='h1', flavor=PLAIN, image_id=image_id))
     found = judged(known)
     assert [(f.kind, f.severity) for f in found] == [
-        ('server-not-judged', Severity.INFO),
+        ('server-not-evaluated', Severity.INFO),
         ('servers-image-unknown', Severity.INFO),
     ]
     # Where no image can open anything, there is nothing to doubt.
@@ -250,7 +250,7 @@ def test_a_foreign_filter_can_need_any_image_property():
         enabled=audited.enabled | {'foreign'},
     )
     assert [f.kind for f in audit(audited)] == [
-        'server-not-judged',
+        'server-not-evaluated',
         'servers-image-unknown',
     ]
 
@@ -265,7 +265,7 @@ POOL = make_aggregate(
     [
         ({'reservation': ('pool',)}, True, []),
         ({}, True, ['server-misplaced']),
-        ({}, False, ['server-not-judged', 'servers-hints-unknown']),
+        ({}, False, ['server-not-evaluated', 'servers-hints-unknown']),
     ],
 )
 def test_a_server_is_judged_by_its_hints_if_nova_returns_them(
@@ -298,7 +298,7 @@ def test_servers_of_a_cell_that_is_down_are_counted():
 def test_a_server_with_an_invalid_flavor_is_not_judged():
     flavor = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
     [found] = judged(servers(on('h2', flavor), images=[DEBIAN]))
-    assert (found.kind, first(found)) == ('server-not-judged', None)
+    assert (found.kind, first(found)) == ('server-not-evaluated', None)
     assert 'perhaps' in found.problem
 
 

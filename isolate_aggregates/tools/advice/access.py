@@ -168,19 +168,19 @@ def projects(
     aggregates: Iterable[Aggregate], pipeline: Pipeline
 ) -> tuple[str | None, ...]:
     """Return the projects to ask about: those that aggregates name."""
-    filters = [named.request_filter for named in pipeline.filters]
+    filters = [entry.request_filter for entry in pipeline.filters]
     prefixes = tuple(
         prefix for each in filters for prefix in each.PROJECT_KEYS
     )
     owner_keys = {each.RESERVATION_KEYS.owner_key for each in filters}
-    named = {
+    project_ids = {
         project.strip()
         for aggregate in aggregates
         for key, value in aggregate.metadata.items()
         if key in owner_keys or (prefixes and key.startswith(prefixes))
         for project in value.split(',')
     }
-    return (None, *sorted(named - {''})[:_PROJECTS])
+    return (None, *sorted(project_ids - {''})[:_PROJECTS])
 
 
 def completed(snapshot: Snapshot, hosts: Iterable[str]) -> Snapshot:
@@ -235,16 +235,16 @@ def affected(before: Snapshot, after: Snapshot) -> frozenset[str] | None:
 
 def among(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:
     """Return the snapshot without the compute nodes of other hosts."""
-    kept: set[str] = set()
+    uuids: set[str] = set()
     providers = []
     for provider in snapshot.providers:
         # Parents come before their children.
         if (
-            provider.parent in kept
+            provider.parent in uuids
             if provider.parent
             else not provider.host or provider.host in hosts
         ):
-            kept.add(provider.uuid)
+            uuids.add(provider.uuid)
             providers.append(provider)
     return dataclasses.replace(
         snapshot,

@@ -70,8 +70,8 @@ class Effects:
         for repair in repairs:
             line = commands.shown(repair.commands)
             if line:
-                said = self._sentence(repair.commands)
-                yield Advice(line, said, repair.safe)
+                sentence = self._sentence(repair.commands)
+                yield Advice(line, sentence, repair.safe)
             elif repair.text:
                 yield Advice('', repair.text)
 
@@ -100,19 +100,19 @@ class Effects:
         return Offers(snapshot), Offers(later)
 
     def _compared(self, todo: Commands) -> str:
-        gained: dict[Asker, _Hosts] = {}
-        lost: dict[Asker, _Hosts] = {}
+        gains: dict[Asker, _Hosts] = {}
+        losses: dict[Asker, _Hosts] = {}
         # Each command is compared: nothing may be open only in between.
         for after in outcome.outcomes(self._snapshot, todo, self._filters):
             if after is self._snapshot:
                 continue
-            lost = {}
+            losses = {}
             for asker, more, less in self._differences(after):
-                gained[asker] = gained.get(asker, frozenset()) | more
-                lost[asker] = less
+                gains[asker] = gains.get(asker, frozenset()) | more
+                losses[asker] = less
         return _sentence(
-            {asker: hosts for asker, hosts in gained.items() if hosts},
-            lost,
+            {asker: hosts for asker, hosts in gains.items() if hosts},
+            losses,
             len(self._snapshot.flavors),
         )
 
@@ -189,12 +189,12 @@ class Effects:
     def _projects(self, after: Snapshot) -> tuple[str | None, ...]:
         """Return the projects to ask about."""
         before = {a.uuid: a for a in self._snapshot.aggregates}
-        changed: list[Aggregate] = []
+        aggregates: list[Aggregate] = []
         for aggregate in after.aggregates:
             old = before[aggregate.uuid]
             if aggregate != old:
-                changed += [aggregate, old]
-        return access.projects(changed or before.values(), self._pipeline)
+                aggregates += [aggregate, old]
+        return access.projects(aggregates or before.values(), self._pipeline)
 
 
 _Servers = tuple[Flavor, Image | None, str | None]
@@ -206,7 +206,7 @@ _Worlds = tuple[Offers, Offers]
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Drop the warnings about flavors, which are judged again and again."""
+    """Drop the warnings about flavors, which are evaluated again and again."""
     logger = logging.getLogger(resources.__name__)
     logger.addFilter(_nothing)
     try:
@@ -228,17 +228,17 @@ def _name(image: Image | None) -> str | None:
 
 
 def _sentence(
-    gained: Mapping[Asker, _Hosts], lost: Mapping[Asker, _Hosts], flavors: int
+    gains: Mapping[Asker, _Hosts], losses: Mapping[Asker, _Hosts], flavors: int
 ) -> str:
     """Return whom a change lets in; empty if it lets nobody in."""
-    if not gained:
+    if not gains:
         return ''
-    plain = {a: hosts for a, hosts in gained.items() if a.is_plain}
+    plain = {a: hosts for a, hosts in gains.items() if a.is_plain}
     everywhere = _NONE.union(*plain.values())
-    rest = {a: hosts - everywhere for a, hosts in gained.items()}
+    rest = {a: hosts - everywhere for a, hosts in gains.items()}
     special = {a: hosts for a, hosts in rest.items() if hosts}
     more = ranges.folded(_NONE.union(*special.values())) if special else ''
-    names = {asker.flavor for asker in gained} - {''}
+    names = {asker.flavor for asker in gains} - {''}
     hosts = ranges.folded(everywhere) if everywhere else more
     condition = _condition(special) if special else ''
     if everywhere and special:
@@ -251,10 +251,14 @@ def _sentence(
             f'{text.listed(names)}'
         )
     [name] = names
-    gone = _NONE.union(
-        *(lost.get(a, _NONE) for a in gained if a.flavor == name)
+    former_hosts = _NONE.union(
+        *(losses.get(a, _NONE) for a in gains if a.flavor == name)
     )
-    no_longer = f', but no longer {ranges.folded(gone)}' if gone else ''
+    no_longer = (
+        f', but no longer {ranges.folded(former_hosts)}'
+        if former_hosts
+        else ''
+    )
     return f'lets flavor {name} use {hosts}{condition}{no_longer}'
 
 

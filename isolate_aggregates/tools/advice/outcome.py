@@ -50,10 +50,10 @@ def outcomes(
 
 def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
     """Return the snapshot after ``sync``."""
-    planned = plan.make(
+    sync_plan = plan.make(
         read(SnapshotCloud(snapshot)), filters.locks(snapshot.index)
     )
-    targets = {target.provider: target for target in planned.pending}
+    targets = {target.provider: target for target in sync_plan.pending}
     if not targets:
         return snapshot
     return dataclasses.replace(
@@ -80,12 +80,12 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
     """
     words, options = _parsed(command)
     values = _values(options.get('property', ()))
-    removed = dict.fromkeys(options.get('property', ()))
+    removals = dict.fromkeys(options.get('property', ()))
     match words:
         case [_, 'aggregate', 'set', name]:
             return _tagged(snapshot, name, values)
         case [_, 'aggregate', 'unset', name]:
-            return _tagged(snapshot, name, removed)
+            return _tagged(snapshot, name, removals)
         case [_, 'aggregate', 'add', 'host', name, host]:
             return _moved(snapshot, name, frozenset({host}).union)
         case [_, 'aggregate', 'remove', 'host', name, host]:
@@ -93,11 +93,11 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
         case [_, 'flavor', 'set', name]:
             return _specified(snapshot, name, values)
         case [_, 'flavor', 'unset', name]:
-            return _specified(snapshot, name, removed)
+            return _specified(snapshot, name, removals)
         case [_, 'image', 'set', name]:
             return _with_properties(snapshot, name, values)
         case [_, 'image', 'unset', name]:
-            return _with_properties(snapshot, name, removed)
+            return _with_properties(snapshot, name, removals)
         case [_, 'compute', 'service', 'set', host, _] if 'enable' in options:
             return _enabled(snapshot, host)
         case [_, 'resource', 'provider', 'trait', 'set', uuid]:
@@ -199,7 +199,7 @@ def _moved(
             ),
             providers=_replaced(
                 snapshot.providers,
-                lambda node, moved=old.hosts ^ new.hosts: node.host in moved,  # type: ignore[misc]
+                lambda node, hosts=old.hosts ^ new.hosts: node.host in hosts,  # type: ignore[misc]
                 member,
             ),
         )

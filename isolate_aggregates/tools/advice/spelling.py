@@ -27,8 +27,8 @@ _SERIAL = re.compile(r'\d+|(?<=_)[A-Z](?=_|$)')
 
 def groups_without_resources(flavor: Flavor) -> set[str]:
     specs = list(xs.parse(flavor.extra_specs))
-    given = {spec.suffix for spec in specs if spec.kind == 'resources'}
-    return {spec.suffix for spec in specs if spec.suffix} - given
+    suffixes = {spec.suffix for spec in specs if spec.kind == 'resources'}
+    return {spec.suffix for spec in specs if spec.suffix} - suffixes
 
 
 def corrections(
@@ -42,18 +42,18 @@ def corrections(
     """
     like = LIKE_PREFIX.match(key)
     trait = key[like.end() if like else 0 :].strip().upper()
-    meant = meant_value(value)
+    right_value = meant_value(value)
     if trait in locking:
         # It is the key of a lock.
-        meant = meant or xs.REQUIRED
-    if meant and tags.is_trait_name(trait):
+        right_value = right_value or xs.REQUIRED
+    if right_value and tags.is_trait_name(trait):
         spec = next(xs.parse({key: value}), None)
         is_alone = spec and spec.suffix in groups_without_resources(flavor)
         right = key if spec and not is_alone else xs.TRAIT_PREFIX + trait
         yield Repair(
-            commands.replace_spec(flavor, right, meant, instead_of=key)
+            commands.replace_spec(flavor, right, right_value, instead_of=key)
         )
-        if value.strip().lower() == meant:
+        if value.strip().lower() == right_value:
             return
     yield Repair(commands.unset_spec(flavor, key))
 
@@ -97,7 +97,7 @@ def corrected_keys(
             )
 
 
-def similar_traits(trait: str, known: Iterable[str]) -> list[str]:
+def similar_traits(trait: str, traits: Iterable[str]) -> list[str]:
     """Return the known trait that a misspelled one probably means, if any.
 
     Names that differ in numbers or single letters mean different things.
@@ -105,7 +105,7 @@ def similar_traits(trait: str, known: Iterable[str]) -> list[str]:
     name = trait.upper().removeprefix(_CUSTOM)
     others = {
         other.removeprefix(_CUSTOM): other
-        for other in sorted(set(known) - {trait})
+        for other in sorted(set(traits) - {trait})
         if _SERIAL.findall(other) == _SERIAL.findall(trait.upper())
     }
     close = difflib.get_close_matches(name, others, n=1, cutoff=_CLOSE_TRAIT)

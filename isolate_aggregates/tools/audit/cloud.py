@@ -8,7 +8,6 @@ from typing import Any
 from oslo_config import cfg
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
-from isolate_aggregates.compute.servers import Servers
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -24,6 +23,7 @@ from isolate_aggregates.tools.advice import Effects
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.operate.sync import plan
@@ -33,35 +33,18 @@ from isolate_aggregates.tools.operate.sync.target import Target
 _PUBLIC = 'public'
 
 
-@dataclasses.dataclass(frozen=True)
-class AuditedCloud:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AuditedCloud(Survey):
     """The state and the configuration of a cloud.
 
-    :param snapshot: Aggregates, resource providers, flavors and images.
     :param filters: All configured request filters, enabled or not.
     :param mirrored: The filters that reproduce Nova's own request filters.
     :param enabled: The names of the enabled filters.
-    :param nova: Nova's newest microversion; None if unknown.
-    :param placement: Placement's newest microversion; None if unknown.
-    :param traits: All traits in Placement; None if only the standard traits
-        and those that a provider has are known.
-    :param resource_classes: The names of all resource classes; None if only
-        those that a provider has are known.
-    :param servers: The servers; None if they are not checked.
-    :param nova_releases: The possible releases of Nova, oldest first; empty if
-        unknown.
     """
 
-    snapshot: Snapshot
     filters: tuple[LoadedFilter, ...]
     mirrored: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
-    nova: str | None = None
-    placement: str | None = None
-    traits: frozenset[str] | None = None
-    resource_classes: frozenset[str] | None = None
-    servers: Servers | None = None
-    nova_releases: tuple[int, ...] = ()
 
     @classmethod
     def read(
@@ -93,9 +76,9 @@ class AuditedCloud:
         filters = loading.load(conf)
         return cls(
             snapshot,
-            filters,
-            chain.mirrored(conf),
-            loading.enabled(filters, conf),
+            filters=filters,
+            mirrored=chain.mirrored(conf),
+            enabled=loading.enabled(filters, conf),
             **more,
         )
 
@@ -133,10 +116,10 @@ class AuditedCloud:
     @lazy_property
     def plan(self) -> plan.SyncPlan:
         """The changes that ``sync`` would make."""
-        known = read(SnapshotCloud(self.snapshot))
+        state = read(SnapshotCloud(self.snapshot))
         if self.traits is not None:
-            known = dataclasses.replace(known, traits=self.traits)
-        return plan.make(known, self.locks)
+            state = dataclasses.replace(state, traits=self.traits)
+        return plan.make(state, self.locks)
 
     @lazy_property
     def targets(self) -> Mapping[str, Target]:
@@ -152,8 +135,8 @@ class AuditedCloud:
     def images_open(self) -> bool:
         """Whether the traits of images open isolated aggregates."""
         return not self.isolating or any(
-            'image' in loaded.request_filter.KEY_SOURCES
-            for loaded in self.isolating
+            'image' in entry.request_filter.KEY_SOURCES
+            for entry in self.isolating
         )
 
     @lazy_property
@@ -164,8 +147,8 @@ class AuditedCloud:
     @lazy_property
     def trees(self) -> Mapping[str, tuple[Provider, ...]]:
         """The providers of each tree, by the uuid of its root."""
-        found = trees(self.snapshot.providers)
-        return {root: tuple(tree) for root, tree in found.items()}
+        providers = trees(self.snapshot.providers)
+        return {root: tuple(tree) for root, tree in providers.items()}
 
     @lazy_property
     def all_traits(self) -> frozenset[str]:
@@ -175,11 +158,20 @@ class AuditedCloud:
     @lazy_property
     def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
         """The aggregates that require each trait."""
-        found: dict[str, list[Aggregate]] = {}
+        aggregates: dict[str, list[Aggregate]] = {}
         for aggregate in self.snapshot.aggregates:
             for trait in tags.required_traits(aggregate):
-                found.setdefault(trait, []).append(aggregate)
-        return {trait: tuple(members) for trait, members in found.items()}
+                aggregates.setdefault(trait, []).append(aggregate)
+        return {trait: tuple(members) for trait, members in aggregates.items()}
+
+    @lazy_property
+    def requiring(self) -> Mapping[str, Aggregate]:
+        """The aggregates that require a trait, by uuid."""
+        return {
+            aggregate.uuid: aggregate
+            for aggregates in self.required_by.values()
+            for aggregate in aggregates
+        }
 
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
         """Return all providers of the tree of a compute node."""

@@ -27,7 +27,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 Severity.WARNING,
                 f'flavor {flavor.name}',
                 str(exc).rstrip('.'),
-                'servers of this flavor cannot be judged or booted',
+                'servers of this flavor cannot be evaluated or booted',
             )
     for image in cloud.snapshot.images:
         try:
@@ -38,7 +38,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 Severity.INFO,
                 f'image {image.name} ({image.id})',
                 str(exc).rstrip('.'),
-                'servers of this image cannot be judged or booted',
+                'servers of this image cannot be evaluated or booted',
             )
 
 
@@ -50,11 +50,13 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
     """
     if not cloud.nodes:
         return
-    known = cloud.snapshot.all_traits if cloud.traits is None else cloud.traits
+    traits = (
+        cloud.snapshot.all_traits if cloud.traits is None else cloud.traits
+    )
     for flavor in cloud.snapshot.flavors:
         for spec in xs.parse(flavor.extra_specs):
             forbids = spec.kind == 'trait' and spec.value == xs.FORBIDDEN
-            if forbids and spec.name not in known:
+            if forbids and spec.name not in traits:
                 yield _not_known(flavor, spec)
         for trait in _unknown(cloud, traits_if_valid(flavor)):
             subject = f'flavor {flavor.name}'
@@ -144,26 +146,28 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find flavors that request a resource class no provider has."""
     if not cloud.nodes:
         return
-    known = {rc for p in cloud.snapshot.providers for rc in p.inventories}
+    resource_classes = {
+        rc for p in cloud.snapshot.providers for rc in p.inventories
+    }
     for flavor in cloud.snapshot.flavors:
         for key, value in sorted(flavor.extra_specs.items()):
             for spec in xs.parse({key: value}):
-                wanted = spec.kind == 'resources' and value.strip('0')
-                if not wanted or spec.name in known:
+                is_requested = spec.kind == 'resources' and value.strip('0')
+                if not is_requested or spec.name in resource_classes:
                     continue
-                ended = spec.name.startswith(xs.RESERVATION_CLASS)
+                has_ended = spec.name.startswith(xs.RESERVATION_CLASS)
                 yield Finding(
                     'reservation-flavor-left'
-                    if ended
+                    if has_ended
                     else 'resource-class-nowhere',
-                    Severity.INFO if ended else Severity.WARNING,
+                    Severity.INFO if has_ended else Severity.WARNING,
                     f'flavor {flavor.name}',
                     f'requests {spec.name}, which no host has',
                     NOWHERE,
                     (
                         Repair(
                             commands.delete_flavor(flavor)
-                            if ended
+                            if has_ended
                             else commands.unset_spec(flavor, key)
                         ),
                     ),

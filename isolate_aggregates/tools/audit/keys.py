@@ -36,15 +36,14 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.snapshot.flavors:
         return
     keys = _keys(cloud)
-    locked = {a.uuid: a for held in cloud.required_by.values() for a in held}
     behind: dict[tuple[str, ...], set[str]] = {}
     for host, aggregates in cloud.index.by_host.items():
-        uuids = tuple(a.uuid for a in aggregates if a.uuid in locked)
+        uuids = tuple(a.uuid for a in aggregates if a.uuid in cloud.requiring)
         behind.setdefault(uuids, set()).add(host)
     for uuids, hosts in behind.items():
-        locking = tuple(locked[uuid] for uuid in uuids)
-        wanted = frozenset().union(*map(tags.required_traits, locking))
-        if not wanted or any(wanted <= key for key in keys):
+        locking = tuple(cloud.requiring[uuid] for uuid in uuids)
+        traits = frozenset().union(*map(tags.required_traits, locking))
+        if not traits or any(traits <= key for key in keys):
             continue
         verb = plural(len(locking), 'requires', 'together require')
         who = (
@@ -56,10 +55,10 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
             'nothing-opens',
             Severity.WARNING,
             named('aggregate', (a.name for a in locking), 20),
-            f'{verb} {listed(wanted, 20)}, and no {who} does',
+            f'{verb} {listed(traits, 20)}, and no {who} does',
             f'no server can land on {listed(hosts)}',
             (
-                *_giving_keys(cloud, locking, hosts, wanted),
+                *_giving_keys(cloud, locking, hosts, traits),
                 Repair(_opening(locking, hosts, keys)),
             ),
         )
@@ -75,8 +74,8 @@ def _giving_keys(
     flavors = beneficiaries(cloud, locking, hosts, traits)
     for flavor in flavors[:_MOST]:
         fixes = list(corrected_keys(flavor, traits, cloud.required_by))
-        missing = sorted(traits - traits_if_valid(flavor))
-        yield from fixes or [Repair(commands.grant(flavor, missing))]
+        missing_traits = sorted(traits - traits_if_valid(flavor))
+        yield from fixes or [Repair(commands.grant(flavor, missing_traits))]
     if not flavors:
         grant = ' && '.join(
             f'isolate-aggregates grant --flavor FLAVOR --trait {trait}'
@@ -115,9 +114,9 @@ def beneficiaries(
             len(list(corrected_keys(flavor, traits, cloud.required_by))),
             len(traits & traits_if_valid(flavor)),
             sum(
-                bool(find(wanted, index).aggregates)
-                for wanted in required_metadata(flavor.extra_specs)
-                if not wanted.problem
+                bool(find(requirement, index).aggregates)
+                for requirement in required_metadata(flavor.extra_specs)
+                if not requirement.problem
             ),
             int(flavor.name in here),
             len(words & _words(flavor.name)),
@@ -127,15 +126,15 @@ def beneficiaries(
         return []
     return [
         cloud.snapshot.flavors[place]
-        for place, found in evidence.items()
-        if found == best
+        for place, score in evidence.items()
+        if score == best
     ]
 
 
 def _words(*names: str) -> set[str]:
     """Return the words of names, without those that distinguish nothing."""
-    found = {w for name in names for w in _WORD.findall(name.lower())}
-    return found - _COMMON
+    words = {w for name in names for w in _WORD.findall(name.lower())}
+    return words - _COMMON
 
 
 def _opening(
@@ -146,18 +145,18 @@ def _opening(
     """Return the commands that remove as few locks as possible."""
     if len(locking) == 1:
         required = tags.required_traits(locking[0])
-        closest = max(
-            keys, key=lambda held: (len(required & held), sorted(held))
-        )
+        closest = max(keys, key=lambda key: (len(required & key), sorted(key)))
         return commands.unset_tags(
             locking[0],
             (TRAIT_PREFIX + trait for trait in sorted(required - closest)),
         )
-    for left in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
-        others = (tags.required_traits(a) for a in locking if a is not left)
-        wanted = frozenset[str]().union(*others)
-        if any(wanted <= held for held in keys):
-            return commands.remove_hosts(left, hosts)
+    for aggregate in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
+        others = (
+            tags.required_traits(a) for a in locking if a is not aggregate
+        )
+        traits = frozenset[str]().union(*others)
+        if any(traits <= key for key in keys):
+            return commands.remove_hosts(aggregate, hosts)
     return ()
 
 
@@ -189,8 +188,8 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.isolating or not cloud.images_open:
         return
     for image in cloud.snapshot.images:
-        opened = traits_if_valid(image=image) & cloud.required_by.keys()
-        for trait in sorted(opened) if is_tenants(image) else ():
+        traits = traits_if_valid(image=image) & cloud.required_by.keys()
+        for trait in sorted(traits) if is_tenants(image) else ():
             key = TRAIT_PREFIX + trait
             yield Finding(
                 'tenant-image-opens',
@@ -209,10 +208,10 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys in flavors and images for reservations that do not exist."""
-    for loaded in cloud.filters:
-        keys = loaded.request_filter.RESERVATION_KEYS
+    for entry in cloud.filters:
+        keys = entry.request_filter.RESERVATION_KEYS
         yield from _flavor_keys(cloud, keys)
-        if 'image' in loaded.request_filter.KEY_SOURCES:
+        if 'image' in entry.request_filter.KEY_SOURCES:
             yield from _image_keys(cloud, keys)
 
 

@@ -15,8 +15,10 @@ def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find resource classes of reservations that no provider has."""
     if cloud.resource_classes is None:
         return
-    held = {rc for p in cloud.snapshot.providers for rc in p.inventories}
-    for name in sorted(cloud.resource_classes - held):
+    resource_classes = {
+        rc for p in cloud.snapshot.providers for rc in p.inventories
+    }
+    for name in sorted(cloud.resource_classes - resource_classes):
         if name.startswith(RESERVATION_CLASS):
             yield Finding(
                 'reservation-class-left',
@@ -40,13 +42,13 @@ def providers(cloud: AuditedCloud) -> Iterator[Finding]:
             continue
         if provider.parent or provider.host:
             continue
-        used = any(provider.usages.values())
+        in_use = any(provider.usages.values())
         yield Finding(
             'reservation-provider-left',
             Severity.INFO,
             f'resource provider {provider.name}',
             'is not below a compute node'
-            + (', and servers use it' if used else ''),
+            + (', and servers use it' if in_use else ''),
             'the capacity that it reserves is on no host',
-            () if used else (Repair(commands.delete_provider(provider)),),
+            () if in_use else (Repair(commands.delete_provider(provider)),),
         )

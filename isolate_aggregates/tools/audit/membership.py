@@ -64,20 +64,20 @@ def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
     Sharing providers, and Placement aggregates without a host aggregate, are
     ignored, because Nova does not manage them.
     """
-    known = {a.uuid: a for a in cloud.snapshot.aggregates}
+    aggregates = {a.uuid: a for a in cloud.snapshot.aggregates}
     for host, nodes in sorted(cloud.nodes.items()):
         for node in nodes:
-            for uuid in sorted(node.aggregates & known.keys()):
-                if host not in known[uuid].hosts:
+            for uuid in sorted(node.aggregates & aggregates.keys()):
+                if host not in aggregates[uuid].hosts:
                     yield Finding(
                         'not-in-nova',
                         Severity.WARNING,
                         f'host {host}',
                         'Placement has it in aggregate '
-                        f'{known[uuid].name}, but Nova does not',
+                        f'{aggregates[uuid].name}, but Nova does not',
                         'it is reserved for the servers of that aggregate, or '
                         'offered to them',
-                        _either(cloud, known[uuid], node),
+                        _either(cloud, aggregates[uuid], node),
                     )
 
 

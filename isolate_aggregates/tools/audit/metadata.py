@@ -28,33 +28,31 @@ from isolate_aggregates.tools.audit.finding import Finding, Severity
 def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find flavors that require metadata that no host's aggregates have."""
     for flavor in cloud.snapshot.flavors if cloud.nodes else ():
-        wanted = required_metadata(flavor.extra_specs)
-        looking = _looking(cloud, flavor) if wanted else []
-        if not looking or _is_told_by_itself(cloud, wanted):
+        requirements = required_metadata(flavor.extra_specs)
+        conclusions = _conclusions(cloud, flavor) if requirements else []
+        if not conclusions or _is_reported_elsewhere(cloud, requirements):
             continue
-        if any(_may_use(cloud, host, looking) for host in cloud.nodes):
+        if any(_may_use(cloud, host, conclusions) for host in cloud.nodes):
             continue
-        told = _told(wanted)
+        conditions = _in_words(requirements)
         # Suggest a repair only if it is unambiguous.
-        single = wanted[0] if len(wanted) == 1 else None
+        single = requirements[0] if len(requirements) == 1 else None
         yield Finding(
             'metadata-nowhere',
             Severity.WARNING,
             f'flavor {flavor.name}',
-            f'requires hosts in aggregates with {told}, but there are none, '
-            f'so {looking[0].filter_name} excludes all hosts',
+            f'requires hosts in aggregates with {conditions}, but there are '
+            f'none, so {conclusions[0].filter_name} excludes all hosts',
             NOWHERE,
-            tuple(_met_or_dropped(flavor, single)) if single else (),
+            tuple(_ways(flavor, single)) if single else (),
         )
 
 
-def _met_or_dropped(
-    flavor: Flavor, wanted: RequiredMetadata
-) -> Iterator[Repair]:
+def _ways(flavor: Flavor, requirement: RequiredMetadata) -> Iterator[Repair]:
     """Yield how to do without metadata, and how to give it to hosts."""
-    yield Repair(commands.unset_spec(flavor, wanted.extra_spec))
-    if wanted.is_plain:
-        pair = commands.quoted(f'{wanted.key}={wanted.value}')
+    yield Repair(commands.unset_spec(flavor, requirement.extra_spec))
+    if requirement.is_plain:
+        pair = commands.quoted(f'{requirement.key}={requirement.value}')
         yield Repair(
             text=f'openstack aggregate set --property {pair} AGGREGATE, for '
             'an aggregate of the hosts that have it; this lets flavor '
@@ -75,30 +73,32 @@ def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
             traits_if_valid(image=image) for image in cloud.snapshot.images
         }
     for flavor in cloud.snapshot.flavors:
-        wanted = required_metadata(flavor.extra_specs)
-        looking = _looking(cloud, flavor) if wanted else []
-        if not looking or _is_told_by_itself(cloud, wanted):
+        requirements = required_metadata(flavor.extra_specs)
+        conclusions = _conclusions(cloud, flavor) if requirements else []
+        if not conclusions or _is_reported_elsewhere(cloud, requirements):
             continue
         own = traits_if_valid(flavor)
         hosts = {
             host
-            for aggregate in find(wanted[0], cloud.index).aggregates
+            for aggregate in find(requirements[0], cloud.index).aggregates
             for host in aggregate.hosts & cloud.nodes.keys()
-            if _may_use(cloud, host, looking)
+            if _may_use(cloud, host, conclusions)
         }
-        missing = {_locking(cloud, host) - own for host in hosts}
+        missing_traits = {_locking(cloud, host) - own for host in hosts}
         # nowhere() reports flavors without hosts.
-        if not missing or any(
-            traits <= image for traits in missing for image in images
+        if not missing_traits or any(
+            traits <= image for traits in missing_traits for image in images
         ):
             continue
-        fewest = min(map(sorted, missing), key=lambda some: (len(some), some))
+        fewest = min(
+            map(sorted, missing_traits), key=lambda some: (len(some), some)
+        )
         yield Finding(
             'metadata-locked',
             Severity.WARNING,
             f'flavor {flavor.name}',
-            f'requires hosts in aggregates with {_told(wanted)}, and all of '
-            f'these are locked; it lacks {" and ".join(fewest)}',
+            f'requires hosts in aggregates with {_in_words(requirements)}, '
+            f'and all of these are locked; it lacks {" and ".join(fewest)}',
             NOWHERE,
             (Repair(commands.grant(flavor, fewest)),),
         )
@@ -111,63 +111,73 @@ def _locking(cloud: AuditedCloud, host: str) -> frozenset[str]:
     )
 
 
-def _told(wanted: tuple[RequiredMetadata, ...]) -> str:
-    return ' and '.join(map(str, wanted))
+def _in_words(requirements: tuple[RequiredMetadata, ...]) -> str:
+    return ' and '.join(map(str, requirements))
 
 
-def _looking(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:
+def _conclusions(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:
     """Return the conclusions from the metadata that a flavor requires."""
     try:
         request = Request(flavor)
-        found = decide(request, cloud.index, cloud.pipeline).destination
+        destination = decide(request, cloud.index, cloud.pipeline).destination
     except exception.InvalidRequest:
         # Another check reports it.
         return []
     return [
         conclusion
-        for conclusion in found.conclusions
+        for conclusion in destination.conclusions
         if HOST_FILTER in (conclusion.host_filter, conclusion.filter_name)
     ]
 
 
 def _may_use(
-    cloud: AuditedCloud, host: str, looking: list[Conclusion]
+    cloud: AuditedCloud, host: str, conclusions: list[Conclusion]
 ) -> bool:
-    held = cloud.index.aggregates_of.get(host, frozenset())
+    aggregates = cloud.index.aggregates_of.get(host, frozenset())
     return not any(
         alone.refusals
         or alone.dropped(host)
-        or any(choice.isdisjoint(held) for choice in alone.required_aggregates)
-        for alone in (one.alone for one in looking)
+        or any(
+            choice.isdisjoint(aggregates)
+            for choice in alone.required_aggregates
+        )
+        for alone in (one.alone for one in conclusions)
     )
 
 
-def _is_told_by_itself(
-    cloud: AuditedCloud, wanted: tuple[RequiredMetadata, ...]
+def _is_reported_elsewhere(
+    cloud: AuditedCloud, requirements: tuple[RequiredMetadata, ...]
 ) -> bool:
-    return any(one.problem or find(one, cloud.index).invalid for one in wanted)
+    return any(
+        one.problem or find(one, cloud.index).invalid for one in requirements
+    )
 
 
 def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find extra specs and metadata on which Nova's host filter fails."""
-    wanting: dict[tuple[str, str], list[tuple[Flavor, RequiredMetadata]]] = {}
+    flavors_by_key: dict[
+        tuple[str, str], list[tuple[Flavor, RequiredMetadata]]
+    ] = {}
     aggregates: dict[tuple[str, str], tuple[Aggregate, str]] = {}
     for flavor in cloud.snapshot.flavors:
-        wanted = required_metadata(flavor.extra_specs)
-        looking = _looking(cloud, flavor) if wanted else []
-        for one in wanted if looking else ():
-            if one.problem:
-                yield _bad_extra_spec(flavor, one, looking[0])
+        requirements = required_metadata(flavor.extra_specs)
+        conclusions = _conclusions(cloud, flavor) if requirements else []
+        for requirement in requirements if conclusions else ():
+            if requirement.problem:
+                yield _bad_extra_spec(flavor, requirement, conclusions[0])
                 continue
-            for aggregate, value in find(one, cloud.index).invalid:
-                key = aggregate.uuid, one.key
+            for aggregate, value in find(requirement, cloud.index).invalid:
+                key = aggregate.uuid, requirement.key
                 aggregates[key] = aggregate, value
-                wanting.setdefault(key, []).append((flavor, one))
+                flavors_by_key.setdefault(key, []).append(
+                    (flavor, requirement)
+                )
     for key, (aggregate, value) in aggregates.items():
         flavors = listed(
-            (f'{flavor.name} ({one})' for flavor, one in wanting[key]), 20
+            (f'{flavor.name} ({one})' for flavor, one in flavors_by_key[key]),
+            20,
         )
-        [first, *others] = wanting[key]
+        [first, *others] = flavors_by_key[key]
         yield Finding(
             'metadata-not-comparable',
             Severity.ERROR,
@@ -182,18 +192,19 @@ def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
         )
 
 
-def _without(flavor: Flavor, wanted: RequiredMetadata) -> Repair:
-    return Repair(commands.unset_spec(flavor, wanted.extra_spec))
+def _without(flavor: Flavor, requirement: RequiredMetadata) -> Repair:
+    return Repair(commands.unset_spec(flavor, requirement.extra_spec))
 
 
 def _bad_extra_spec(
-    flavor: Flavor, wanted: RequiredMetadata, looking: Conclusion
+    flavor: Flavor, requirement: RequiredMetadata, conclusion: Conclusion
 ) -> Finding:
     return Finding(
         'extra-spec-not-comparable',
         Severity.ERROR,
         f'flavor {flavor.name}',
-        f'has {wanted.extra_spec}={wanted.value}, and {wanted.problem}',
-        f'{looking.filter_name} excludes all hosts for its servers',
-        (Repair(commands.unset_spec(flavor, wanted.extra_spec)),),
+        f'has {requirement.extra_spec}={requirement.value}, and '
+        f'{requirement.problem}',
+        f'{conclusion.filter_name} excludes all hosts for its servers',
+        (Repair(commands.unset_spec(flavor, requirement.extra_spec)),),
     )

@@ -20,18 +20,20 @@ def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find rollups with missing members."""
     names = _names(cloud)
     in_use = bool(marks.marked_rollups(cloud.plan.snapshot.traits))
-    missing: dict[str, set[str]] = {}
+    hosts_by_rollup: dict[str, set[str]] = {}
     for provider, after in _synced(cloud):
         in_use |= not provider.aggregates.isdisjoint(names)
-        for uuid in (after - provider.aggregates) & names.keys():
-            missing.setdefault(uuid, set()).add(provider.host or provider.name)
+        for rollup in (after - provider.aggregates) & names.keys():
+            hosts_by_rollup.setdefault(rollup, set()).add(
+                provider.host or provider.name
+            )
     if not in_use:
         return
-    for uuid, hosts in missing.items():
+    for rollup, hosts in hosts_by_rollup.items():
         yield Finding(
             'rollup-lagging',
             Severity.INFO,
-            f'rollup {names[uuid]}',
+            f'rollup {names[rollup]}',
             f'does not have {listed(hosts)} yet',
             'queries are longer than necessary, but exclude the same hosts',
             (Repair(commands.SYNC, safe=True),),
@@ -41,17 +43,20 @@ def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
 def stale(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that are in a rollup that must not contain them."""
     names = _names(cloud)
-    left: dict[str, set[str]] = {}
+    hosts_by_rollup: dict[str, set[str]] = {}
     for provider, after in _synced(cloud):
         # Sync removes only memberships of rollups.
-        for uuid in provider.aggregates - after:
-            left.setdefault(uuid, set()).add(provider.host or provider.name)
-    for uuid, hosts in left.items():
+        for rollup in provider.aggregates - after:
+            hosts_by_rollup.setdefault(rollup, set()).add(
+                provider.host or provider.name
+            )
+    for rollup, hosts in hosts_by_rollup.items():
         yield Finding(
             'rollup-stale',
             Severity.WARNING,
-            f'rollup {names.get(uuid, uuid)}',
-            f'still has {listed(hosts)}, which it does not stand for',
+            f'rollup {names.get(rollup, rollup)}',
+            'still contains hosts that are in none of the aggregates it '
+            f'replaces: {listed(hosts)}',
             'they may be excluded for servers that could use them',
             (Repair(commands.SYNC, safe=True),),
         )
@@ -77,9 +82,10 @@ def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
     # Marks on a host, and marks of a rollup with members, are reported with
     # the host or the rollup.
     idle -= cloud.all_traits
-    held = {u for p in cloud.snapshot.providers for u in p.aggregates}
+    memberships = {u for p in cloud.snapshot.providers for u in p.aggregates}
     idle -= {
-        marks.of_rollup(uuid) for uuid in marks.marked_rollups(idle) & held
+        marks.of_rollup(uuid)
+        for uuid in marks.marked_rollups(idle) & memberships
     }
     if idle:
         yield Finding(

@@ -32,10 +32,10 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find servers whose host the filters would exclude now."""
     if cloud.servers is None:
         return
-    judge = _Judge(cloud, cloud.servers)
+    check = _ServerCheck(cloud, cloud.servers)
     for server in cloud.servers.placed:
         if server.host and server.flavor:
-            yield from judge.findings(server, server.host, server.flavor)
+            yield from check.findings(server, server.host, server.flavor)
 
 
 def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -43,12 +43,12 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
     if cloud.servers is None:
         return
     placed = cloud.servers.placed
-    lost = [server for server in placed if server.flavor is None]
-    if lost:
+    unreachable = [server for server in placed if server.flavor is None]
+    if unreachable:
         yield _about_some(
             'servers-out-of-reach',
             Severity.WARNING,
-            len(lost),
+            len(unreachable),
             'are in a cell that is down',
             'they were not checked, and there may be more of them',
         )
@@ -60,7 +60,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             Severity.INFO,
             len(blind),
             'boot from a volume, or their image is gone',
-            'they were judged without image properties',
+            'they were evaluated without image properties',
         )
     if here and not cloud.servers.hints_known and _matters(cloud, 'hint'):
         yield _about_some(
@@ -69,7 +69,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             len(here),
             'may have scheduler hints, which Nova shows only since '
             'microversion 2.100',
-            'they were judged without hints',
+            'they were evaluated without hints',
         )
 
 
@@ -84,7 +84,7 @@ def _about_some(
 
 
 @dataclasses.dataclass
-class _Judge:
+class _ServerCheck:
     """Checks servers, with a cache for servers that are alike."""
 
     cloud: AuditedCloud
@@ -121,20 +121,20 @@ class _Judge:
             destination = self._conclude(server, flavor, image)
             self.destinations[key] = destination
         if isinstance(destination, str):
-            yield _not_judged(server, host, destination)
+            yield _not_evaluated(server, host, destination)
             return
-        held = self.cloud.index.aggregates_of.get(host, frozenset())
-        reasons = self.reasons.get((key, held))
+        aggregates = self.cloud.index.aggregates_of.get(host, frozenset())
+        reasons = self.reasons.get((key, aggregates))
         if reasons is None:
-            reasons = objections(destination, held)
-            self.reasons[key, held] = reasons
+            reasons = objections(destination, aggregates)
+            self.reasons[key, aggregates] = reasons
         if not reasons:
-            yield from self._changed(server, host, flavor, held)
+            yield from self._changed(server, host, flavor, aggregates)
             return
         doubt = self._doubt(server, flavor, destination)
         if doubt:
             problem = f'{"; ".join(reasons)}, unless {doubt}'
-            yield _not_judged(server, host, problem)
+            yield _not_evaluated(server, host, problem)
             return
         yield Finding(
             'server-misplaced',
@@ -151,7 +151,7 @@ class _Judge:
         server: PlacedServer,
         host: str,
         flavor: Flavor,
-        held: frozenset[str],
+        aggregates: frozenset[str],
     ) -> Iterator[Finding]:
         """Yield a finding if a new server like this would not get its host."""
         image = self.servers.images.get(server.image_id or '')
@@ -165,7 +165,7 @@ class _Judge:
         key = _likeness(server, now), host
         why = self.newcomers.get(key)
         if why is None:
-            why = self._objections(server, host, now, image, held)
+            why = self._objections(server, host, now, image, aggregates)
             self.newcomers[key] = why
         if why:
             yield Finding(
@@ -184,7 +184,7 @@ class _Judge:
         host: str,
         flavor: Flavor,
         image: Image | None,
-        held: frozenset[str],
+        aggregates: frozenset[str],
     ) -> list[str]:
         """Return why a new server would not get a host."""
         destination = self._conclude(server, flavor, image)
@@ -192,16 +192,18 @@ class _Judge:
             # contradictions() reports the flavor or the image.
             return []
         required = traits_if_valid(flavor) | traits_if_valid(image=image)
-        missing = {
+        missing_traits = {
             trait
             for trait in required - self._traits_of(host)
             if trait in self.cloud.required_by or os_traits.is_custom(trait)
         }
         lacking = (
-            f'the host has no {named("trait", missing)}' if missing else ''
+            f'the host has no {named("trait", missing_traits)}'
+            if missing_traits
+            else ''
         )
         return [
-            *objections(destination, held),
+            *objections(destination, aggregates),
             *([lacking] if lacking else []),
         ]
 
@@ -268,15 +270,15 @@ def _what_changed(
     specs = _difference(then.extra_specs, now.extra_specs)
     if specs:
         return f'Since then, flavor {now.name} has {specs}'
-    stored = server.image_properties
-    if image and stored is not None:
+    old_properties = server.image_properties
+    if image and old_properties is not None:
         # Nova does not store all properties.
-        known = {
+        new_properties = {
             key: value
             for key, value in image.properties.items()
-            if key in stored or key.startswith(TRAIT_PREFIX)
+            if key in old_properties or key.startswith(TRAIT_PREFIX)
         }
-        properties = _difference(stored, known)
+        properties = _difference(old_properties, new_properties)
         if properties:
             return f'Since then, image {image.name} has {properties}'
     return 'Since then, a lock, the traits of the host or the image changed'
@@ -284,11 +286,11 @@ def _what_changed(
 
 def _difference(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Return the keys that were added or removed, as text."""
-    added = [f'{k}={v}' for k, v in now.items() if then.get(k) != v]
-    removed = then.keys() - now.keys()
-    parts = [f'got {listed(added)}'] if added else []
-    if removed:
-        parts.append(f'lost {listed(removed)}')
+    additions = [f'{k}={v}' for k, v in now.items() if then.get(k) != v]
+    removals = then.keys() - now.keys()
+    parts = [f'got {listed(additions)}'] if additions else []
+    if removals:
+        parts.append(f'lost {listed(removals)}')
     return ' and '.join(parts)
 
 
@@ -304,9 +306,9 @@ def _likeness(server: PlacedServer, flavor: Flavor) -> Hashable:
     )
 
 
-def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
+def _not_evaluated(server: PlacedServer, host: str, problem: str) -> Finding:
     return Finding(
-        'server-not-judged',
+        'server-not-evaluated',
         Severity.INFO,
         f'server {server.name} ({server.id})',
         f'runs on host {host}: {problem}',
@@ -322,5 +324,5 @@ def _migration(server: PlacedServer) -> Iterator[Repair]:
 def _matters(cloud: AuditedCloud, source: str) -> bool:
     """Return whether keys from this source can open anything."""
     return any(
-        source in loaded.request_filter.KEY_SOURCES for loaded in cloud.running
+        source in entry.request_filter.KEY_SOURCES for entry in cloud.running
     )

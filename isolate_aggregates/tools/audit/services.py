@@ -44,13 +44,14 @@ def old_nova(cloud: AuditedCloud) -> Iterator[Finding]:
     """Report features for which Nova is too old."""
     if cloud.nova is None:
         return
-    for needed, severity, consequence in _NOVA:
-        if _number(cloud.nova) < _number(needed):
+    for microversion, severity, consequence in _NOVA:
+        if _number(cloud.nova) < _number(microversion):
             yield Finding(
                 'nova-too-old',
                 severity,
                 'Nova',
-                f'offers microversions up to {cloud.nova}; {needed} is needed',
+                f'offers microversions up to {cloud.nova}; '
+                f'{microversion} is needed',
                 consequence,
             )
             return
@@ -60,14 +61,14 @@ def old_placement(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find features that the filters need and Placement is too old for."""
     if cloud.placement is None:
         return
-    needed = max(_features(cloud))
-    if _number(needed.microversion) > _number(cloud.placement):
+    feature = max(_features(cloud))
+    if _number(feature.microversion) > _number(cloud.placement):
         yield Finding(
             'placement-too-old',
             Severity.ERROR,
             'Placement',
-            f'offers microversions up to {cloud.placement}; {needed.purpose} '
-            f'needs {needed.microversion} ({needed.release})',
+            f'offers microversions up to {cloud.placement}; {feature.purpose} '
+            f'needs {feature.microversion} ({feature.release})',
             'it refuses the queries of nova-scheduler',
         )
 
@@ -92,13 +93,13 @@ def _concluded(
     cloud: AuditedCloud, request: RequestSpec
 ) -> ExplainedDestination:
     try:
-        found = decide(request, cloud.index, cloud.pipeline).destination
+        destination = decide(request, cloud.index, cloud.pipeline).destination
     except exception.InvalidRequest:
         # Another check reports it, and Nova would send no query.
         return ExplainedDestination()
     # A request of another project may not be refused.
-    found.refusals.clear()
-    return found
+    destination.refusals.clear()
+    return destination
 
 
 def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -106,10 +107,9 @@ def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
     off = loading.unused_tags(cloud.filters, cloud.enabled, cloud.index)
     for unused in off:
         yield _open(unused.aggregates, unused.why)
-    tagged = {a.uuid: a for held in cloud.required_by.values() for a in held}
-    if tagged and not cloud.isolating:
+    if cloud.requiring and not cloud.isolating:
         yield _open(
-            tagged.values(),
+            cloud.requiring.values(),
             f'[{ia_conf.GROUP}] request_filters names no filter that checks '
             'required traits',
         )
@@ -131,8 +131,8 @@ def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
 
     Any key with such a prefix opens every aggregate with that prefix.
     """
-    for loaded in cloud.filters:
-        keys = loaded.request_filter.RESERVATION_KEYS
+    for entry in cloud.filters:
+        keys = entry.request_filter.RESERVATION_KEYS
         for prefix in keys.forbidden:
             if prefix in keys.required:
                 continue

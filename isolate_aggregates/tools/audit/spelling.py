@@ -51,9 +51,9 @@ def _group_alone(
 def _no_demand(
     cloud: AuditedCloud, flavor: Flavor, key: str, value: str
 ) -> Iterator[Finding]:
-    meant = value.strip().lower()
+    plain = value.strip().lower()
     is_key = next(xs.parse({key: value}), None) is not None
-    if meant in VALUES or is_key:
+    if plain in VALUES or is_key:
         yield Finding(
             'extra-spec-without-effect',
             Severity.WARNING,
@@ -73,8 +73,8 @@ def image_properties(cloud: AuditedCloud) -> Iterator[Finding]:
             right = key.startswith(xs.TRAIT_PREFIX) and value == xs.REQUIRED
             if not like or right:
                 continue
-            meant = value.strip().lower() == xs.REQUIRED
-            if meant or key.startswith(xs.TRAIT_PREFIX):
+            is_required = value.strip().lower() == xs.REQUIRED
+            if is_required or key.startswith(xs.TRAIT_PREFIX):
                 yield Finding(
                     'image-property-without-effect',
                     Severity.INFO,

@@ -21,8 +21,8 @@ def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
             trait = key[like.end() :].strip().upper() if like else ''
             if (key, value) in right:
                 continue
-            meant = trait and value.strip().lower() == REQUIRED
-            if meant or tags.is_lock(key, value):
+            looks_required = trait and value.strip().lower() == REQUIRED
+            if looks_required or tags.is_lock(key, value):
                 yield from _misspelt(aggregate, key, value, trait)
             elif trait and key == TRAIT_PREFIX + trait:
                 yield Finding(
@@ -88,11 +88,11 @@ def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys of reservations and projects with letters in wrong case."""
     for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
-            for loaded in cloud.filters:
-                for prefix in loaded.request_filter.RESERVATION_KEYS.forbidden:
+            for entry in cloud.filters:
+                for prefix in entry.request_filter.RESERVATION_KEYS.forbidden:
                     if _only_looks_like(prefix, key):
                         yield _unnameable(aggregate, key, value, prefix)
-                for prefix in loaded.request_filter.PROJECT_KEYS:
+                for prefix in entry.request_filter.PROJECT_KEYS:
                     if _only_looks_like(prefix, key):
                         yield _nobodys(aggregate, key, value, prefix)
 

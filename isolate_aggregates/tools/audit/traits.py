@@ -47,7 +47,7 @@ def _missing(
 ) -> Finding:
     hosts = set(without.values())
     # Sync does not change some traits, for example those of nova-compute.
-    given = all(trait in (cloud.targets[n].traits or ()) for n in without)
+    by_sync = all(trait in (cloud.targets[n].traits or ()) for n in without)
     return Finding(
         'trait-missing',
         Severity.ERROR,
@@ -56,17 +56,17 @@ def _missing(
         f'{ranges.folded(hosts, None)}',
         f'no server can land on {plural(len(hosts), "it", "them")}: servers '
         'that require the trait do not find it, and all others are kept out',
-        _give(aggregate, trait, hosts, given),
+        _give(aggregate, trait, hosts, by_sync),
     )
 
 
 def _give(
-    aggregate: Aggregate, trait: str, hosts: set[str], given: bool
+    aggregate: Aggregate, trait: str, hosts: set[str], by_sync: bool
 ) -> tuple[Repair, ...]:
     """Return how to give hosts a trait, or how to do without it."""
     if trait == RESERVATION_TRAIT:
         return (Repair(commands.enable_reservations(hosts)),)
-    if given:
+    if by_sync:
         return (Repair(commands.SYNC, safe=True),)
     # Only nova-compute can give them the trait.
     unset = Repair(commands.unset_tags(aggregate, [TRAIT_PREFIX + trait]))
@@ -85,7 +85,7 @@ def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
                 holders = _holders(cloud, node, trait)
                 if holders and node not in holders:
                     below[host] = (*below.get(host, ()), *holders)
-        asked = (
+        requests = (
             list(reach.requests(trait, cloud.snapshot.flavors, images))
             if below
             else []
@@ -93,7 +93,7 @@ def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
         hosts = [
             host
             for host, holders in below.items()
-            if reach.unreached(holders, trait, asked)
+            if reach.unreached(holders, trait, requests)
         ]
         if hosts:
             where = {p.name for host in hosts for p in below[host]}

@@ -30,7 +30,7 @@ class ChangeCommand(consent.Confirming, output.ReportLister):
         """Return the changes to make."""
 
     def again(
-        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+        self, cloud: LiveCloud, args: argparse.Namespace, previous: Plan
     ) -> Plan:
         """Return the changes to make after a plan was carried out.
 
@@ -127,7 +127,7 @@ class ChangeCommand(consent.Confirming, output.ReportLister):
             )
         return plans.carry_out(
             self._plan,
-            lambda done: self.again(self._unread_cloud(), args, done),
+            lambda plan: self.again(self._unread_cloud(), args, plan),
             progress.changing,
         )
 

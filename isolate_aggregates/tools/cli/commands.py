@@ -31,8 +31,8 @@ class CommandManager(commandmanager.CommandManager):
         try:
             return super().find_command(argv)
         except ValueError:
-            named = itertools.takewhile(lambda word: word[:1] != '-', argv)
-            name = ' '.join(named)
+            words = itertools.takewhile(lambda word: word[:1] != '-', argv)
+            name = ' '.join(words)
             longer = [c for c in self.commands if c.startswith(f'{name} ')]
             if len(longer) > 1:
                 raise ValueError(

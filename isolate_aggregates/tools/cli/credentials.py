@@ -69,7 +69,7 @@ class Credentials:
         if self._problem:
             check_files()
             raise _unusable(self._problem)
-        named = (
+        is_selected = (
             options.os_auth_type == 'none'
             or options.os_auth_type != self.parser.get_default('os_auth_type')
             or any(
@@ -77,9 +77,9 @@ class Credentials:
                 for name in ('os_cloud', 'os_auth_url', 'os_endpoint')
             )
         )
-        if not named and _is_configured(conf):
+        if not is_selected and _is_configured(conf):
             return cloud_connection.from_conf(conf)
-        if not named and self._config.default_cloud == 'defaults':
+        if not is_selected and self._config.default_cloud == 'defaults':
             check_files()
             raise exception.NoCredentialsError
         try:

@@ -23,17 +23,17 @@ _DOCUMENT_FORMATTERS: dict[str, Any] = {
 }
 
 
-def advice(place: str, shown: 'Advice') -> Iterator[str]:
+def advice(place: str, repair: 'Advice') -> Iterator[str]:
     """Yield a repair, and below it whom it lets in.
 
     :param place: The beginning of the line.
     """
-    if not shown.line:
-        yield place + shown.text
+    if not repair.line:
+        yield place + repair.text
         return
-    yield terminal.Shell(place + shown.line)
-    if shown.text:
-        yield f'      {shown.text}'
+    yield terminal.Shell(place + repair.line)
+    if repair.text:
+        yield f'      {repair.text}'
 
 
 class Lister(usage.Command, lister.Lister):

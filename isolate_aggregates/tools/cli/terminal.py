@@ -157,8 +157,8 @@ def _parts(
     first = _telling_apart(rows)
     part = repeated = [*range(first)]
     for number in everything[first:]:
-        needed = _needed([widths[at] for at in (*part, number)])
-        if needed > width and part != repeated:
+        total = _needed([widths[at] for at in (*part, number)])
+        if total > width and part != repeated:
             yield part
             part = repeated
         part = [*part, number]

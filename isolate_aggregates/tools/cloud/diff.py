@@ -70,11 +70,12 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
             set(cloud.get(section, ())) for cloud in (old, new)
         )
         # A name that a provider has exists too, but is not in the section.
-        gone = was_idle - is_idle - _held(section, after)
-        added = is_idle - was_idle - _held(section, before)
-        for name in sorted(gone | added):
+        removals = was_idle - is_idle - _held(section, after)
+        additions = is_idle - was_idle - _held(section, before)
+        for name in sorted(removals | additions):
             was, is_now = (
-                name if name in some else None for some in (gone, added)
+                name if name in some else None
+                for some in (removals, additions)
             )
             yield Change(kind, name, '', was, is_now)
 

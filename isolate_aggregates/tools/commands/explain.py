@@ -144,11 +144,11 @@ class ExplainRequest(output.ReportLister):
 
     def _row(self, group: groups.HostGroup) -> Sequence[Any]:
         hosts = list(map(self._name, group.verdicts))
-        named = [ranges.folded(hosts, _WIDTH)]
+        lines = [ranges.folded(hosts, _WIDTH)]
         if len(hosts) > _FEW:
-            named.append(f'({len(hosts)} hosts)')
+            lines.append(f'({len(hosts)} hosts)')
         return (
-            fields.Lines(named),
+            fields.Lines(lines),
             self._word(group.verdicts[0]),
             fields.Lines(group.reasons or self._reasons(group.verdicts[0])),
         )

@@ -138,25 +138,25 @@ class ExportMetrics(usage.Command):
         from isolate_aggregates.tools.metrics import reading, serving
 
         _register(registry, args)
-        stopped = threading.Event()
+        stop = threading.Event()
         cloud = None
         if not args.no_cloud:
             if not args.snapshot:
                 # Fail before serving anything if there are no credentials.
                 self.app.connect()
-            cloud = reading.CloudReading(self._families(args, stopped))
+            cloud = reading.CloudReading(self._families(args, stop))
             registry.register(cloud)
         with (
             periodic.end_signals() as signals,
             serving.serving(args.listen, registry) as url,
-            _reading(cloud, args.interval or _INTERVAL, stopped),
+            _reading(cloud, args.interval or _INTERVAL, stop),
         ):
             self.app.stdout.write(f'Metrics are served at {url}.\n')
             self.app.stdout.flush()
             signals.wait()
 
     def _families(
-        self, args: argparse.Namespace, stopped: threading.Event
+        self, args: argparse.Namespace, stop: threading.Event
     ) -> 'Callable[[], Iterable[Metric]]':
         """Return a function that reads the cloud and returns its metrics."""
         from isolate_aggregates.tools.metrics import cloud as metrics
@@ -165,7 +165,7 @@ class ExportMetrics(usage.Command):
         def track(
             items: Iterator[Any], what: str, total: int | None
         ) -> Iterable[Any]:
-            return _until(stopped, items)
+            return _until(stop, items)
 
         def servers() -> Iterable[Any]:
             if args.snapshot:
@@ -198,7 +198,7 @@ def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _reading(
-    reading: 'CloudReading | None', interval: int, stopped: threading.Event
+    reading: 'CloudReading | None', interval: int, stop: threading.Event
 ) -> Iterator[None]:
     """Read the cloud at an interval, in a thread."""
     from isolate_aggregates.tools.metrics.reading import keep_reading
@@ -209,20 +209,20 @@ def _reading(
     # A daemon, so that a service that does not answer cannot keep the program
     # from exiting.
     threading.Thread(
-        target=keep_reading, args=(reading, interval, stopped), daemon=True
+        target=keep_reading, args=(reading, interval, stop), daemon=True
     ).start()
     try:
         yield
     finally:
-        stopped.set()
+        stop.set()
 
 
-def _until(stopped: threading.Event, items: Iterator[Any]) -> Iterator[Any]:
+def _until(stop: threading.Event, items: Iterator[Any]) -> Iterator[Any]:
     """Yield items until stopped."""
     from isolate_aggregates.tools.metrics.reading import Stopped
 
     for item in items:
-        if stopped.is_set():
+        if stop.is_set():
             # Cancel the pending reads of resource providers.
             if close := getattr(items, 'close', None):
                 close()

@@ -54,8 +54,8 @@ class ListLocks(output.ReportLister):
             )
             for entry in self._locks
         ]
-        used = () if people else [f'{rc} used' for rc in _CLASSES]
-        return ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *used), rows
+        usage = () if people else [f'{rc} used' for rc in _CLASSES]
+        return ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *usage), rows
 
     def document(self) -> dict[str, Any]:
         return {'locks': [_document(entry) for entry in self._locks]}

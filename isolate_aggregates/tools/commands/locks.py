@@ -38,7 +38,7 @@ class LockAggregate(changes.ChangeCommand):
         return lock.plan(cloud, args.aggregate, args.trait)
 
     def again(
-        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+        self, cloud: LiveCloud, args: argparse.Namespace, previous: Plan
     ) -> Plan:
         return self.plan(cloud, args)
 
@@ -82,12 +82,12 @@ class UnlockAggregate(changes.ChangeCommand):
         return unlock.plan(cloud, args.aggregate, args.trait)
 
     def again(
-        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+        self, cloud: LiveCloud, args: argparse.Namespace, previous: Plan
     ) -> Plan:
         """Return what is missing to remove the traits of the first plan."""
-        if not done.traits:
+        if not previous.traits:
             return Plan()
-        return unlock.plan(cloud, args.aggregate, done.traits, again=True)
+        return unlock.plan(cloud, args.aggregate, previous.traits, again=True)
 
     def remains(
         self, cloud: LiveCloud, plan: Plan

@@ -110,11 +110,13 @@ class ShowMatrix(output.ReportLister):
 
     def after(self) -> Iterable[str]:
         """Yield the hosts of each column, or how to show them."""
-        named = [
+        columns_by_name = [
             (column.name, ', '.join(self._hosts(column)))
             for column in self._columns
         ]
-        unnamed = [(name, hosts) for name, hosts in named if hosts != name]
+        unnamed = [
+            (name, hosts) for name, hosts in columns_by_name if hosts != name
+        ]
         if not unnamed or not self._matrix.rows:
             return
         yield ''

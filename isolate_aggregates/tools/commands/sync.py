@@ -141,16 +141,16 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
 
     @property
     def _changes(self) -> Sequence[ProviderChange]:
-        done = self._result
-        return self._plan.changes if done is None else done.changes
+        result = self._result
+        return self._plan.changes if result is None else result.changes
 
     def document(self) -> dict[str, Any]:
-        done = self._result
+        result = self._result
         return {
-            'applied': done is not None,
+            'applied': result is not None,
             'changes': [dataclasses.asdict(c) for c in self._changes],
             'problems': list(self._plan.problems),
-            'failures': done.failures if done else [],
+            'failures': result.failures if result else [],
         }
 
     def after(self) -> Iterable[str]:
@@ -167,8 +167,8 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
                 yield 'Nothing was changed.' if is_over else 'Nothing to do.'
             return
         kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
-        done = 'changed' if self._result else 'to be changed'
-        yield f'Resource providers {done}: {providers} ({kinds}).'
+        verb = 'changed' if self._result else 'to be changed'
+        yield f'Resource providers {verb}: {providers} ({kinds}).'
 
     def _plan_for(
         self, cloud: Cloud, args: argparse.Namespace
@@ -193,7 +193,7 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
         self,
         plan: plans.SyncPlan,
         cloud: LiveCloud,
-        stopped: Callable[[], bool] = lambda: False,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> apply.SyncResult:
         return apply.carry_out(
             plan,
@@ -201,17 +201,17 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
             cloud.aggregates,
             functools.partial(loading.locks, self.app.conf),
             progress.changing,
-            stopped,
+            is_stopped,
         )
 
     def _watch(self, args: argparse.Namespace) -> None:
         # Fail now if there are no credentials.
         self.app.connect()
 
-        def once(stopped: Callable[[], bool]) -> None:
+        def once(is_stopped: Callable[[], bool]) -> None:
             cloud = base.live_cloud(self.app)
             plan = self._plan_for(cloud, args)
-            result = self._carry_out(plan, cloud, stopped)
+            result = self._carry_out(plan, cloud, is_stopped)
             for c in result.changes:
                 self.app.stdout.write(
                     f'{c.host}, {c.provider}: {c.action} {c.subject}; '

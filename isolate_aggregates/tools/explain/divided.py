@@ -58,12 +58,13 @@ class DividedRequest:
     @property
     def classes(self) -> Mapping[str, frozenset[str]]:
         """The resource classes of each request group, by suffix."""
-        found: dict[str, frozenset[str]] = {}
+        classes: dict[str, frozenset[str]] = {}
         for amount in self.amounts:
             suffix = amount.suffix or ''
-            held = found.get(suffix, frozenset())
-            found[suffix] = held | {amount.resource_class}
-        return found
+            classes[suffix] = classes.get(suffix, frozenset()) | {
+                amount.resource_class
+            }
+        return classes
 
     def without(
         self, dropped: Collection[Requirement] = ()
@@ -103,17 +104,17 @@ class DividedRequest:
         for conclusion in conclusions:
             conclusion.constraint.narrow(destination)
         destination.refusals.clear()
-        asked = copy.deepcopy(request)
-        asked.limit = None
-        destination.apply_to(asked)
-        if '' in asked.groups and '' not in request.groups:
+        whole = copy.deepcopy(request)
+        whole.limit = None
+        destination.apply_to(whole)
+        if '' in whole.groups and '' not in request.groups:
             raise refusal.Refused(
                 'all resources are in request groups with a suffix, so there '
                 'is no group to which required or forbidden aggregates can be '
                 'added.'
             )
-        query.candidates(asked.to_queryparams())
-        return asked
+        query.candidates(whole.to_queryparams())
+        return whole
 
 
 def _parts(request: ResourceRequest) -> Iterator[Requirement]:

@@ -43,12 +43,12 @@ class HostGroup:
 
         They are built on access, because there can be thousands of hosts.
         """
-        told: set[Hashable] = set()
+        messages: set[Hashable] = set()
         # Hosts with equal causes share the same objects.
         kinds: dict[int, _Kind] = {}
         by_kind: dict[_Kind, list[str]] = {}
         for verdict in self.verdicts:
-            for cause, text in verdict.texts(told):
+            for cause, text in verdict.texts(messages):
                 kind = kinds.get(id(cause)) or kind_of(cause)
                 kinds[id(cause)] = kind
                 by_kind.setdefault(kind, []).append(text)
@@ -93,11 +93,11 @@ def _by_kinds(
     for verdict in verdicts:
         # Hosts with equal causes share the same object.
         by_causes.setdefault(id(verdict.causes), []).append(verdict)
-    found: dict[frozenset[_Kind], list[Verdict]] = {}
+    verdicts_by_kinds: dict[frozenset[_Kind], list[Verdict]] = {}
     for same in by_causes.values():
         kinds = frozenset(map(kind_of, same[0].causes))
-        found.setdefault(kinds, []).extend(same)
-    return found
+        verdicts_by_kinds.setdefault(kinds, []).extend(same)
+    return verdicts_by_kinds
 
 
 def counts(explanation: Explanation) -> list[CountGroup]:
@@ -108,14 +108,14 @@ def counts(explanation: Explanation) -> list[CountGroup]:
             kinds.setdefault(kind_of(count.cause), []).append(count)
     by_kinds = _by_kinds(explanation.verdicts)
     groups = []
-    for kind, found in kinds.items():
-        only = frozenset[str]().union(*(count.only for count in found))
-        if len(found) > 1:
+    for kind, same in kinds.items():
+        only = frozenset[str]().union(*(count.only for count in same))
+        if len(same) > 1:
             # A host may be excluded by several causes, all of this kind.
             alone = by_kinds.get(frozenset({kind}), ())
             only |= {verdict.provider for verdict in alone}
-        excludes = frozenset[str]().union(*(c.excludes for c in found))
-        causes = tuple(count.cause for count in found)
+        excludes = frozenset[str]().union(*(c.excludes for c in same))
+        causes = tuple(count.cause for count in same)
         groups.append(CountGroup(causes, excludes, only))
     return groups
 
@@ -128,10 +128,10 @@ def remedies(explanation: Explanation) -> list[list[str]]:
     return [
         [
             text
-            for same in zip(*found, strict=True)
+            for same in zip(*alike, strict=True)
             for text in ranges.alike(one.label for one in same)
         ]
-        for found in kinds.values()
+        for alike in kinds.values()
     ]
 
 

@@ -44,11 +44,11 @@ class Context:
     @lazy_property
     def sharing(self) -> Mapping[int, list[int]]:
         """The sharing providers in other trees, by root they share with."""
-        found: dict[int, list[int]] = {}
+        sharing: dict[int, list[int]] = {}
         for number, anchors in self.index.anchors_of.items():
             for root in self.index.members(anchors):
-                found.setdefault(root, []).append(number)
-        return found
+                sharing.setdefault(root, []).append(number)
+        return sharing
 
 
 class HostProviders:
@@ -74,10 +74,10 @@ class HostProviders:
         If no provider of the host's own tree has any, the root is added.
         """
         classes = self.context.classes[suffix]
-        found = [p for p in self.around if classes & p.inventories.keys()]
-        if any(self.owns(provider) for provider in found):
-            return found
-        return [self.root, *found]
+        providers = [p for p in self.around if classes & p.inventories.keys()]
+        if any(self.owns(provider) for provider in providers):
+            return providers
+        return [self.root, *providers]
 
     def providers_by_class(self, suffix: str) -> list[list[Provider]]:
         """Return the providers for each resource class of a group."""
@@ -86,7 +86,7 @@ class HostProviders:
             for resource_class in self.context.classes[suffix]
         ]
 
-    def told(self, objections: Iterable[tuple[Provider, str]]) -> str:
+    def in_words(self, objections: Iterable[tuple[Provider, str]]) -> str:
         """Merge objections to providers into one text, equal ones once.
 
         :param objections: Pairs of provider and objection.

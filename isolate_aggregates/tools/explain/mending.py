@@ -7,6 +7,7 @@ again; only ways that give it a host are returned. If no single one does, pairs
 are tried.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
@@ -75,13 +76,13 @@ class _Mender:
 
     def repairs(self) -> Iterator[Repair]:
         giving, dropping = list(self._giving()), list(self._dropping())
-        found = [way for way in giving if self._helps(way)]
-        yield from map(Repair, found or self._pairs(giving))
+        ways = [way for way in giving if self._helps(way)]
+        yield from map(Repair, ways or self._pairs(giving))
         yield from self._other_requests()
         yield from self._room()
-        found += [way for way in dropping if self._helps(way)]
-        yield from map(Repair, [way for way in found if way in dropping])
-        if not found:
+        ways += [way for way in dropping if self._helps(way)]
+        yield from map(Repair, [way for way in ways if way in dropping])
+        if not ways:
             yield from map(Repair, self._pairs(dropping))
 
     def _pairs(self, ways: Sequence[Commands]) -> Iterator[Commands]:
@@ -147,11 +148,11 @@ class _Mender:
     @lazy_property
     def locking(self) -> dict[str, list[Aggregate]]:
         """The aggregates that each trait locks."""
-        found: dict[str, list[Aggregate]] = {}
+        aggregates: dict[str, list[Aggregate]] = {}
         for aggregate in self.snapshot.aggregates:
             for trait in sorted(tags.required_traits(aggregate)):
-                found.setdefault(trait, []).append(aggregate)
-        return found
+                aggregates.setdefault(trait, []).append(aggregate)
+        return aggregates
 
     def _giving(self) -> Iterator[Commands]:
         """Yield how to meet the request, keys first."""
@@ -176,7 +177,7 @@ class _Mender:
 
     def _keys(self, flavor: Flavor) -> Iterator[Commands]:
         """Yield how to give a flavor keys."""
-        known = {*self.locking, *self.snapshot.all_traits}
+        existing = {*self.locking, *self.snapshot.all_traits}
         for key, value in sorted(flavor.extra_specs.items()):
             like = LIKE_PREFIX.match(key)
             if not like:
@@ -185,7 +186,7 @@ class _Mender:
             if self._has_no_effect(flavor, key, value):
                 for repair in corrections(flavor, key, value, self.locking):
                     yield repair.commands
-            elif trait not in known or trait not in self._held:
+            elif trait not in existing or trait not in self._held:
                 for right in similar_traits(trait, self.locking):
                     put = key.removesuffix(trait) + right
                     yield commands.replace_spec(
@@ -202,13 +203,14 @@ class _Mender:
         # Hosts that would do but for the locks. If there are none, any host
         # may do once something else is repaired too.
         hosts = self._hosts(self._unlocked, self.request) or by_host.keys()
-        missing = {
+        missing_traits = {
             frozenset().union(*map(tags.required_traits, by_host[host]))
             - self._required
             for host in hosts & by_host.keys()
         }
         fewest = sorted(
-            filter(None, missing), key=lambda some: (len(some), *sorted(some))
+            filter(None, missing_traits),
+            key=lambda some: (len(some), *sorted(some)),
         )
         for traits in fewest[:_OF_A_KIND]:
             yield commands.grant(flavor, sorted(traits))
@@ -235,8 +237,8 @@ class _Mender:
     def _suffixes(self) -> set[str]:
         """The suffixes of the request groups with resources."""
         specs = xs.parse(self.request.flavor.extra_specs)
-        found = {spec.suffix for spec in specs if spec.kind == 'resources'}
-        return found - {''}
+        suffixes = {spec.suffix for spec in specs if spec.kind == 'resources'}
+        return suffixes - {''}
 
     @staticmethod
     def _has_no_effect(flavor: Flavor, key: str, value: str) -> bool:
@@ -268,8 +270,10 @@ class _Mender:
             return
         for aggregate in self.snapshot.aggregates:
             keys = [k for k in aggregate.metadata if k.startswith(prefixes)]
-            named = {p for k in keys for p in aggregate.metadata[k].split(',')}
-            if keys and project not in named:
+            project_ids = {
+                p for k in keys for p in aggregate.metadata[k].split(',')
+            }
+            if keys and project not in project_ids:
                 value = f'{aggregate.metadata[keys[0]]},{project}'
                 yield (commands.set_tag(aggregate, keys[0], value),)
 
@@ -311,19 +315,19 @@ class _Mender:
 
     def _members(self) -> Iterator[Commands]:
         """Yield how to remove memberships that Nova does not know."""
-        known = {a.uuid: a for a in self.snapshot.aggregates}
+        aggregates = {a.uuid: a for a in self.snapshot.aggregates}
         for node in self.snapshot.providers:
-            for uuid in sorted(node.aggregates & known.keys()):
-                if node.host and node.host not in known[uuid].hosts:
+            for uuid in sorted(node.aggregates & aggregates.keys()):
+                if node.host and node.host not in aggregates[uuid].hosts:
                     yield commands.set_members(node, without=uuid)
 
     def _metadata(self) -> Iterator[Commands]:
         """Yield how to correct metadata that a flavor requires."""
-        for wanted in required_metadata(self.request.flavor.extra_specs):
-            if wanted.problem:
+        for requirement in required_metadata(self.request.flavor.extra_specs):
+            if requirement.problem:
                 continue
-            for aggregate, _ in find(wanted, self.snapshot.index).invalid:
-                yield commands.unset_tags(aggregate, [wanted.key])
+            for aggregate, _ in find(requirement, self.snapshot.index).invalid:
+                yield commands.unset_tags(aggregate, [requirement.key])
 
     def _traits(self) -> Iterator[Commands]:
         """Yield how to create traits that the flavor forbids."""
@@ -364,10 +368,10 @@ class _Mender:
         """The prefixes of keys that lock for other filters."""
         return tuple(
             prefix
-            for named in self.pipeline.filters
+            for entry in self.pipeline.filters
             for prefix in (
-                *named.request_filter.RESERVATION_KEYS.forbidden,
-                *named.request_filter.PROJECT_KEYS,
+                *entry.request_filter.RESERVATION_KEYS.forbidden,
+                *entry.request_filter.PROJECT_KEYS,
             )
         )
 
@@ -419,13 +423,13 @@ class _Mender:
                 f'and {amounts} must be free there'
             )
 
-    def _amounts(self) -> dict[str, int]:
+    def _amounts(self) -> Counter[str]:
         try:
-            asked = resources.resource_request(self.request)
+            query = resources.resource_request(self.request)
         except exception.InvalidRequest:
-            return {}
-        found: dict[str, int] = {}
-        for group in asked.groups.values():
+            return Counter()
+        amounts = Counter[str]()
+        for group in query.groups.values():
             for resource_class, amount in group.resources.items():
-                found[resource_class] = found.get(resource_class, 0) + amount
-        return found
+                amounts[resource_class] += amount
+        return amounts

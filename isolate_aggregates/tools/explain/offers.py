@@ -51,20 +51,20 @@ class Offers:
 
         :param hosts: The root providers to consider.
         """
-        served, giving = hosts & self._right_roots(request), 0
+        roots, giving = hosts & self._right_roots(request), 0
         for group in request.groups.values():
             serve = self._by_one if group.suffix else self._by_tree
-            possible, local = serve(group, served)
-            served &= possible
+            possible, local = serve(group, roots)
+            roots &= possible
             giving |= local
-        served &= giving
-        if served and _depend(request):
+        roots &= giving
+        if roots and _depend(request):
             servings = [
-                groups.serve(self._index, group, served)
+                groups.serve(self._index, group, roots)
                 for group in request.groups.values()
             ]
-            served &= merge.local_anchors(self._index, request, servings)
-        return served
+            roots &= merge.local_anchors(self._index, request, servings)
+        return roots
 
     def _right_roots(self, request: ResourceRequest) -> ProviderSet:
         return conditions.roots_with(
@@ -73,9 +73,9 @@ class Offers:
 
     def _by_one(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
         """Serve a suffixed group: a single provider serves it."""
-        found = groups.single_providers(self._index, group)
-        sharing = found & self._index.sharing
-        return self._reached(found, sharing), self._roots_of(found)
+        providers = groups.single_providers(self._index, group)
+        sharing = providers & self._index.sharing
+        return self._reached(providers, sharing), self._roots_of(providers)
 
     def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
         """Serve the unsuffixed group: several providers may serve it."""
@@ -85,25 +85,25 @@ class Offers:
         outside = conditions.in_any_aggregate(
             index, group.forbidden_aggregates
         )
-        served, anybody = anchors & ~outside, 0
+        roots, anybody = anchors & ~outside, 0
         sources = []
         for resource_class, amount in group.resources.items():
             fit = self._fitting(resource_class, amount)
-            served &= self._reached(fit & local, fit & sharing)
+            roots &= self._reached(fit & local, fit & sharing)
             anybody |= fit
             sources.append((fit & local, fit & sharing))
         # If a usable provider of the tree has all required traits, the traits
         # of the other providers do not matter.
         able = conditions.with_traits(index, group)
-        sure = served & self._roots_of(anybody & local & able)
-        wanted = [
+        sure = roots & self._roots_of(anybody & local & able)
+        holders = [
             conditions.with_any_trait(index, choice)
             for choice in conditions.required(group)
         ]
-        if not wanted:
-            return served, sure
-        unsure = served & ~sure
-        for has in wanted:
+        if not holders:
+            return roots, sure
+        unsure = roots & ~sure
+        for has in holders:
             some = anybody & has
             unsure &= self._reached(some & local, some & sharing)
         if not unsure:
@@ -111,7 +111,7 @@ class Offers:
         providers = [
             groups.UsableProviders(index, *source) for source in sources
         ]
-        together, of_its_own = _together(index, unsure, providers, wanted)
+        together, of_its_own = _together(index, unsure, providers, holders)
         return sure | together, sure | of_its_own
 
     def _reached(
@@ -135,7 +135,7 @@ def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
     without any of them the root has it. So the amount never excludes a host,
     but the traits and aggregates of the providers still can.
     """
-    found: dict[str, Stock] = {}
+    stocks: dict[str, Stock] = {}
     for amount in divided.amounts:
         classes = {amount.resource_class}
         if amount.suffix:
@@ -144,8 +144,8 @@ def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
         for resource_class in classes & index.stocks.keys():
             holders |= index.stocks[resource_class].providers
         holders |= index.roots & ~index.roots_of(holders)
-        found[amount.waived] = _Endless(holders)
-    return found
+        stocks[amount.waived] = _Endless(holders)
+    return stocks
 
 
 class _Endless(Stock):
@@ -165,15 +165,15 @@ def _together(
     index: ProviderIndex,
     roots: ProviderSet,
     sources: Sequence[groups.UsableProviders],
-    wanted: Sequence[ProviderSet],
+    holders: Sequence[ProviderSet],
 ) -> _Served:
     """Find the anchors where one provider per class has all traits together.
 
     :param roots: The anchors to consider.
     :param sources: The usable providers of each resource class.
-    :param wanted: The providers that have each required trait.
+    :param holders: The providers that have each required trait.
     """
-    has = [index.flags(providers) for providers in wanted]
+    has = [index.flags(providers) for providers in holders]
     every, own = (1 << len(has)) - 1, 1 << len(has)
 
     def brings(number: int, root: int) -> int:
@@ -196,7 +196,7 @@ def _together(
 def _depend(request: ResourceRequest) -> bool:
     """Return whether the ways to serve the groups depend on each other."""
     suffixes = [suffix for suffix in request.groups if suffix]
-    asked = Counter(
+    counts = Counter(
         itertools.chain.from_iterable(
             group.resources for group in request.groups.values()
         )
@@ -204,5 +204,5 @@ def _depend(request: ResourceRequest) -> bool:
     return (
         (request.group_policy == 'isolate' and len(suffixes) > 1)
         or any(len(subtree) > 1 for subtree in request.same_subtree)
-        or any(count > 1 for count in asked.values())
+        or any(count > 1 for count in counts.values())
     )

@@ -22,9 +22,11 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
         one of them were dropped.
     """
     suffixes = {requirement.suffix for requirement in conflict}
-    told = host.told(_objections(conflict, host))
-    if told and len(suffixes) == 1 and None not in suffixes:
-        return f'{conflict[0].where}{_nobody(conflict)} everything: {told}'
+    objections = host.in_words(_objections(conflict, host))
+    if objections and len(suffixes) == 1 and None not in suffixes:
+        return (
+            f'{conflict[0].where}{_nobody(conflict)} everything: {objections}'
+        )
     labels = [requirement.label for requirement in conflict]
     return '; '.join(
         [
@@ -75,9 +77,9 @@ def _left(
     classes = [amount.resource_class for amount in amounts]
     for resource_class in dict.fromkeys(classes):
         if classes.count(resource_class) > 1:
-            left = [
+            capacities = [
                 (provider, in_words(provider, resource_class))
                 for provider in host.around
                 if resource_class in provider.inventories
             ]
-            yield f'{resource_class}: {host.told(left)}'
+            yield f'{resource_class}: {host.in_words(capacities)}'

@@ -94,20 +94,20 @@ class Verdict:
             Reason(cause, _text(cause, host)) for cause in self.causes
         )
 
-    def texts(self, told: set[Hashable]) -> Iterator[tuple[Cause, str]]:
+    def texts(self, messages: set[Hashable]) -> Iterator[tuple[Cause, str]]:
         """Yield the causes with their messages, skipping repeated messages.
 
-        :param told: The messages of previous hosts; it is updated.
+        :param messages: The messages of previous hosts; it is updated.
         """
         host = None
         is_alone = self.context.is_alone(self.root)
         for cause in self.causes:
             if is_alone and len(cause) == 1:
                 depends = cause[0].depends_on(self.root)
-                said = id(cause[0]), depends
-                if depends is not None and said in told:
+                message = id(cause[0]), depends
+                if depends is not None and message in messages:
                     continue
-                told.add(said)
+                messages.add(message)
             host = host or HostProviders(self.context, self.root)
             yield cause, _text(cause, host)
 
@@ -251,14 +251,14 @@ class _Explainer:
 
     def _said_before(self, host_filter: str) -> ProviderSet:
         """Return the hosts that the filter's request filter excludes."""
-        told = 0
+        hosts = 0
         for other, requirement in enumerate(self._requirements):
             if isinstance(requirement, Concluded) and (
                 requirement.conclusion.host_filter == host_filter
             ):
                 dropped = self._everything - {other}
-                told |= self._hosts & ~self._offered(dropped, self._hosts)
-        return told
+                hosts |= self._hosts & ~self._offered(dropped, self._hosts)
+        return hosts
 
     def _cause(self, places: Collection[int]) -> Cause:
         return tuple(self._requirements[place] for place in sorted(places))
@@ -271,14 +271,14 @@ class _Explainer:
         """
         parts = [_Alike(self._hosts, ())]
         for place in sorted(self._everything):
-            met = self._offered(self._everything - {place}, self._hosts)
+            others = self._offered(self._everything - {place}, self._hosts)
             parts = [
                 part
                 for old in parts
                 for part in (
-                    _Alike(old.hosts & met, old.causes),
+                    _Alike(old.hosts & others, old.causes),
                     _Alike(
-                        old.hosts & ~met, (*old.causes, frozenset({place}))
+                        old.hosts & ~others, (*old.causes, frozenset({place}))
                     ),
                 )
                 if part.hosts
@@ -308,12 +308,12 @@ class _Explainer:
         """
         parts = [(hosts, dropped)]
         for place in sorted(self._everything - dropped):
-            tried = []
+            halves = []
             for some, without in parts:
                 less = without | {place}
                 offered = self._offered(less, some)
-                tried += [(some & ~offered, less), (offered, without)]
-            parts = [part for part in tried if part[0]]
+                halves += [(some & ~offered, less), (offered, without)]
+            parts = [part for part in halves if part[0]]
         for some, without in parts:
             yield some, self._everything - without
 
@@ -321,8 +321,8 @@ class _Explainer:
         context = Context(self._index, self._names, self._divided.classes)
         causes: dict[str, tuple[Cause, ...]] = {}
         for some in alike:
-            found = tuple(map(self._cause, some.causes))
-            causes.update(dict.fromkeys(self._uuids(some.hosts), found))
+            value = tuple(map(self._cause, some.causes))
+            causes.update(dict.fromkeys(self._uuids(some.hosts), value))
         numbers = self._index.members(self._hosts)
         roots = map(self._index.providers.__getitem__, numbers)
         return tuple(
@@ -366,14 +366,14 @@ class _Explainer:
         At least one requirement of each cause of a host must be dropped.
         """
         for size in range(1, len(self._everything) + 1):
-            found = {
+            remedies = {
                 dropped
                 for some in alike
                 for dropped in self._breaking(some.causes, size)
                 if self._offered(dropped, some.hosts)
             }
-            if found:
-                return tuple(map(self._cause, sorted(found, key=sorted)))
+            if remedies:
+                return tuple(map(self._cause, sorted(remedies, key=sorted)))
         return ()
 
     def _breaking(
@@ -382,9 +382,9 @@ class _Explainer:
         """Yield the sets of this size that intersect every cause."""
         if len(causes) > size:
             return
-        needed = frozenset().union(*(c for c in causes if len(c) == 1))
-        rest = sorted(self._everything - needed)
-        for more in itertools.combinations(rest, size - len(needed)):
-            dropped = needed | set(more)
+        single = frozenset().union(*(c for c in causes if len(c) == 1))
+        rest = sorted(self._everything - single)
+        for more in itertools.combinations(rest, size - len(single)):
+            dropped = single | set(more)
             if all(dropped & cause for cause in causes):
                 yield dropped

@@ -247,17 +247,17 @@ class Details:
                 f'host {host} is in aggregate {aggregate.name}, but its '
                 f'resource provider {node.name} is not, so that {consequence}'
             )
-        missing = []
+        missing_traits = []
         for trait in sorted(tags.required_traits(aggregate)):
             holders = [p for p in self._trees[node.uuid] if trait in p.traits]
             if not holders:
-                missing.append(trait)
+                missing_traits.append(trait)
             elif node not in holders:
                 yield from self._below(host, holders, trait)
-        if missing:
+        if missing_traits:
             yield (
-                f'host {host} lacks {", ".join(missing)}, so that servers '
-                f'for aggregate {aggregate.name} cannot use it'
+                f'host {host} lacks {", ".join(missing_traits)}, so that '
+                f'servers for aggregate {aggregate.name} cannot use it'
             )
 
     def _below(

@@ -143,12 +143,12 @@ def after_lock(
         if holders.named:
             yield False, f'{trait} is required by {holders.named}'
             continue
-        missing = 'no flavor requires'
+        nothing = 'no flavor requires'
         if 'image' in sources and not holders.unread:
-            missing = 'no flavor and no image requires'
+            nothing = 'no flavor and no image requires'
         yield (
             True,
-            f'{missing} {trait} yet, so no server can use the hosts; next, '
+            f'{nothing} {trait} yet, so no server can use the hosts; next, '
             f'run grant --flavor <flavor> --trait {trait}',
         )
 

@@ -110,7 +110,7 @@ def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         f'{_PREFIX}_rollups_verified',
-        'Rollups that have all hosts they stand for.',
+        'Rollups with complete membership.',
         verified,
     )
 
@@ -130,12 +130,12 @@ def _of_servers(
     evaluated = [
         server for server in servers.placed if server.host and server.flavor
     ]
-    lost = sum(server.flavor is None for server in servers.placed)
-    unknown = counts['server-not-judged']
+    unreachable = sum(server.flavor is None for server in servers.placed)
+    unknown = counts['server-not-evaluated']
     for placement, number in (
         ('allowed', len(evaluated) - misplaced - unknown),
         ('misplaced', misplaced),
-        ('unknown', unknown + lost),
+        ('unknown', unknown + unreachable),
     ):
         family.add_metric([placement], number)
     yield family

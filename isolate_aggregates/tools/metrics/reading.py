@@ -124,13 +124,13 @@ class Build(Collector):
 
 
 def keep_reading(
-    reading: CloudReading, interval: float, stopped: threading.Event
+    reading: CloudReading, interval: float, stop: threading.Event
 ) -> None:
     """Read a cloud repeatedly until stopped.
 
     :param interval: Seconds between the end of a reading and the next one.
     """
-    while not stopped.is_set():
+    while not stop.is_set():
         try:
             reading.read()
         except Stopped:
@@ -140,4 +140,4 @@ def keep_reading(
         except Exception:
             # Unexpected, but the next reading may succeed.
             LOG.exception('The cloud cannot be read.')
-        stopped.wait(interval)
+        stop.wait(interval)

@@ -112,12 +112,12 @@ def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
 
 
 def _listening(host: str, port: int, registry: Collector) -> _Server:
-    [(family, _, _, _, found), *_] = socket.getaddrinfo(
+    [(family, _, _, _, address), *_] = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     kind = type('_Server', (_Server,), {'address_family': family})
     server: _Server = simple_server.make_server(
-        str(found[0]),
+        str(address[0]),
         port,
         prometheus_client.make_wsgi_app(registry),
         kind,

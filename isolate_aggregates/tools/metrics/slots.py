@@ -83,23 +83,23 @@ class SlotCounter:
         is_complete = True
         counting = _Counting(cloud, self._conf)
         try:
-            chosen = self._chosen(cloud)
+            names = self._chosen(cloud)
         except exception.IsolateAggregatesError as exc:
             LOG.error(
                 'Free slots cannot be counted, because the most used flavors '
                 'are not known: %(cause)s Set [%(group)s] metrics_flavors.',
                 {'cause': exc, 'group': ia_conf.GROUP},
             )
-            chosen, is_complete = [], False
-        counted: set[tuple[str, str]] = set()
-        for name in chosen:
+            names, is_complete = [], False
+        counted_flavors: set[tuple[str, str]] = set()
+        for name in names:
             try:
                 flavor = cloud.snapshot.flavor(name)
                 name = flavor.name
                 # The same flavor may be configured by id and by name.
-                if (flavor.id, flavor.name) not in counted:
+                if (flavor.id, flavor.name) not in counted_flavors:
                     counting.count(flavor, in_zones, behind_locks)
-                    counted.add((flavor.id, flavor.name))
+                    counted_flavors.add((flavor.id, flavor.name))
             except exception.FilterError:
                 raise
             except exception.IsolateAggregatesError as exc:
@@ -126,11 +126,11 @@ class SlotCounter:
             return list(configured)
         flavors = cloud.snapshot.flavors
         if len(flavors) > MOST:
-            used = self._used(cloud)
+            servers = self._used(cloud)
             flavors = tuple(
                 sorted(
                     flavors,
-                    key=lambda flavor: (-used[flavor.name], flavor.name),
+                    key=lambda flavor: (-servers[flavor.name], flavor.name),
                 )
             )
         return [flavor.id or flavor.name for flavor in flavors[:MOST]]
@@ -280,17 +280,17 @@ def _zones(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """
     zones: dict[str, set[str]] = {}
     by_uuid: dict[str, str] = {}
-    listed: set[str] = set()
+    hosts_in_zones: set[str] = set()
     for aggregate in snapshot.aggregates:
         if zone := zone_of(aggregate):
             zones.setdefault(zone, set())
             by_uuid[aggregate.uuid] = zone
-            listed |= aggregate.hosts
+            hosts_in_zones |= aggregate.hosts
     for node in snapshot.providers:
         if node.host:
             own = {by_uuid.get(uuid) for uuid in node.aggregates} - {None}
             for zone in own:
                 zones[str(zone)].add(node.host)
-            if not own and node.host not in listed:
+            if not own and node.host not in hosts_in_zones:
                 zones.setdefault('', set()).add(node.host)
     return {zone: frozenset(zones[zone]) for zone in sorted(zones)}

@@ -77,15 +77,15 @@ class InstalledFilter:
 
 def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
     """Return all installed filters: first the enabled ones, in order."""
-    loaded = load(conf)
+    enabled = load(conf)
     filters = [
-        _describe(one, number, len(loaded), conf)
-        for number, one in enumerate(loaded, 1)
+        _describe(one, number, len(enabled), conf)
+        for number, one in enumerate(enabled, 1)
     ]
     filters += [
         _describe_mirror(mirror, _why_off(mirror, conf)) for mirror in MIRRORS
     ]
-    named = {one.name for one in loaded}
+    names = {one.name for one in enabled}
     filters += [
         InstalledFilter(
             name,
@@ -94,22 +94,22 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
             f'not named in [{ia_conf.GROUP}] request_filters',
         )
         for name in _installed(NAMESPACE)
-        if name not in named
+        if name not in names
     ]
     # The sort is stable, so both parts keep their order.
     return sorted(filters, key=lambda one: not one.enabled)
 
 
 def _describe(
-    loaded: LoadedFilter, number: int, of: int, conf: cfg.ConfigOpts
+    entry: LoadedFilter, number: int, of: int, conf: cfg.ConfigOpts
 ) -> InstalledFilter:
-    origin = _origin(NAMESPACE, loaded.name)
-    if loaded.switch and not loaded.is_enabled(conf):
-        group, option = loaded.switch
+    origin = _origin(NAMESPACE, entry.name)
+    if entry.switch and not entry.is_enabled(conf):
+        group, option = entry.switch
         note = f'[{group}] {option} is false'
-        return InstalledFilter(loaded.name, origin, False, note)
+        return InstalledFilter(entry.name, origin, False, note)
     note = f'number {number} of {of}'
-    return InstalledFilter(loaded.name, origin, True, note)
+    return InstalledFilter(entry.name, origin, True, note)
 
 
 def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:

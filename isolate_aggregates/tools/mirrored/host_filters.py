@@ -137,7 +137,7 @@ def image_properties(
     properties = request.image_properties
     namespace = settings[_NAMESPACE]
     start = f'{namespace}{settings[_SEPARATOR]}' if namespace else ''
-    kept = {
+    visible = {
         name: value
         for name in sorted(nova_image.KNOWN)
         if name.startswith(start)
@@ -147,7 +147,7 @@ def image_properties(
     }
 
     def objection_to(metadata: _Metadata) -> str:
-        for name, value in kept.items():
+        for name, value in visible.items():
             values = metadata.get(name)
             if values is not None and value not in values:
                 return (

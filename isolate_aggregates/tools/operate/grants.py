@@ -63,7 +63,7 @@ def grant_image(
 
 
 def _granted(
-    described: str,
+    subject: str,
     settings: Mapping[str, str],
     required: frozenset[str],
     trait: str,
@@ -73,14 +73,14 @@ def _granted(
     key = xs.TRAIT_PREFIX + trait
     if settings.get(key) == xs.FORBIDDEN:
         raise exception.InvalidRequest(
-            f'The {described} has {key}={xs.FORBIDDEN}, which deliberately '
+            f'The {subject} has {key}={xs.FORBIDDEN}, which deliberately '
             'keeps its servers away from such hosts; remove it first if this '
             'is a mistake.'
         )
     if trait in required:
         return Plan(notes=tuple(notes))
     step = Step(
-        f'set {key}={xs.REQUIRED} on {described}',
+        f'set {key}={xs.REQUIRED} on {subject}',
         functools.partial(put, key, xs.REQUIRED),
     )
     return Plan((step,), (trait,), (_NOT_OLD_SERVERS, *notes))
@@ -121,7 +121,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
 
 
 def _revoked(
-    described: str,
+    subject: str,
     settings: Mapping[str, str],
     trait: str,
     unset: Callable[[str], object],
@@ -130,7 +130,7 @@ def _revoked(
     key = xs.TRAIT_PREFIX + trait
     if settings.get(key) != xs.REQUIRED:
         return Plan(problems=problems)
-    step = Step(f'unset {key} on {described}', functools.partial(unset, key))
+    step = Step(f'unset {key} on {subject}', functools.partial(unset, key))
     return Plan((step,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
 

@@ -92,12 +92,12 @@ def _below(
     nodes: tuple[ComputeNode, ...], holders: Mapping[str, _Listed]
 ) -> Iterator[str]:
     """Yield notes about child providers that have a trait already."""
-    for trait, listed in holders.items():
-        itself = {provider['uuid'] for provider in listed}
+    for trait, owners in holders.items():
+        itself = {provider['uuid'] for provider in owners}
         for node in nodes:
             below = [
                 str(provider['name'])
-                for provider in listed
+                for provider in owners
                 if provider['root_provider_uuid'] == node.uuid
             ]
             if below and node.uuid not in itself:
@@ -117,12 +117,12 @@ def _create(
         names_needed = [marks.of_trait(trait)] if nodes else []
         if os_traits.is_custom(trait):
             names_needed.insert(0, trait)
-        for missing in names_needed:
-            if missing not in existing:
+        for name in names_needed:
+            if name not in existing:
                 yield Step(
-                    f'create trait {missing}',
+                    f'create trait {name}',
                     functools.partial(
-                        providers.create_trait, cloud.placement, missing
+                        providers.create_trait, cloud.placement, name
                     ),
                 )
 
@@ -132,8 +132,12 @@ def _join(
 ) -> Iterator[Step]:
     if not nodes:
         return
-    listed = cloud.placement.resource_providers(member_of=[aggregate.uuid])
-    members = {provider['uuid'] for provider in listed}
+    members = {
+        provider['uuid']
+        for provider in cloud.placement.resource_providers(
+            member_of=[aggregate.uuid]
+        )
+    }
     for node in nodes:
         if node.uuid not in members:
             yield Step(

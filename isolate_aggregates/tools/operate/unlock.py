@@ -119,8 +119,8 @@ class _TraitsOnHosts:
     def delete_marks(self) -> Iterator[Step]:
         """Yield the steps that delete marks which are no longer in use."""
         for trait, holders in self.holders.items():
-            gone = {node.uuid for node in self._losing(trait, holders)}
-            if holders.has_mark and holders.marked <= gone:
+            nodes = {node.uuid for node in self._losing(trait, holders)}
+            if holders.has_mark and holders.marked <= nodes:
                 mark = marks.of_trait(trait)
                 yield Step(
                     f'delete trait {mark}',

@@ -19,7 +19,7 @@ def cells(
     aggregates: Sequence[Aggregate],
     locks: Iterable[Lock],
     images: Sequence[str] = (),
-    tried: Iterable[Matrix] = (),
+    other_projects: Iterable[Matrix] = (),
 ) -> dict[str, Any]:
     """Encode the matrix, with every text only once.
 
@@ -28,7 +28,7 @@ def cells(
     for single hosts.
 
     :param images: The names of the images that each flavor is shown with.
-    :param tried: The same rows for other projects. They are encoded as
+    :param other_projects: The same rows for other projects, encoded as
         differences: the index of the group and the index of its case.
     """
     reasons: _Numbers[Objection] = _Numbers()
@@ -53,7 +53,7 @@ def cells(
             ]
             for row, usual_cases in zip(other.rows, lines, strict=True)
         ]
-        for other in tried
+        for other in other_projects
     ]
     names = {a.uuid: a.name for a in aggregates}
     of_aggregates = columns.by_aggregate(matrix, aggregates)
@@ -62,13 +62,13 @@ def cells(
     alike = columns.named(
         matrix, columns.alike(matrix), [*of_aggregates, *of_locks]
     )
-    closed = {a.uuid for lock in locks for a in lock.aggregates}
+    locked_uuids = {a.uuid for lock in locks for a in lock.aggregates}
     return {
         'groups': [
             {
                 'hosts': group.hosts,
                 'aggregates': sorted(names[u] for u in group.aggregates),
-                'locked': not closed.isdisjoint(group.aggregates),
+                'locked': not locked_uuids.isdisjoint(group.aggregates),
             }
             for group in matrix.groups
         ],

@@ -32,8 +32,8 @@ class Content:
     :param findings: The findings of the audit, each with the repairs.
     :param images: The images that each flavor is shown with.
     :param project_id: The id of the project of the requests.
-    :param tried: The matrices for other projects by name of the project, with
-        the same groups of hosts.
+    :param other_projects: The matrices for other projects by name, with the
+        same groups of hosts.
     :param calendar: The capacity for reservations; None to leave it out.
     """
 
@@ -45,7 +45,9 @@ class Content:
     project_id: str | None
     made_at: datetime.datetime
     calendar: Calendar | None = None
-    tried: Mapping[str, Matrix] = dataclasses.field(default_factory=dict)
+    other_projects: Mapping[str, Matrix] = dataclasses.field(
+        default_factory=dict
+    )
 
     @classmethod
     def of(
@@ -73,7 +75,7 @@ class Content:
             cloud.snapshot, cloud.pipeline, itertools.chain(*by_project)
         )
         rows = iter(whole.rows)
-        own, *tried = (
+        own, *others_matrices = (
             Matrix(whole.groups, tuple(itertools.islice(rows, len(some))))
             for some in by_project
         )
@@ -89,7 +91,7 @@ class Content:
             project_id,
             made_at,
             calendar,
-            dict(zip(others, tried, strict=True)),
+            dict(zip(others, others_matrices, strict=True)),
         )
 
     @property
@@ -117,7 +119,7 @@ class Content:
     def idle(self) -> tuple[str, ...]:
         """The names of the disabled request filters."""
         running = self.cloud.enabled
-        names = (loaded.name for loaded in self.cloud.filters)
+        names = (entry.name for entry in self.cloud.filters)
         return tuple(name for name in names if name not in running)
 
 
@@ -164,8 +166,8 @@ def figures(content: Content) -> list[Figure]:
     """Return the numbers of the overview."""
     groups = content.matrix.groups
     hosts = sum(len(group.hosts) for group in groups)
-    closed = {a.uuid for o in content.locks for a in o.lock.aggregates}
-    locked = sum(len(g.hosts) for g in groups if g.aggregates & closed)
+    locked_uuids = {a.uuid for o in content.locks for a in o.lock.aggregates}
+    locked = sum(len(g.hosts) for g in groups if g.aggregates & locked_uuids)
     rows = content.matrix.rows
     nowhere = sum(all(row.objections) for row in rows)
     severities = [finding.severity for finding, _ in content.findings]
@@ -174,7 +176,8 @@ def figures(content: Content) -> list[Figure]:
         Figure(
             'Locks',
             len(content.locks),
-            f'on {len(closed):,} {plural(len(closed), "aggregate")}',
+            f'on {len(locked_uuids):,} '
+            f'{plural(len(locked_uuids), "aggregate")}',
         ),
         Figure('Aggregates', len(content.aggregates)),
         Figure(

@@ -51,7 +51,7 @@ def render(content: Content) -> str:
                 content.aggregates,
                 locks,
                 content.image_names,
-                content.tried.values(),
+                content.other_projects.values(),
             )
         ),
         marks=content.calendar and calendar.axis_times(content.calendar),

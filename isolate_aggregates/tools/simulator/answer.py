@@ -35,18 +35,20 @@ def answer(
     uuids, requests, mappings = index.uuids, [], []
     providers: set[int] = set()
     for combination in combinations:
-        taken: dict[int, _Amounts] = {}
+        amounts_by_provider: dict[int, _Amounts] = {}
         mapping: dict[str, tuple[str, ...]] = {}
         for (suffix, allocations), pick in zip(
             groups, combination, strict=True
         ):
             mapping[suffix] = _uuids(index, pick)
             for number, amounts in allocations(pick):
-                if number in taken:
-                    amounts = _sum(taken[number], amounts)
-                taken[number] = amounts
-        providers.update(taken)
-        requests.append({uuids[n]: amounts for n, amounts in taken.items()})
+                if number in amounts_by_provider:
+                    amounts = _sum(amounts_by_provider[number], amounts)
+                amounts_by_provider[number] = amounts
+        providers.update(amounts_by_provider)
+        requests.append(
+            {uuids[n]: amounts for n, amounts in amounts_by_provider.items()}
+        )
         mappings.append(mapping)
     return AllocationCandidates(
         tuple(requests), tuple(mappings), _summaries(index, providers)

@@ -116,9 +116,9 @@ class ProviderIndex:
         """Return all providers in the trees of some roots."""
         if not roots or self.roots == self.everyone:
             return roots
-        chosen = self.flags(roots)
+        flags = self.flags(roots)
         return self.set_of(
-            number for number, root in enumerate(self.root_of) if chosen[root]
+            number for number, root in enumerate(self.root_of) if flags[root]
         )
 
     def tree_with(self, uuid: str) -> ProviderSet:

@@ -109,19 +109,19 @@ class _Merger:
         return itertools.product(*picks)
 
     def _extended(
-        self, picks: Sequence[Sequence[Pick]], chosen: Combination
+        self, picks: Sequence[Sequence[Pick]], start: Combination
     ) -> Iterator[Combination]:
         """Yield the combinations that start with the chosen picks."""
-        if len(chosen) == len(picks):
-            if self._in_subtrees(chosen):
-                yield chosen
+        if len(start) == len(picks):
+            if self._in_subtrees(start):
+                yield start
             return
-        for pick in picks[len(chosen)]:
-            combination = (*chosen, pick)
+        for pick in picks[len(start)]:
+            combination = (*start, pick)
             if self._keeps_apart(combination) and self._fits(combination):
                 yield from self._extended(picks, combination)
 
-    def _keeps_apart(self, chosen: Combination) -> bool:
+    def _keeps_apart(self, combination: Combination) -> bool:
         """Return whether the last pick respects ``group_policy=isolate``.
 
         No two suffixed groups may be served by the same provider. The policy
@@ -129,17 +129,17 @@ class _Merger:
         """
         if (
             not self._isolate
-            or not self._servings[len(chosen) - 1].group.suffix
+            or not self._servings[len(combination) - 1].group.suffix
         ):
             return True
-        [*others, last] = zip(self._servings, chosen, strict=False)
+        [*others, last] = zip(self._servings, combination, strict=False)
         return all(
             pick[0] != last[1][0]
             for serving, pick in others
             if serving.group.suffix
         )
 
-    def _fits(self, chosen: Combination) -> bool:
+    def _fits(self, combination: Combination) -> bool:
         """Return whether the providers have capacity for all groups together.
 
         If several groups take the same resource class from one provider, the
@@ -148,26 +148,26 @@ class _Merger:
         """
         if not self._contested:
             return True
-        taken: dict[tuple[int, str], int] = defaultdict(int)
-        for serving, pick in zip(self._servings, chosen, strict=False):
+        totals: dict[tuple[int, str], int] = defaultdict(int)
+        for serving, pick in zip(self._servings, combination, strict=False):
             for number, (rc, amount) in serving.shares(pick):
                 if rc in self._contested:
-                    taken[number, rc] += amount
-        for (number, rc), amount in taken.items():
+                    totals[number, rc] += amount
+        for (number, rc), amount in totals.items():
             provider = self._index.providers[number]
             most = min(provider.inventories[rc].max_unit, provider.free(rc))
             if amount > most:
                 return False
         return True
 
-    def _in_subtrees(self, chosen: Combination) -> bool:
+    def _in_subtrees(self, combination: Combination) -> bool:
         """Return whether the picks respect ``same_subtree``.
 
         One of the providers that serve these groups must be the ancestor of
         all the others; a single provider qualifies too.
         """
         for positions in self._subtrees:
-            numbers = {chosen[position][0] for position in positions}
+            numbers = {combination[position][0] for position in positions}
             if not any(
                 all(number in self._index.ancestry(other) for other in numbers)
                 for number in numbers

@@ -32,7 +32,7 @@ def fresh(world):
 
 def locks(name):
     def run(world):
-        def planned(done=None):
+        def planned(previous=None):
             return lock.plan(fresh(world), name, [LICENSED])
 
         return plan.carry_out(planned(), planned).error

@@ -107,12 +107,12 @@ class _Reader:
     def read(self, origin: str) -> Snapshot:
         aggregates = tuple(self._aggregates())
         placement = self._document.get('placement_aggregates', [])
-        named = [
+        identifiers = [
             (entry['name'], _uuid(entry, 'aggregate')) for entry in placement
         ]
         both = [
             *_placed('aggregates', ((a.name, a.uuid) for a in aggregates)),
-            *_placed('placement_aggregates', named),
+            *_placed('placement_aggregates', identifiers),
         ]
         self._names = {name: key for name, key, _ in both}
         self._distinct('uuid', both)
@@ -143,7 +143,7 @@ class _Reader:
             flavors=flavors,
             images=images,
             settings=dict(self._settings()),
-            placement_aggregates={key: name for name, key in named},
+            placement_aggregates={key: name for name, key in identifiers},
             traits=frozenset(self._document.get('traits', [])),
             resource_classes=frozenset(
                 self._document.get('resource_classes', [])
@@ -280,16 +280,16 @@ class _Reader:
 
     def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:
         """Report invalid names of traits and resource classes."""
-        named: list[tuple[Place, str | None]] = [
+        problems: list[tuple[Place, str | None]] = [
             (('traits', number), names.wrong_trait(trait))
             for number, trait in enumerate(entry.get('traits', []))
         ]
-        named += [
+        problems += [
             ((key,), names.wrong_resource_class(resource_class))
             for key in ('inventories', 'usages')
             for resource_class in entry.get(key, {})
         ]
-        named += [
+        problems += [
             (
                 ('resource_classes', number),
                 names.wrong_resource_class(resource_class),
@@ -298,7 +298,7 @@ class _Reader:
                 entry.get('resource_classes', [])
             )
         ]
-        for where, problem in named:
+        for where, problem in problems:
             if problem and problem not in self._unknown:
                 self._unknown.add(problem)
                 self._note((*place, *where), problem)
@@ -317,14 +317,14 @@ class _Reader:
     def _usages(
         self, entry: Mapping[str, Any], place: Place
     ) -> Iterator[tuple[str, int]]:
-        for resource_class, used in entry.get('usages', {}).items():
-            if used and resource_class not in entry.get('inventories', {}):
+        for resource_class, usage in entry.get('usages', {}).items():
+            if usage and resource_class not in entry.get('inventories', {}):
                 self._note(
                     (*place, 'usages', resource_class),
                     'has usage but no inventory',
                 )
-            elif used:
-                yield resource_class, used
+            elif usage:
+                yield resource_class, usage
 
     def _flavors(self) -> Iterator[Flavor]:
         for entry in self._document.get('flavors', []):

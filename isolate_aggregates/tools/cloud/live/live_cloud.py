@@ -165,9 +165,11 @@ class LiveCloud:
     def _servers(self, images: Iterable[Image], track: Track) -> Servers:
         placed = tuple(track(self.nova.servers(), 'servers', None))
         images_by_id = {image.id: image for image in images}
-        missing = _used_images(placed) - images_by_id.keys()
+        other_ids = _used_images(placed) - images_by_id.keys()
         # Images may be newer than the list.
-        for image_id in track(iter(sorted(missing)), 'images', len(missing)):
+        for image_id in track(
+            iter(sorted(other_ids)), 'images', len(other_ids)
+        ):
             try:
                 images_by_id[image_id] = self.glance.image(image_id)
             except exception.NotFound:

@@ -99,13 +99,13 @@ def take_providers(
         }
         generations = {e['uuid']: e['generation'] for e in entries}
         again = _listed(placement)
-        changed = [
+        updates = [
             entry
             for entry in again
             if entry['generation'] != generations.get(entry['uuid'])
         ]
         for provider in pool.map(
-            lambda entry: _provider(entry, hosts, placement), changed
+            lambda entry: _provider(entry, hosts, placement), updates
         ):
             by_uuid[provider.uuid] = provider
     return tuple(by_uuid[entry['uuid']] for entry in again)
@@ -152,8 +152,8 @@ def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
     """
     entries = placement.resource_providers()
     ordered = _parents_first(entries)
-    reached = {entry['uuid'] for entry in ordered}
-    orphans = sorted(e['name'] for e in entries if e['uuid'] not in reached)
+    uuids = {entry['uuid'] for entry in ordered}
+    orphans = sorted(e['name'] for e in entries if e['uuid'] not in uuids)
     if orphans:
         raise exception.ServiceError(
             'Placement',
@@ -208,7 +208,7 @@ def _provider(
         parent=entry['parent_provider_uuid'],
         host=_host_of(entry, traits, hosts),
         inventories=placement.read(f'{path}/inventories', _inventories),
-        usages={rc: used for rc, used in usages.items() if used},
+        usages={rc: amount for rc, amount in usages.items() if amount},
         traits=traits,
         aggregates=placement_providers.aggregates(placement, uuid),
     )

@@ -82,9 +82,9 @@ class WithinTree(Requirement):
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
         index = host.context.index
-        wanted = index.numbers.get(self.provider)
-        found = index.root_of[index.numbers[provider.uuid]]
-        if wanted is not None and index.root_of[wanted] == found:
+        number = index.numbers.get(self.provider)
+        root = index.root_of[index.numbers[provider.uuid]]
+        if number is not None and index.root_of[number] == root:
             return ''
         return "not in the requested host's tree"
 

@@ -60,7 +60,7 @@ class Amount(Requirement):
                 f'{name}: only {provider_names(enough)} has enough, and the '
                 'host itself would provide nothing'
             )
-        return f'{name}: {host.told(shortages)}'
+        return f'{name}: {host.in_words(shortages)}'
 
     def _shortage(self, provider: Provider) -> str:
         """Return why a provider cannot provide the amount, or ''."""
@@ -101,6 +101,6 @@ def in_words(provider: Provider, resource_class: str) -> str:
     exact = round((inventory.total - inventory.reserved) * ratio, 6)
     if exact != inventory.capacity:
         formula += ' rounded down'
-    left = max(provider.free(resource_class), 0)
-    used = provider.usages.get(resource_class, 0)
-    return f'free {left} ({formula} - {used} used)'
+    free = max(provider.free(resource_class), 0)
+    usage = provider.usages.get(resource_class, 0)
+    return f'free {free} ({formula} - {usage} used)'

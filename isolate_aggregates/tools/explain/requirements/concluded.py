@@ -95,14 +95,15 @@ class Concluded(Requirement):
             return (
                 f'has trait {", ".join(sorted(traits))}: {constraint.reason}'
             )
-        missing = alone.root_required - host.root.traits
-        if missing:
-            return f'has no trait {", ".join(sorted(missing))}: {self._cause}'
+        missing_traits = alone.root_required - host.root.traits
+        if missing_traits:
+            names = ', '.join(sorted(missing_traits))
+            return f'has no trait {names}: {self._cause}'
         if alone.host_objections:
             dropped = alone.dropped(host.root.host or '')
-            named = self.conclusion.filter_name
-            told = '; '.join(dropped)
-            return f'dropped after Placement by {named}: {told}'
+            name = self.conclusion.filter_name
+            reasons = '; '.join(dropped)
+            return f'dropped after Placement by {name}: {reasons}'
         if host.root.aggregates & alone.forbidden_aggregates:
             # A forbidden aggregate of the root excludes the whole tree.
             return self.objection(host.root, host)

@@ -75,9 +75,9 @@ class Requirement(abc.ABC):
             if all(self.objection(provider, host) for provider in alike)
             for provider in alike
         }
-        told = host.told(
+        objections = host.in_words(
             (provider, self.objection(provider, host))
             for provider in providers
             if provider.uuid in blamed
         )
-        return f'{self.where}{told or self.label}'
+        return f'{self.where}{objections or self.label}'

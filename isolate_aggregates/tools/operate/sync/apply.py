@@ -65,7 +65,7 @@ def carry_out(
     aggregates: Callable[[], list[Aggregate]],
     locks: Callable[[AggregateIndex], Iterable[Lock]],
     track: Track = untracked,
-    stopped: Callable[[], bool] = lambda: False,
+    is_stopped: Callable[[], bool] = lambda: False,
     parallel: int = snapshots.PARALLEL,
 ) -> SyncResult:
     """Carry out a plan.
@@ -74,16 +74,16 @@ def carry_out(
 
     :param aggregates: Reads the host aggregates again.
     :param locks: Returns the locks of some aggregates.
-    :param stopped: Returns whether to leave the rest to another run.
+    :param is_stopped: Returns whether to leave the rest to another run.
     :raises IsolateAggregatesError: if a step fails that all providers depend
         on.
     """
-    run = _Run(plan, placement, stopped)
+    run = _Run(plan, placement, is_stopped)
     for trait in plan.new_traits:
         providers.create_trait(placement, trait)
     with futures.ThreadPoolExecutor(parallel) as pool:
-        done = pool.map(run.change, plan.pending)
-        for _ in track(done, 'resource providers', len(plan.pending)):
+        changes = pool.map(run.change, plan.pending)
+        for _ in track(changes, 'resource providers', len(plan.pending)):
             pass
     run.correct(aggregates, locks)
     run.mark()
@@ -101,12 +101,12 @@ class _Run:
         self,
         plan: SyncPlan,
         placement: PlacementClient,
-        stopped: Callable[[], bool],
+        is_stopped: Callable[[], bool],
     ) -> None:
         self.result = SyncResult()
         self._plan = plan
         self._placement = placement
-        self._stopped = stopped
+        self._stopped = is_stopped
         self._lock = threading.Lock()
         self._failed_in_a_row = 0
         # The uuids of the changed providers.
@@ -145,11 +145,11 @@ class _Run:
         def change(before: frozenset[str]) -> frozenset[str]:
             after = target.aggregates_after(before)
             self._note_written(target, before, after)
-            added = after - before
+            additions = after - before
             with self._lock:
-                for uuid in added & target.mirror.keys():
+                for uuid in additions & target.mirror.keys():
                     self._mirrored[target.provider, uuid] = target
-                self._rollups |= added & target.rollups.uuids
+                self._rollups |= additions & target.rollups.uuids
             return after
 
         before, after = providers.change_aggregates(
@@ -170,7 +170,7 @@ class _Run:
         its hosts could lose the required traits; if it is unlocked, they could
         get them.
         """
-        planned = list(self._plan.snapshot.index)
+        latest = list(self._plan.snapshot.index)
         is_member = dict.fromkeys(self._mirrored, True)
         problem: object = 'they keep changing'
         for _ in range(_CORRECTIONS):
@@ -178,11 +178,11 @@ class _Run:
                 return
             try:
                 current = aggregates()
-                if current == planned:
+                if current == latest:
                     return
                 self._correct_members(current, is_member)
                 self._change_again(current, locks)
-                planned = current
+                latest = current
             except exception.IsolateAggregatesError as exc:
                 problem = exc
         self.result.failures.append(

@@ -101,11 +101,11 @@ def make(
     pending = []
     changes: list[ProviderChange] = []
     # A rollup is marked before it has members.
-    used = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
+    marks_in_use = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
     for node, target in zip(nodes, targets, strict=True):
         members = target.aggregates_after(node.aggregates)
         traits = target.traits_after(node.traits)
-        used |= traits
+        marks_in_use |= traits
         provider_changes = [
             *target.aggregate_changes(node.aggregates, members),
             *target.trait_changes(node.traits, traits),
@@ -119,9 +119,9 @@ def make(
         targets=targets,
         pending=tuple(pending),
         changes=tuple(changes),
-        new_traits=tuple(sorted(used - snapshot.traits)),
+        new_traits=tuple(sorted(marks_in_use - snapshot.traits)),
         old_marks=tuple(
-            sorted(filter(planner.is_ours, snapshot.traits - used))
+            sorted(filter(planner.is_ours, snapshot.traits - marks_in_use))
         ),
         problems=(
             *snapshot.problems,
@@ -194,10 +194,10 @@ class _Planner:
         if Part.TRAITS in self._parts:
             yield from tags.problems(self._snapshot.index)
         for aggregate in self._snapshot.index:
-            lost = aggregate.hosts - by_host.keys()
-            if lost:
+            hosts = aggregate.hosts - by_host.keys()
+            if hosts:
                 yield (
-                    f'aggregate {aggregate.name}: {_have(lost)} no compute '
+                    f'aggregate {aggregate.name}: {_have(hosts)} no compute '
                     'node with a resource provider; check that nova-compute '
                     'runs there, or remove it from the aggregate'
                 )

@@ -126,8 +126,8 @@ class Target:
         program or person, so it is kept and gets no mark.
         """
         if self.traits is None:
-            taken = () if self.keeps_marks else marks.marked_traits(traits)
-            return traits - {marks.of_trait(trait) for trait in taken}
+            removals = () if self.keeps_marks else marks.marked_traits(traits)
+            return traits - {marks.of_trait(trait) for trait in removals}
         add = self.traits.keys() - traits
         take = marks.marked_traits(traits) - self.traits.keys()
         after = traits - take - {marks.of_trait(trait) for trait in take}
@@ -138,8 +138,8 @@ class Target:
 
         :param aggregates: The uuids of the current aggregates.
         """
-        kept = aggregates - self.rollups.managed
-        members = kept | self.mirror.keys()
+        others = aggregates - self.rollups.managed
+        members = others | self.mirror.keys()
         return members | self.rollups.of(members | self.aggregates)
 
     def trait_changes(
@@ -178,9 +178,9 @@ class Target:
         self, before: frozenset[str], after: frozenset[str]
     ) -> Iterator[ProviderChange]:
         """Yield the changes between two sets of aggregates."""
-        added = after - before
+        additions = after - before
         for uuid, aggregate in self.mirror.items():
-            if uuid in added:
+            if uuid in additions:
                 yield self._change(
                     'add aggregate',
                     aggregate.name,
@@ -188,7 +188,9 @@ class Target:
                 )
         rollups = self.rollups
         members = after | self.aggregates
-        for uuid in sorted(rollups.of(members) & added, key=rollups.name_of):
+        for uuid in sorted(
+            rollups.of(members) & additions, key=rollups.name_of
+        ):
             yield self._change(
                 'add rollup',
                 rollups.name_of(uuid),
