@@ -73,14 +73,21 @@ CLOUD_SETTINGS = (
 )
 
 
-def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """Return all options by group, for the sample file and the pages."""
+def list_opts(connection: bool = True) -> list[tuple[str, list[cfg.Opt]]]:
+    """Return all options by group, for the sample file and the pages.
+
+    :param connection: Whether to include those for the connection to a cloud.
+    """
     return [
         (DEFAULT, default_opts),
         (SCHEDULER, scheduler_opts),
         (HOST_FILTERS, filter_scheduler_opts),
         (BLAZAR, blazar_opts),
-        (GROUP, isolate_aggregates_opts + _connection_opts()),
+        (
+            GROUP,
+            isolate_aggregates_opts
+            + (_connection_opts() if connection else []),
+        ),
     ]
 
 

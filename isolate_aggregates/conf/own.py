@@ -234,6 +234,7 @@ the exporter does not list the servers for this.
     ),
     cfg.ListOpt(
         'valid_interfaces',
+        item_type=types.String(choices=['internal', 'public', 'admin']),
         default=['internal', 'public'],
         help="""
 Endpoint interfaces to use from the service catalog, in order of preference.

@@ -6,6 +6,7 @@ A filter that is missing or cannot be loaded is an error; it is never skipped.
 
 from collections.abc import Collection, Iterable, Iterator
 import dataclasses
+from importlib import metadata
 from typing import Any
 
 from oslo_config import cfg
@@ -109,6 +110,49 @@ def enabled(
     return frozenset(
         loaded.name for loaded in filters if loaded.is_enabled(conf)
     )
+
+
+def ineffective_options(
+    conf: cfg.ConfigOpts, filters: Iterable[LoadedFilter]
+) -> Iterator[str]:
+    """Yield a sentence for each filter or option that was set in vain.
+
+    :param filters: The result of :func:`load`.
+    """
+    filters = tuple(filters)
+    names = f'[{ia_conf.GROUP}] request_filters'
+    if _is_set(conf, ia_conf.GROUP, 'request_filters'):
+        for loaded in filters:
+            if loaded.switch and not loaded.is_enabled(conf):
+                group, option = loaded.switch
+                yield (
+                    f'{names} has {loaded.name}, which does not run while '
+                    f'[{group}] {option} is false'
+                )
+    used = {
+        option
+        for loaded in filters
+        for option in loaded.request_filter.SETTINGS.values()
+    }
+    for plugin in metadata.entry_points(group=NAMESPACE):
+        # Others may be broken, and are not used.
+        if not plugin.module.startswith('isolate_aggregates.'):
+            continue
+        for group, option in plugin.load().SETTINGS.values():
+            # blazar-nova reads those of Blazar, too.
+            if group == ia_conf.BLAZAR or (group, option) in used:
+                continue
+            if _is_set(conf, group, option) and conf[group][option]:
+                yield (
+                    f'[{group}] {option} has no effect, because {names} does '
+                    f'not have {plugin.name}'
+                )
+
+
+def _is_set(conf: cfg.ConfigOpts, group: str, option: str) -> bool:
+    """Return whether the operator has set an option."""
+    location = conf.get_location(option, group)
+    return location is not None and location.location.is_user_controlled
 
 
 def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:

@@ -15,6 +15,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateSource, sources, tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
+from isolate_aggregates.conf import unknown
 from isolate_aggregates.filters import loading
 from isolate_aggregates.nova import placement
 from isolate_aggregates.nova.forced import ForcedHosts
@@ -142,6 +143,11 @@ def _source_name(conf: cfg.ConfigOpts) -> str:
 
 def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     filters = loading.load(conf)
+    for problem in (
+        *unknown.unknown_names(conf),
+        *loading.ineffective_options(conf, filters),
+    ):
+        LOG.warning('%s.', problem)
     warnings = _Warnings(conf, filters)
     _log_problems(conf, warnings)
     observer = _observer(conf, filters)

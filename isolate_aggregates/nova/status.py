@@ -7,7 +7,7 @@ of `oslo.upgradecheck
 warnings, 2 for failures.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import functools
 from importlib import metadata
 import logging
@@ -24,12 +24,14 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     AggregateSource,
 )
+from isolate_aggregates.conf import unknown
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.query_limit import LimitVerdict
 from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.text import meant
 
 _OLDEST_NOVA = 31
 _NEWEST_NOVA = 34
@@ -97,8 +99,22 @@ class Checks(upgradecheck.UpgradeCommands):
         return Result(Code.SUCCESS, f'Nova {version}.')
 
     @_needs_nova
+    def _check_names(self) -> Result:
+        """Check for sections and options that nothing reads."""
+        # Registers the options of the configured request filters.
+        loading.load(self._conf)
+        problems = '. '.join(unknown.unknown_names(self._conf))
+        if problems:
+            return Result(Code.FAILURE, f'{problems}.')
+        return Result(Code.SUCCESS)
+
+    @_needs_nova
     def _check_registration(self) -> Result:
         section = self._conf.filter_scheduler
+        if problem := _unknown_host_filters(
+            section.available_filters, section.enabled_filters
+        ):
+            return Result(Code.FAILURE, problem)
         if _PLUGIN not in section.available_filters:
             return Result(
                 Code.FAILURE,
@@ -170,15 +186,38 @@ class Checks(upgradecheck.UpgradeCommands):
     @_needs_nova
     def _check_switches(self) -> Result:
         filters = loading.load(self._conf)
-        unused = loading.unused_tags(
-            filters,
-            loading.enabled(filters, self._conf),
-            AggregateIndex(self._source.aggregates()),
+        index = AggregateIndex(self._source.aggregates())
+        problems = '. '.join(
+            [
+                *loading.ineffective_options(self._conf, filters),
+                *self._unused_prefixes(index),
+                *map(
+                    str,
+                    loading.unused_tags(
+                        filters, loading.enabled(filters, self._conf), index
+                    ),
+                ),
+            ]
         )
-        problems = '. '.join(map(str, unused))
         if problems:
             return Result(Code.WARNING, f'{problems}.')
         return Result(Code.SUCCESS)
+
+    def _unused_prefixes(self, index: AggregateIndex) -> Iterator[str]:
+        """Yield the prefixes that no key has, if a similar one is used."""
+        keys = {key for aggregate in index for key in aggregate.metadata}
+        used = {f'{key.partition(":")[0]}:' for key in keys if ':' in key}
+        for option in (
+            'placement_req_required_member_prefix',
+            'placement_req_default_forbidden_member_prefix',
+        ):
+            for prefix in self._conf.scheduler[option]:
+                guess = meant(prefix, used)
+                if guess and not any(key.startswith(prefix) for key in keys):
+                    yield (
+                        f'[scheduler] {option} has the prefix {prefix}, which '
+                        f'no aggregate uses{guess}'
+                    )
 
     @lazy_property
     def _source(self) -> AggregateSource:
@@ -247,6 +286,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     _upgrade_checks = (
         ('Nova', _check_nova),
+        ('Names in the configuration', _check_names),
         ('Registration', _check_registration),
         ('Request filters', _check_filters),
         ('Aggregate source', _check_source),
@@ -255,6 +295,40 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Query limit', _check_query_limit),
         ('Query length', _check_query_length),
     )
+
+
+def _unknown_host_filters(
+    available: Sequence[str], enabled: Iterable[str]
+) -> str | None:
+    """Return why nova-scheduler would not start; None if it would."""
+    from nova.scheduler import filters
+
+    from isolate_aggregates.nova import host_filter
+
+    names = {host_filter.IsolatedAggregatesFilter.__name__}
+    for path in available:
+        # It would add the request filters to Nova's, in this process.
+        if path == _PLUGIN:
+            continue
+        try:
+            classes = filters.HostFilterHandler().get_matching_classes([path])
+        except ImportError as exc:
+            return (
+                f'[filter_scheduler] available_filters names {path}, which '
+                f'cannot be imported ({exc}), so nova-scheduler does not '
+                'start; correct or remove it.'
+            )
+        names.update(one.__name__ for one in classes)
+    unknown_filters = [
+        f'{name}{meant(name, names)}' for name in enabled if name not in names
+    ]
+    if unknown_filters:
+        return (
+            '[filter_scheduler] enabled_filters names '
+            f'{", ".join(unknown_filters)}, which available_filters does not '
+            'provide, so nova-scheduler does not start; correct or remove it.'
+        )
+    return None
 
 
 def main(argv: list[str] | None = None) -> int:

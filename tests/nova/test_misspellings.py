@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is misspelt in nova.conf is named before servers are scheduled."""
+
+import logging
+
+import nova.conf.database
+import nova.conf.scheduler
+from oslo_config import cfg
+from oslo_upgradecheck.upgradecheck import Code
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.conf.unknown import unknown_names
+from isolate_aggregates.nova import registration, status
+
+# Every value that has a name or a limited range.
+VALUES = [
+    ('scheduler', 'enable_isolated_aggregate_filtering', 'true'),
+    ('scheduler', 'placement_req_required_member_prefix', 'reservation:'),
+    (
+        *('scheduler', 'placement_req_default_forbidden_member_prefix'),
+        'reservation:',
+    ),
+    ('scheduler', 'max_placement_results', '1000'),
+    (
+        *('filter_scheduler', 'available_filters'),
+        'nova.scheduler.filters.all_filters',
+    ),
+    (
+        *('filter_scheduler', 'available_filters'),
+        'isolate_aggregates.nova.all_filters',
+    ),
+    ('filter_scheduler', 'enabled_filters', 'ComputeFilter'),
+    ('filter_scheduler', 'enabled_filters', 'IsolatedAggregatesFilter'),
+    ('isolate_aggregates', 'request_filters', 'isolate_aggregates'),
+    ('isolate_aggregates', 'request_filters', 'reservation_prefix'),
+    ('isolate_aggregates', 'trait_sources', 'flavor'),
+    ('isolate_aggregates', 'reservation_key_sources', 'image'),
+    ('isolate_aggregates', 'reservation_required', 'false'),
+    ('isolate_aggregates', 'aggregate_source', 'file'),
+    ('isolate_aggregates', 'max_query_length', '4000'),
+    ('isolate_aggregates', 'aggregate_deadline', '5'),
+    ('isolate_aggregates', 'on_source_failure', 'refuse'),
+    ('isolate_aggregates', 'valid_interfaces', 'internal'),
+    ('isolate_aggregates', 'auth_type', 'password'),
+]
+
+CLOUD = """\
+version: 1
+aggregates:
+- name: reserved
+  hosts: []
+  metadata: {"reservation:1": ""}
+"""
+
+
+def misspellings(word):
+    """Return a word without a letter, with one twice, two swapped, one more.
+
+    Each changes the middle, so that no ending decides.
+    """
+    if word.isdecimal():
+        return [f'{word}s', f'-{word}', f'{word} 0']
+    half = len(word) // 2
+    swapped = next(
+        place
+        for place in range(half - 1, 0, -1)
+        if word[place] != word[place + 1]
+    )
+    return [
+        word[:half] + word[half + 1 :],
+        word[:half] + word[half] + word[half:],
+        word[:swapped]
+        + word[swapped + 1]
+        + word[swapped]
+        + word[swapped + 2 :],
+        f'{word}s',
+    ]
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function that reads lines of a nova.conf."""
+
+    def configuration(lines):
+        path = tmp_path / 'nova.conf'
+        path.write_text('\n'.join(lines))
+        conf = cfg.ConfigOpts()
+        for module in (
+            nova.conf.database,
+            nova.conf.scheduler,
+        ):
+            module.register_opts(conf)
+        ia_conf.register_opts(conf)
+        conf(
+            [f'--config-file={path}'],
+            default_config_files=[],
+            default_config_dirs=[],
+        )
+        return conf
+
+    return configuration
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """The lines of a nova.conf that is right, by section."""
+    cloud = tmp_path / 'cloud.yaml'
+    cloud.write_text(CLOUD)
+    sections = {}
+    for section, option, value in VALUES:
+        options = sections.setdefault(section, [])
+        place = next(
+            (
+                place
+                for place, line in enumerate(options)
+                if line.startswith(f'{option} =')
+            ),
+            None,
+        )
+        if place is None or option == 'available_filters':
+            options.append(f'{option} = {value}')
+        else:
+            options[place] += f',{value}'
+    sections['isolate_aggregates'].append(f'cloud_file = {cloud}')
+    return sections
+
+
+def text(sections):
+    return [
+        line
+        for section, options in sections.items()
+        for line in (f'[{section}]', *options)
+    ]
+
+
+def problems(conf):
+    """Return what the checks of the configuration alone report."""
+    checks = status.Checks(conf)
+    return ' '.join(
+        result.details
+        for result in (
+            checks._check_names(),
+            checks._check_registration(),
+            checks._check_filters(),
+            checks._check_source(),
+            checks._check_switches(),
+        )
+        if result.code is not Code.SUCCESS
+    )
+
+
+def test_a_correct_file_has_no_problems(read, lines):
+    assert problems(read(text(lines))) == ''
+
+
+OPTIONS = [
+    (group, option.dest)
+    for group, options in ia_conf.list_opts()
+    for option in options
+]
+
+
+@pytest.mark.parametrize(
+    ('group', 'option'), OPTIONS, ids=[f'{g}-{o}' for g, o in OPTIONS]
+)
+def test_each_misspelt_option_is_named(read, group, option):
+    for name in misspellings(option):
+        assert any(
+            f'option {name} in [{group}] has no effect' in problem
+            for problem in unknown_names(read([f'[{group}]', f'{name} = 1']))
+        ), name
+
+
+@pytest.mark.parametrize(
+    'section',
+    [group for group, _ in ia_conf.list_opts() if group != 'DEFAULT'],
+)
+def test_each_misspelt_section_is_named(read, section):
+    for name in misspellings(section):
+        conf = read([f'[{name}]', 'request_filters = isolate_aggregates'])
+        [problem] = unknown_names(conf)
+        assert f'section [{name}] has no effect (did you mean {section}?)' in (
+            problem
+        )
+
+
+@pytest.mark.parametrize(
+    ('section', 'option', 'value'),
+    VALUES,
+    ids=[f'{option}-{value}' for _, option, value in VALUES],
+)
+def test_each_misspelt_value_is_named(read, lines, section, option, value):
+    for wrong in misspellings(value):
+        changed = {
+            name: [
+                line.replace(value, wrong)
+                if line.startswith(f'{option} = ') and value in line
+                else line
+                for line in options
+            ]
+            for name, options in lines.items()
+        }
+        # oslo.config does not repeat a number.
+        named = option if value.isdecimal() else wrong
+        assert named in problems(read(text(changed))), wrong
+
+
+@pytest.mark.parametrize(
+    ('section', 'option', 'place'),
+    [
+        ('DEFAULT', 'request_filters', 'isolate_aggregates'),
+        (
+            *('isolate_aggregates', 'enable_isolated_aggregate_filtering'),
+            'scheduler',
+        ),
+        ('scheduler', 'enabled_filters', 'filter_scheduler'),
+    ],
+)
+def test_an_option_in_the_wrong_section_is_named(read, section, option, place):
+    [problem] = unknown_names(read([f'[{section}]', f'{option} = 1']))
+    assert problem.endswith(
+        f'the option {option} in [{section}] has no effect there; move it to '
+        f'[{place}]'
+    )
+
+
+def test_options_of_others_are_not_ours_to_judge(read):
+    assert not [
+        *unknown_names(
+            read(
+                [
+                    '[scheduler]',
+                    'workers = 2',
+                    'weight_of_a_third_party = 1',
+                    '[filter_scheduler]',
+                    'isolated_images = 1',
+                    '[keystone_authtoken]',
+                    'auth_type = password',
+                    '[of_a_third_party]',
+                    'request_filters = 1',
+                    '[placement]',
+                    'auth_type = password',
+                    'auth_url = http://keystone.test',
+                    'password = secret',
+                    '[isolate_aggregates]',
+                    'auth_type = password',
+                    'username = nova',
+                    'password = secret',
+                ]
+            )
+        )
+    ]
+
+
+def test_credentials_of_another_section_are_not_read(read):
+    """With auth_section keystoneauth reads nothing else of ours."""
+    [problem] = unknown_names(
+        read(
+            [
+                '[isolate_aggregates]',
+                'auth_section = placement',
+                'password = secret',
+                '[placement]',
+                'auth_type = password',
+            ]
+        )
+    )
+    assert 'the option password in [isolate_aggregates]' in problem
+    assert 'secret' not in problem
+
+
+@pytest.mark.parametrize(
+    ('changes', 'problem'),
+    [
+        pytest.param(
+            {
+                'scheduler': [],
+                'isolate_aggregates': ['request_filters=isolate_aggregates'],
+            },
+            '[isolate_aggregates] request_filters has isolate_aggregates, '
+            'which does not run while [scheduler] '
+            'enable_isolated_aggregate_filtering is false',
+            id='filter without switch',
+        ),
+        pytest.param(
+            {
+                'scheduler': [
+                    'enable_isolated_aggregate_filtering=true',
+                    'placement_req_required_member_prefix=reservation:',
+                ],
+                'isolate_aggregates': ['request_filters=isolate_aggregates'],
+            },
+            '[scheduler] placement_req_required_member_prefix has no effect, '
+            'because [isolate_aggregates] request_filters does not have '
+            'reservation_prefix',
+            id='setting without filter',
+        ),
+        pytest.param(
+            {'filter_scheduler': ['enabled_filters=ComputeFilter,...']},
+            '[filter_scheduler] enabled_filters names ..., which '
+            'available_filters does not provide, so nova-scheduler does not '
+            'start; correct or remove it.',
+            id='pasted',
+        ),
+        pytest.param(
+            {
+                'filter_scheduler': [
+                    'available_filters=isolate_aggregates.nova.all_filters',
+                    'enabled_filters=IsolatedAggregateFilter',
+                ]
+            },
+            '(did you mean IsolatedAggregatesFilter?)',
+            id='similar host filter',
+        ),
+    ],
+)
+def test_what_has_no_effect_is_named(read, lines, changes, problem):
+    source = lines['isolate_aggregates']
+    source = [one for one in source if 'file' in one or 'aggregate_s' in one]
+    lines.update(changes)
+    lines['isolate_aggregates'] = [
+        *source,
+        *changes.get('isolate_aggregates', ()),
+    ]
+    assert problem in problems(read(text(lines)))
+
+
+def test_nova_scheduler_logs_them_at_its_start(read, lines, caplog):
+    lines['isolate_aggregates'].append('aggregate_deadlin = 1')
+    lines['scheduler'][0] = 'enable_isolated_aggregates_filtering = true'
+    caplog.set_level(logging.WARNING)
+    try:
+        registration.install(read(text(lines)))
+    finally:
+        registration.uninstall()
+    for part in (
+        'option aggregate_deadlin in [isolate_aggregates] has no effect',
+        'enable_isolated_aggregates_filtering in [scheduler] has no effect',
+        'request_filters has isolate_aggregates, which does not run',
+    ):
+        assert part in caplog.text
