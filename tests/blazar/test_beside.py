@@ -82,7 +82,6 @@ def test_old_slots_leave_failed_hosts(start, make_manager, cloud):
     new.end(lease)
 
 
-@pytest.mark.smoke
 def test_a_flavor_can_be_reserved(blazar, cloud):
     name = cloud.plain_flavor(vcpus=5)
     lease, reservation = blazar.reserve(

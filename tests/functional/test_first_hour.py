@@ -237,6 +237,7 @@ def test_the_list_of_filters_has_each_name_in_full() -> None:
     assert 'Origin' in on_terminal('filter', 'list', '-c', 'Origin')
 
 
+@pytest.mark.slow
 def test_the_demo_fits_the_terminal() -> None:
     shown = on_terminal('examples/demo.sh', program='sh')
     assert fits(shown)

@@ -118,6 +118,7 @@ def helm_values():
     )
 
 
+@pytest.mark.slow
 def test_nova_scheduler_starts_with_the_openstack_helm_example(tmp_path):
     path = tmp_path / 'nova.conf'
     path.write_text(

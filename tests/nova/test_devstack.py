@@ -104,6 +104,7 @@ def test_a_second_run_changes_nothing(stack, tmp_path):
     assert (tmp_path / 'nova.conf').read_text() == once
 
 
+@pytest.mark.slow
 def test_reservations_are_named_with_the_prefix_that_is_set(stack, tmp_path):
     stack(
         'stack post-config',

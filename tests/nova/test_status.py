@@ -338,15 +338,18 @@ def nova_conf(tmp_path):
 @pytest.mark.parametrize(
     ('options', 'said'),
     [
-        (
+        pytest.param(
             '[isolate_aggregates]\naggregate_source = nova',
             ['0 host aggregates'],
+            id='database',
         ),
-        (
+        pytest.param(
             '[isolate_aggregates]\naggregate_source = novaclient',
             ['[isolate_aggregates] auth_type'],
+            id='no credentials',
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             '[isolate_aggregates]\nmax_query_length = long\n'
             '[api_database]\nconnection = postgresql+pg8000://db/nova_api',
             [
@@ -354,9 +357,9 @@ def nova_conf(tmp_path):
                 '[api_database] connection cannot be used',
                 'Value for option max_query_length',
             ],
+            id='values that cannot be used',
         ),
     ],
-    ids=['database', 'no credentials', 'values that cannot be used'],
 )
 def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     nova_conf, options, said

@@ -8,7 +8,6 @@ forbidden aggregate membership
 
 from base import RESERVATIONS, CloudTest, host_of
 from keystoneauth1 import exceptions as ks_exceptions
-import pytest
 
 from isolate_aggregates import conf as ia_conf
 
@@ -26,7 +25,6 @@ class ReservationsTest(CloudTest):
         (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
     )
 
-    @pytest.mark.smoke
     def test_reserved_hosts_need_a_flavor_that_names_the_reservation(self):
         pool = self.aggregate(
             'freepool', ['host1'], {'reservation:2e1dfa7c': 'true'}
