@@ -18,7 +18,6 @@ class CandidateHost:
     """A host with allocation candidates for a request.
 
     :param name: The name of its root resource provider.
-    :param uuid: The uuid of that provider.
     :param free: The free capacity by requested resource class, summed over the
         providers that can serve the request.
     :param candidates: The number of its allocation candidates.
@@ -70,8 +69,6 @@ def decide_on(
     :param limit: The maximum number of candidates to query; None for all.
     :param max_length: The maximum length of the query in bytes; 0 for no
         limit.
-    :raises InvalidRequest: if flavor and image contradict each other.
-    :raises FilterError: if a filter fails or breaks its contract.
     """
     shortener = Shortener(
         max_length,
@@ -92,9 +89,6 @@ def find(
 ) -> CandidateHosts:
     """Return the candidate hosts for a request.
 
-    :param limit: The maximum number of candidates to query; None for all.
-    :param max_length: The maximum length of the query in bytes; 0 for no
-        limit.
     :raises RequestRefused: if a filter refuses the request, or the query is
         too long even when shortened.
     """
@@ -105,10 +99,7 @@ def find(
 def allowed(
     cloud: Cloud, request: Request, decision: Decision, limit: int | None
 ) -> CandidateHosts:
-    """Return the candidate hosts for a request after a decision.
-
-    :param limit: The maximum number of candidates to query; None for all.
-    """
+    """Return the candidate hosts for a request after a decision."""
     query = decision.query(request, limit)
     answer = cloud.placement.allocation_candidates(query)
     hosts = _hosts(answer, query, cloud)

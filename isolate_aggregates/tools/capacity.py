@@ -21,8 +21,6 @@ from isolate_aggregates.tools.simulator.index import ProviderIndex
 class HostFit:
     """The number of servers that fit on a host.
 
-    :param host: The name of its compute service.
-    :param provider: The uuid of its root provider.
     :param servers: The number of servers that fit once all previous hosts are
         full. The order matters if hosts use the same sharing providers.
     """
@@ -41,10 +39,7 @@ def fitting_servers(
 
     :param request: The request of each server, with the constraints of the
         filters. Its limit is ignored.
-    :param destination: The conclusions of the filters, for hosts that a host
-        filter drops.
     :returns: The hosts that fit at least one server, sorted by name.
-    :raises BadQuery: if Placement would answer the query with 400.
     """
     return Packing(snapshot, request, destination).fitting()
 
@@ -136,10 +131,7 @@ def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
 def _likeness(
     tree: Sequence[Provider], aggregates: frozenset[str]
 ) -> Hashable:
-    """Return a key; trees with equal keys fit the same number of servers.
-
-    :param aggregates: The uuids of the aggregates in the query.
-    """
+    """Return a key; trees with equal keys fit the same number of servers."""
     places = {provider.uuid: place for place, provider in enumerate(tree)}
     return tuple(
         (

@@ -36,12 +36,10 @@ class Difference:
 
     :param documented: The number of hosts in the documented answer.
     :param left_out: The hosts that are only in the documented answer.
-    :param roots: The uuids of the root providers of these hosts.
     :param added: The hosts that are only in Placement's answer.
     :param other_amounts: The hosts with candidates whose amounts were not
         requested.
     :param failure: Why Placement gave no answer; None if it did.
-    :param was_queried: Whether Placement was queried.
     """
 
     documented: int

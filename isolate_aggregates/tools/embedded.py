@@ -49,10 +49,7 @@ class EmbeddedPlacement:
 
 @contextlib.contextmanager
 def embedded_client() -> Iterator[PlacementClient]:
-    """Start a new, empty Placement and yield a client for it.
-
-    :raises EmbeddedPlacementUnavailable: if it cannot run.
-    """
+    """Start a new, empty Placement and yield a client for it."""
     with contextlib.closing(EmbeddedPlacement()) as placement:
         yield PlacementClient(placement.open())
 
@@ -62,8 +59,6 @@ def one_at_a_time(application: Any) -> Any:
 
     On SQLite, Placement fails requests that write at the same time: there is
     only one connection, or "database is locked" where there are several.
-
-    :param application: Placement's WSGI application.
     """
     lock = threading.Lock()
 

@@ -187,8 +187,6 @@ def completed(snapshot: Snapshot, hosts: Iterable[str]) -> Snapshot:
     """Return the snapshot with a compute node for each host.
 
     A host that has none yet may get one at any time.
-
-    :param hosts: The names of the hosts.
     """
     missing = sorted(set(hosts) - {p.host for p in snapshot.providers})
     if not missing:

@@ -241,10 +241,7 @@ def delete_provider(provider: Provider) -> Commands:
 
 
 def migrate(server_id: str, live: bool) -> Commands:
-    """Return the commands that migrate a server to another host.
-
-    :param live: Whether the server is running.
-    """
+    """Return the commands that migrate a server to another host."""
     words = ('server', 'migrate')
     if live:
         options = ('--live-migration', '--wait')

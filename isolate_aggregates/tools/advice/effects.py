@@ -63,10 +63,7 @@ class Effects:
         self._said: dict[Commands, str] = {}
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
-        """Yield the repairs that can be shown, in order.
-
-        :raises FilterError: if a request filter fails.
-        """
+        """Yield the repairs that can be shown, in order."""
         for repair in repairs:
             line = commands.shown(repair.commands)
             if line:

@@ -70,11 +70,7 @@ def meant_value(value: str) -> str | None:
 def corrected_keys(
     flavor: Flavor, traits: Collection[str], locking: Collection[str]
 ) -> Iterator[Repair]:
-    """Yield how to correct the misspelled traits of a flavor.
-
-    :param traits: The traits that the flavor should require.
-    :param locking: The traits that lock aggregates.
-    """
+    """Yield how to correct the misspelled traits of a flavor."""
     for key, value in sorted(flavor.extra_specs.items()):
         like = LIKE_PREFIX.match(key)
         if not like or value == xs.FORBIDDEN:

@@ -64,9 +64,6 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
 
 
 def audit(cloud: AuditedCloud) -> list[Finding]:
-    """Run all checks; return the findings, the most severe first.
-
-    :raises FilterError: if a request filter fails.
-    """
+    """Run all checks; return the findings, the most severe first."""
     findings = [finding for check in CHECKS for finding in check(cloud)]
     return sorted(findings, key=lambda f: (-f.severity, f.kind, f.subject))

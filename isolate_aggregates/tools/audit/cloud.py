@@ -39,7 +39,6 @@ class AuditedCloud(Survey):
 
     :param filters: All configured request filters, enabled or not.
     :param mirrored: The filters that reproduce Nova's own request filters.
-    :param enabled: The names of the enabled filters.
     """
 
     filters: tuple[LoadedFilter, ...]
@@ -56,9 +55,7 @@ class AuditedCloud(Survey):
     ) -> 'AuditedCloud':
         """Read a cloud; return it with its configuration.
 
-        :param conf: A configuration with our options registered.
         :param servers: Whether to read the servers of all projects too.
-        :raises IsolateAggregatesError: if anything cannot be read.
         """
         return cls.of(conf=conf, **vars(cloud.survey(servers, track)))
 
@@ -66,13 +63,7 @@ class AuditedCloud(Survey):
     def of(
         cls, snapshot: Snapshot, conf: cfg.ConfigOpts, **more: Any
     ) -> 'AuditedCloud':
-        """Return a cloud with its configuration.
-
-        :param conf: A configuration with our options registered.
-        :param more: Values of further fields.
-        :raises ConfigError: if the configuration is invalid.
-        :raises FilterError: if a filter is missing or cannot be loaded.
-        """
+        """Return a cloud with its configuration."""
         filters = loading.load(conf)
         return cls(
             snapshot,

@@ -30,8 +30,6 @@ class Finding:
     :param kind: The kind of finding, for example ``trait-missing``. It is
         stable, so that programs can compare it.
     :param subject: The affected object, for example ``aggregate win-hosts``.
-    :param problem: What is wrong.
-    :param consequence: The effect of the problem.
     :param repairs: The ways to repair it, of which an operator chooses one.
         What gives a key comes before what takes a lock away.
     """

@@ -97,9 +97,6 @@ def beneficiaries(
 
     These have some of the traits, or a misspelled one, require metadata of the
     aggregates, have servers there, or share a word with the names.
-
-    :param locking: The aggregates that lock the hosts.
-    :param traits: The traits of the locks.
     """
     words = _words(*traits, *(aggregate.name for aggregate in locking))
     index = AggregateIndex(locking)

@@ -83,10 +83,7 @@ def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
 def live_cloud(
     app: Program, connect: 'Callable[[], Connection] | None' = None
 ) -> 'LiveCloud':
-    """Return the live cloud.
-
-    :param connect: Returns the connection; None for the program's own.
-    """
+    """Return the live cloud."""
     # Imported late: novaclient and keystoneauth take longer to import than the
     # rest of a command.
     from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud

@@ -63,8 +63,6 @@ class Credentials:
         A cloud named by ``--os-*`` options or ``OS_*`` variables takes
         precedence over the configuration file, and this over the only cloud
         of ``clouds.yaml``.
-
-        :param options: The options as parsed by :attr:`parser`.
         """
         if self._problem:
             check_files()

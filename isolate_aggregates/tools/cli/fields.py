@@ -32,7 +32,6 @@ class Value(columns.FormattableColumn[Any]):
 def plain(cell: Any, nothing: str = '') -> Any:
     """Return a cell for the formats csv, value and shell.
 
-    :param nothing: The text for None.
     :returns: A text or a number; JSON for lists and mappings.
     """
     if isinstance(cell, columns.FormattableColumn):

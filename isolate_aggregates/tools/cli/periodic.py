@@ -45,10 +45,7 @@ class EndSignals:
         self._reader = reader
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a signal; return whether there was one.
-
-        :param seconds: The timeout; None to wait without a timeout.
-        """
+        """Wait for a signal; return whether there was one."""
         # Nothing is read from it, so that later calls return True as well.
         return bool(select.select([self._reader], [], [], seconds)[0])
 
@@ -60,8 +57,6 @@ def end_signals() -> Iterator[EndSignals]:
     Python runs signal handlers only between instructions of the main thread,
     so a signal just before ``select`` would not end it. Instead, it waits
     for the wakeup descriptor, to which the C handler writes at once.
-
-    :returns: A context with the signals to wait for.
     """
     reader, writer = socket.socketpair()
     with reader, writer:

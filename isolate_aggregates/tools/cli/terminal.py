@@ -52,10 +52,7 @@ class Formatter(logging.Formatter):
 
 
 def is_attended(*streams: TextIO | None) -> bool:
-    """Return whether all streams are connected to a terminal.
-
-    :param streams: Standard streams; None for closed ones.
-    """
+    """Return whether all streams are connected to a terminal."""
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
@@ -94,10 +91,7 @@ def _folded(line: str, width: int, kind: type[str]) -> str:
 
 
 class Tables:
-    """A formatter for cliff that splits tables with too many columns.
-
-    :param width: The width to fit; None for that of the terminal.
-    """
+    """A formatter for cliff that splits tables with too many columns."""
 
     def __init__(self, formatter: Any, width: int | None = None) -> None:
         self._formatter = formatter

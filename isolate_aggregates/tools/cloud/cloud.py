@@ -70,10 +70,7 @@ class Cloud(Protocol):
         """Return all traits in Placement."""
 
     def holders_below(self, traits: Iterable[str]) -> Below:
-        """Return the child providers that have the given traits.
-
-        :param traits: The names of traits that exist in Placement.
-        """
+        """Return the child providers that have the given traits."""
 
     def survey(
         self, servers: bool = False, track: Track = untracked

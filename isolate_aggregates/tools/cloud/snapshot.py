@@ -64,10 +64,7 @@ class Snapshot:
         return self._find('image', name, self.images)
 
     def requested_host(self, name: str) -> ComputeHost:
-        """Return a host with its compute nodes; no nodes if it is unknown.
-
-        :param name: The name of a compute service or of a compute node.
-        """
+        """Return a host with its compute nodes; no nodes if it is unknown."""
         nodes = [provider for provider in self.providers if provider.host]
         uuids = [node.uuid for node in nodes if node.host == name] or [
             node.uuid for node in nodes if node.name == name

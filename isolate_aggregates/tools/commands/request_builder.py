@@ -224,11 +224,7 @@ class RequestBuilder:
     def _with_device(
         self, request: Request, profile: str, owner: str
     ) -> Request:
-        """Add what a device profile requests.
-
-        :param owner: The id of the port that names the profile; empty if the
-            flavor names it.
-        """
+        """Add what a device profile requests."""
         try:
             groups = self._cloud.device_groups(profile, owner)
         except (exception.ServiceError, exception.NotFound) as exc:

@@ -31,7 +31,6 @@ class DividedRequest:
 
     :param request: The request before any request filter has changed it. Its
         limit is ignored, because every host is explained.
-    :param conclusions: The conclusions of the request filters.
     :raises BadQuery: if Placement would answer the query with 400, whichever
         traits exist.
     """
@@ -96,10 +95,7 @@ class DividedRequest:
     def _checked(
         request: ResourceRequest, conclusions: Collection[Conclusion]
     ) -> ResourceRequest:
-        """Return the whole request, even if a filter refuses it.
-
-        :raises BadQuery: if Placement would answer the query with 400.
-        """
+        """Return the whole request, even if a filter refuses it."""
         destination = ExplainedDestination()
         for conclusion in conclusions:
             conclusion.constraint.narrow(destination)

@@ -25,10 +25,7 @@ _Kind = tuple[Hashable, ...]
 
 @dataclasses.dataclass(frozen=True)
 class HostGroup:
-    """Hosts that are excluded by the same kinds of causes, or by none.
-
-    :param verdicts: The verdicts on these hosts, in order.
-    """
+    """Hosts that are excluded by the same kinds of causes, or by none."""
 
     verdicts: tuple[Verdict, ...]
 
@@ -61,7 +58,6 @@ class HostGroup:
 class CountGroup:
     """The hosts that causes of one kind exclude.
 
-    :param causes: The causes, usually one.
     :param excludes: The uuids of the root providers of the excluded hosts.
     :param only: The uuids of those that would be candidates without these
         causes.

@@ -61,7 +61,6 @@ def mendings(
 
     :param pipeline: The filters that decide, and those of Nova.
     :param filters: All configured filters, whose locks ``sync`` maintains.
-    :raises FilterError: if a request filter fails.
     """
     mender = _Mender(snapshot, request, pipeline, filters)
     return tuple(itertools.islice(mender.repairs(), _MOST))

@@ -29,7 +29,6 @@ class Offers:
     """Computes the hosts that would be offered for variants of a request.
 
     :param index: The providers; it gets stocks of the placeholder classes.
-    :param divided: The request whose amounts may be waived.
     """
 
     def __init__(self, index: ProviderIndex, divided: DividedRequest) -> None:
@@ -169,7 +168,6 @@ def _together(
 ) -> _Served:
     """Find the anchors where one provider per class has all traits together.
 
-    :param roots: The anchors to consider.
     :param sources: The usable providers of each resource class.
     :param holders: The providers that have each required trait.
     """

@@ -45,7 +45,6 @@ class Reason:
     """A reason why a host is excluded.
 
     :param cause: The requirements that exclude it together, usually one.
-    :param text: The message for this host.
     """
 
     cause: Cause
@@ -56,7 +55,6 @@ class Reason:
 class Verdict:
     """The result for one host.
 
-    :param root: The root provider of the host.
     :param causes: The causes that exclude it; empty for a candidate.
     """
 
@@ -139,7 +137,6 @@ class Count:
 class Explanation:
     """The result for a request.
 
-    :param divided: The request as a list of requirements.
     :param verdicts: A verdict for every compute host, sorted by name.
     :param counts: The hosts that each requirement excludes, followed by those
         that causes of several requirements exclude.
@@ -163,11 +160,9 @@ def explain(
     Required traits and requested resource classes are assumed to exist, even
     if no provider has them.
 
-    :param snapshot: The state of the cloud.
     :param request: The request before any request filter has changed it.
     :param destination: The conclusions of the request filters, which may
         include a refusal.
-    :returns: The verdicts on all hosts, with counts and remedies.
     :raises BadQuery: if Placement would answer the query with 400.
     """
     divided = DividedRequest(request, destination.conclusions)
@@ -177,10 +172,7 @@ def explain(
 
 @dataclasses.dataclass(frozen=True)
 class _Alike:
-    """Hosts with the same causes.
-
-    :param hosts: The root providers of the hosts.
-    """
+    """Hosts with the same causes."""
 
     hosts: ProviderSet
     causes: tuple[_Places, ...]

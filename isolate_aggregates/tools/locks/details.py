@@ -35,10 +35,7 @@ KINDS = ('lock', 'aggregate', 'host')
 
 
 class Details:
-    """Finds locks, aggregates and hosts, and returns their details.
-
-    :param conf: A configuration with our options registered.
-    """
+    """Finds locks, aggregates and hosts, and returns their details."""
 
     def __init__(
         self,
@@ -57,8 +54,6 @@ class Details:
         :param name: The metadata key or the trait of a lock; the name, uuid or
             numeric id of an aggregate; or the name of a host or compute node.
         :param kind: One of :data:`KINDS`; None for any.
-        :raises NotFound: if no object has that name.
-        :raises NotUnique: if several objects have that name.
         """
         finders: dict[str, Callable[[str], Any]] = {
             'lock': self._lock,

@@ -28,7 +28,6 @@ from isolate_aggregates.tools.cloud.cloud import Cloud
 class KeyHolders:
     """The flavors and images that require a trait.
 
-    :param images: The images that are visible to the user.
     :param unread: Why the images could not be read; None if they were read.
     """
 
@@ -106,10 +105,7 @@ def flavors_without_key(
     traits: Collection[str],
     conf: cfg.ConfigOpts,
 ) -> Iterator[str]:
-    """Yield a sentence if a lock excludes flavors that metadata sends there.
-
-    :param traits: The traits that lock the aggregate.
-    """
+    """Yield a sentence if a lock excludes flavors sent there by metadata."""
     flavors = [
         flavor.name
         for flavor in flavors_drawn_to(cloud, aggregate, conf) or ()
@@ -132,7 +128,6 @@ def after_lock(
 ) -> Iterator[tuple[bool, str]]:
     """Yield which flavors and images can use hosts that traits lock.
 
-    :param sources: The sources of traits that open an aggregate.
     :returns: One or more sentences per trait, each with whether it asks the
         operator to do something.
     """
@@ -159,9 +154,6 @@ def after_unlock(
     """Yield which flavors and images require traits that no longer lock.
 
     :param cloud: The cloud; its aggregates may be those before the change.
-    :param sources: The sources of traits that open an aggregate.
-    :returns: One or more sentences per trait, each with whether it asks the
-        operator to do something.
     """
     for trait in traits:
         if any(trait in tags.required_traits(a) for a in cloud.index):

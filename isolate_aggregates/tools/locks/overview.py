@@ -15,7 +15,6 @@ class ResourceUsage:
 
     :param total: The capacity: ``(total - reserved) * allocation_ratio`` of
         each inventory, as in Placement.
-    :param used: The allocated amount.
     """
 
     total: int
@@ -34,7 +33,6 @@ class ResourceUsage:
 class LockOverview:
     """The hosts behind a lock and their capacity.
 
-    :param lock: The lock, with its aggregates.
     :param hosts: The names of the compute services in any of its aggregates,
         sorted.
     :param capacity: The capacity of the provider trees of these hosts by

@@ -18,11 +18,7 @@ from isolate_aggregates.request import extra_specs as xs
 def requests(
     trait: str, flavors: Iterable[Flavor], images: Iterable[Image] = ()
 ) -> Iterator[ResourceRequest]:
-    """Yield the queries of servers that require a trait.
-
-    :param flavors: The flavors of the servers.
-    :param images: The images whose traits are taken into account.
-    """
+    """Yield the queries of servers that require a trait."""
     requiring = [i for i in images if _requires(trait, Request(Flavor(''), i))]
     for flavor in flavors:
         # All images that require it have the same effect.
@@ -46,7 +42,6 @@ def unreached(
 ) -> bool:
     """Return whether no query can use the providers with a trait.
 
-    :param holders: The providers of a tree that have the trait.
     :param queries: The queries; False if there are none.
     """
     if trait == xs.RESERVATION_TRAIT:

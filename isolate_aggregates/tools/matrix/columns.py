@@ -38,10 +38,7 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Exclusion:
-    """The hosts that one objection excludes.
-
-    :param hosts: The names of the hosts, sorted.
-    """
+    """The hosts that one objection excludes."""
 
     objection: Objection
     hosts: tuple[str, ...]
@@ -76,7 +73,6 @@ def named(
 ) -> list[Column]:
     """Rename columns with too many hosts to list.
 
-    :param columns: The columns to rename.
     :param preferred: Columns whose names may be used, in order of preference.
         The first one with exactly the same hosts is used.
     """

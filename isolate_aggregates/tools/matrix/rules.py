@@ -23,7 +23,6 @@ class Objection:
 
     :param filter_name: The request filter that excludes the host; None for a
         trait of the request itself, or if the request is invalid.
-    :param kind: The kind of the cause.
     :param text: The reason, without a full stop.
     """
 
@@ -59,9 +58,7 @@ class EquivalentHosts:
 class Rules:
     """The rules for one request, arranged by what they depend on.
 
-    :param required: The traits that the request requires of a host.
     :param forbidden: The traits that it forbids on a compute node.
-    :param nonsense: Why the request is invalid, if it is.
     """
 
     def __init__(
@@ -180,10 +177,7 @@ class Rules:
     def _of_host_filters(
         self, group: EquivalentHosts, numbers: Collection[int]
     ) -> Iterator[Objection]:
-        """Yield the objections of host filters that are not reported yet.
-
-        :param numbers: The conclusions with an objection.
-        """
+        """Yield the objections of host filters that are not reported yet."""
         if not self.dropping:
             return
         filters = {self._conclusions[number].host_filter for number in numbers}

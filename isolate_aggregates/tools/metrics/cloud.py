@@ -37,10 +37,7 @@ _AMOUNTS = {
 
 
 def families(cloud: AuditedCloud, slots: SlotCounter) -> tuple[Metric, ...]:
-    """Return all metrics of a cloud.
-
-    :param slots: Counts the slots.
-    """
+    """Return all metrics of a cloud."""
     findings = audit(cloud)
     return (
         *_of_locks(overview(cloud.snapshot, cloud.locks)),

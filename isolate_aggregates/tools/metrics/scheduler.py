@@ -24,10 +24,7 @@ _UNREADABLE = (OSError, ValueError, LookupError, RuntimeError, struct.error)
 
 
 class Workers(Collector):
-    """Exports the metrics of all nova-scheduler workers on this machine.
-
-    :param directory: The directory with their files.
-    """
+    """Exports the metrics of all nova-scheduler workers on this machine."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory

@@ -91,7 +91,6 @@ def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
 
     :param address: The host name or address and the port to listen on; port 0
         for any free port.
-    :returns: A context manager that yields the URL of the metrics.
     """
     host, port = address
     try:

@@ -57,8 +57,6 @@ _Places = Mapping[str, frozenset[str]]
 class SlotCounter:
     """Counts slots.
 
-    :param conf: A configuration with our options registered.
-    :param servers: Reads the servers of all projects.
     :param clock: Returns the time in seconds.
     """
 
@@ -213,11 +211,7 @@ class _Counting:
     def count(
         self, flavor: Flavor, in_zones: _Families, behind_locks: _Families
     ) -> None:
-        """Add all samples of a flavor; none if an exception is raised.
-
-        :raises MetricsError: if the resources of the flavor are not known.
-        :raises RequestRefused: if Nova's own request filters refuse it.
-        """
+        """Add all samples of a flavor; none if an exception is raised."""
         for key in _DEVICES:
             if key in flavor.extra_specs:
                 raise exception.MetricsError(

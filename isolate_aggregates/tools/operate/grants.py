@@ -45,8 +45,6 @@ def grant_image(
 
     :param trait_sources: The sources of traits that open an aggregate; see the
         option ``trait_sources``.
-    :raises InvalidRequest: if Placement does not know the trait, or the
-        image forbids it.
     """
     _check_known(cloud, trait)
     image = cloud.image(name)

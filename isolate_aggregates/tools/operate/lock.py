@@ -182,10 +182,7 @@ def _notes(aggregate: Aggregate, tag: Sequence[Step]) -> Iterator[str]:
 def add_traits(
     cloud: LiveCloud, lacking: Mapping[str, Sequence[ComputeNode]]
 ) -> Iterator[Step]:
-    """Yield the steps that add traits and their marks to hosts.
-
-    :param lacking: The nodes that lack each trait.
-    """
+    """Yield the steps that add traits and their marks to hosts."""
     for trait, nodes in lacking.items():
         for node in nodes:
             yield Step(

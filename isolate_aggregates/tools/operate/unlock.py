@@ -33,7 +33,6 @@ def plan(
     A trait is kept on a host if another program or person added it, or if
     another aggregate of the host requires it.
 
-    :param name: The name, uuid or numeric id of the aggregate.
     :param traits: The traits to unlock; empty for all that lock the aggregate.
     :param again: Whether an earlier plan was carried out. Then a trait is
         restored on hosts for which another aggregate requires it since.
@@ -92,11 +91,7 @@ class _Holders:
 
 @dataclasses.dataclass(frozen=True)
 class _TraitsOnHosts:
-    """Plans the removal of traits from hosts.
-
-    :param holders: The providers with each trait to unlock.
-    :param needed: The traits that other aggregates require.
-    """
+    """Plans the removal of traits from hosts."""
 
     cloud: LiveCloud
     nodes: Sequence[ComputeNode]

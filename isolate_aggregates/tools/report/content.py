@@ -30,8 +30,6 @@ class Content:
     """The contents of the page.
 
     :param findings: The findings of the audit, each with the repairs.
-    :param images: The images that each flavor is shown with.
-    :param project_id: The id of the project of the requests.
     :param other_projects: The matrices for other projects by name, with the
         same groups of hosts.
     :param calendar: The capacity for reservations; None to leave it out.

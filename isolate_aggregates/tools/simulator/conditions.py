@@ -66,8 +66,6 @@ def in_any_aggregate(
 
     ``member_of=in:A,B`` selects these providers, ``member_of=!in:A,B`` all
     others.
-
-    :param aggregates: Uuids of the aggregates.
     """
     providers = 0
     for aggregate in aggregates:
@@ -96,8 +94,6 @@ def spanning(index: ProviderIndex, providers: ProviderSet) -> ProviderSet:
     ``member_of=!in:`` excludes the provider if either is. In suffixed groups
     only the provider's own membership counts (specification *Filtering by
     aggregate membership*).
-
-    :param providers: The members of aggregates.
     """
     return providers | index.trees_of(providers & index.roots)
 

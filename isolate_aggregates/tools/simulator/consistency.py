@@ -15,10 +15,7 @@ from isolate_aggregates.tools.simulator.refusal import (
 
 
 def check(request: ResourceRequest, minor: int) -> None:
-    """Check the parameters of a request against each other.
-
-    :raises Refused: if Placement would answer with 400.
-    """
+    """Check the parameters of a request against each other."""
     coded = minor >= mv.SAME_SUBTREE.minor
     bad_value = BAD_VALUE if coded else UNDEFINED
     if not any(group.resources for group in request.groups.values()):

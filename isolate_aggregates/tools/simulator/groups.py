@@ -43,10 +43,7 @@ class Serving:
 def serve(
     index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
 ) -> Serving:
-    """Return all ways to serve a group.
-
-    :param anchors: The roots that may be anchors.
-    """
+    """Return all ways to serve a group."""
     if group.suffix:
         return _by_one(index, group, anchors)
     return _by_tree(index, group, anchors)

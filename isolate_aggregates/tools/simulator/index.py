@@ -80,10 +80,7 @@ class ProviderIndex:
         return self._with_trait.get(trait, 0)
 
     def in_aggregate(self, aggregate: str) -> ProviderSet:
-        """Return the members of an aggregate.
-
-        :param aggregate: The aggregate's uuid.
-        """
+        """Return the members of an aggregate."""
         return self._in_aggregate.get(aggregate, 0)
 
     def set_of(self, numbers: Iterable[int]) -> ProviderSet:

@@ -68,8 +68,6 @@ class ProviderQuery:
     """The parsed query of ``GET /resource_providers``.
 
     :param group: The conditions, all of which each provider must meet itself.
-    :param name: The provider's name.
-    :param uuid: The provider's uuid.
     """
 
     group: RequestGroup

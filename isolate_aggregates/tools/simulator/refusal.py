@@ -13,11 +13,7 @@ MISSING_VALUE = 'placement.query.missing_value'
 
 
 class Refused(exception.BadQuery):
-    """A query that Placement would answer with 400.
-
-    :param reason: What is wrong with the query.
-    :param code: Placement's error code.
-    """
+    """A query that Placement would answer with 400."""
 
     def __init__(self, reason: str, code: str = UNDEFINED) -> None:
         self.reason = reason

@@ -90,9 +90,6 @@ class Simulator:
         This is faster than listing all candidates, because one per tree is
         enough. The tree of a sharing provider is included only if it is the
         anchor of a candidate that uses it.
-
-        :raises BadQuery: if Placement would answer with 400.
-        :raises InvalidRequest: if the request cannot be written as a query.
         """
         parsed = query.candidates(request.to_queryparams())
         servings = self.servings(parsed)
@@ -103,11 +100,7 @@ class Simulator:
     def resource_providers(
         self, query_string: str = '', minor: int = query.NEWEST
     ) -> list[Provider]:
-        """Answer ``GET /resource_providers``, in the order of the snapshot.
-
-        :param minor: The microversion, without the ``1.``.
-        :raises BadQuery: if Placement would answer with 400.
-        """
+        """Answer ``GET /resource_providers``, in the order of the snapshot."""
         parsed = query.providers(query.parameters(query_string), minor)
         numbers = self.index.members(self._providers(parsed.group))
         return [
@@ -120,7 +113,6 @@ class Simulator:
     def servings(self, request: ResourceRequest) -> list[Serving]:
         """Return the ways to serve each group; empty if a group has none.
 
-        :param request: A request that ``query`` accepts.
         :raises BadQuery: if the request has an unknown trait or resource
             class. As in Placement, the groups after one that cannot be served
             are not checked.

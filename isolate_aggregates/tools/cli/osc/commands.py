@@ -112,10 +112,7 @@ class ClientCommand(command.Command):
 
 
 def load(name: str) -> type[ClientCommand]:
-    """Return one of our commands as a command of the client.
-
-    :param name: The name of its entry point in ``isolate_aggregates.cli``.
-    """
+    """Return one of our commands as a command of the client."""
     ours = entry_points.load('isolate_aggregates.cli', [name], _unknown)[name]
     return type(
         ours.__name__,

@@ -49,10 +49,7 @@ class Deferred:
         app: 'shell.OpenStackShell',
         app_args: argparse.Namespace | None,
     ) -> Any:
-        """Return the command itself.
-
-        :param app_args: The global options; None if only the help is shown.
-        """
+        """Return the command itself."""
         if app_args is None:
             return Listed(cls.entry_point, lambda: cls._imported(app, None))
         return cls._imported(app, app_args)

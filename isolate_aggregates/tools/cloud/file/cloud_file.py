@@ -54,10 +54,7 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
 
 
 def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
-    """Write a cloud file atomically.
-
-    :param path: The path; an existing file is replaced.
-    """
+    """Write a cloud file atomically."""
     document = serialize.document(snapshot)
     try:
         with files.replacing(path) as stream:

@@ -38,10 +38,7 @@ _NAMESPACE = uuid.UUID('5f0d7c5a-6f0e-4f5b-9d0c-3f3a7b0e9c11')
 
 
 class Contradictions(ValueError):
-    """The parts of a document contradict each other.
-
-    :param problems: The contradictions with their places.
-    """
+    """The parts of a document contradict each other."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)

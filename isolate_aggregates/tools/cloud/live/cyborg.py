@@ -22,10 +22,7 @@ class CyborgClient(client.ApiClient):
     TYPE = 'accelerator'
 
     def groups(self, profile: str, owner: str = '') -> list[ResourceGroup]:
-        """Return the request groups of a device profile.
-
-        :param owner: The id of the port that names it; empty for a flavor.
-        """
+        """Return the request groups of a device profile."""
         query = parse.urlencode({'name': profile})
         path = f'{self._service.root("v2")}/device_profiles?{query}'
         groups = self._service.parsed(

@@ -55,8 +55,6 @@ class KeystoneClient:
         looks like an id is returned unchanged.
 
         :param name: Its id or name; an id takes precedence.
-        :param domain: The id or name of its domain; None for any.
-        :raises NotUnique: if projects in several domains have the name.
         :raises ServiceDenied: if the user may not look up names.
         """
         project_id = uuidutils.is_uuid_like(name) and self._id('project', name)

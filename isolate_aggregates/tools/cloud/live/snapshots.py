@@ -37,7 +37,6 @@ def take(
 ) -> Snapshot:
     """Return a snapshot of a live cloud.
 
-    :param settings: Its scheduler settings, as far as they are known.
     :raises IsolateAggregatesError: if anything cannot be read, because a
         snapshot must be complete.
     """

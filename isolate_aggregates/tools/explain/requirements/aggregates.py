@@ -91,10 +91,7 @@ class WithinTree(Requirement):
 
 @dataclasses.dataclass(frozen=True)
 class RootTrait(Requirement):
-    """A trait that the root provider must have or must not have.
-
-    :param required: True if the trait is required, False if it is forbidden.
-    """
+    """A trait that the root provider must have or must not have."""
 
     kind = 'root-trait'
 

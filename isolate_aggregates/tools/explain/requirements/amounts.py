@@ -87,10 +87,7 @@ def _unit_problems(inventory: Inventory, amount: int) -> Iterator[str]:
 
 
 def in_words(provider: Provider, resource_class: str) -> str:
-    """Return a provider's free capacity as text, with its calculation.
-
-    :param provider: A provider that has an inventory of the class.
-    """
+    """Return a provider's free capacity as text, with its calculation."""
     inventory = provider.inventories[resource_class]
     total = f'{inventory.total} total'
     if inventory.reserved:

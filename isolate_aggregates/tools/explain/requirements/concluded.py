@@ -25,10 +25,7 @@ _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 @dataclasses.dataclass(frozen=True)
 class Concluded(Requirement):
-    """The conclusion of a request filter.
-
-    :param conclusion: The constraint and the name of its filter.
-    """
+    """The conclusion of a request filter."""
 
     conclusion: Conclusion
 

@@ -12,10 +12,7 @@ from isolate_aggregates.tools.explain.requirements.requirement import (
 
 @dataclasses.dataclass(frozen=True)
 class Isolate(Requirement):
-    """``group_policy=isolate``.
-
-    :param suffixes: The suffixes of the groups that it applies to.
-    """
+    """``group_policy=isolate``."""
 
     kind = 'group-policy'
 

@@ -46,10 +46,7 @@ class Requirement(abc.ABC):
         """
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Return why a provider does not meet it; empty if it does.
-
-        :param provider: A provider that can serve the host.
-        """
+        """Return why a provider does not meet it; empty if it does."""
         return ''
 
     def depends_on(self, root: Provider) -> Hashable:

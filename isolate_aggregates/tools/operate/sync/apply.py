@@ -72,11 +72,7 @@ def carry_out(
 
     If a provider cannot be changed, the others are still changed.
 
-    :param aggregates: Reads the host aggregates again.
-    :param locks: Returns the locks of some aggregates.
     :param is_stopped: Returns whether to leave the rest to another run.
-    :raises IsolateAggregatesError: if a step fails that all providers depend
-        on.
     """
     run = _Run(plan, placement, is_stopped)
     for trait in plan.new_traits:

@@ -21,10 +21,7 @@ _LONGEST = 255
 
 
 def of_trait(trait: str) -> str:
-    """Return the trait that marks another one.
-
-    :param trait: The name of the marked trait; no other has the same mark.
-    """
+    """Return the trait that marks another one."""
     return _TRAIT + trait
 
 
@@ -56,10 +53,7 @@ def marked_traits(traits: Iterable[str]) -> frozenset[str]:
 
 
 def marked_rollups(traits: Iterable[str]) -> frozenset[str]:
-    """Return the uuids of the rollups whose marks are in a set of traits.
-
-    :param traits: All traits in Placement.
-    """
+    """Return the uuids of the rollups whose marks are in a set of traits."""
     return frozenset(
         trait.removeprefix(_ROLLUP).replace('_', '-').lower()
         for trait in traits

@@ -50,9 +50,7 @@ class Part(enum.Enum):
 class SyncPlan:
     """The changes to make.
 
-    :param targets: The target state of each resource provider.
     :param pending: The targets that are not reached yet, by provider uuid.
-    :param changes: The changes, for output.
     :param new_traits: The traits that must be created first.
     :param old_marks: The marks that are no longer in use afterwards.
     :param problems: What cannot be done or looks wrong, one sentence each.

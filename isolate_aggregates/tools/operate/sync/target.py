@@ -96,7 +96,6 @@ class Target:
     """The target state of a resource provider.
 
     :param provider: The uuid of the provider.
-    :param host: Its compute service; empty if it is not a compute node.
     :param traits: The traits it needs, each with the aggregates that require
         it; None to change no traits except marks.
     :param keeps_marks: Whether marks are kept, for ``traits=None``.
