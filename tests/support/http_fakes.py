@@ -16,9 +16,12 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import exception
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest.client import Service
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.testing import PlacementFixture, make_snapshot
 
 AUTH_URL = 'http://keystone.test/v3'
 GLANCE = 'http://glance.test'
@@ -195,6 +198,15 @@ def client(url: str, timeout: float | None = None) -> adapter.Adapter:
         session.Session(token_endpoint.Token(url, TOKEN), timeout=timeout),
         service_type='placement',
     )
+
+
+def placement_with(
+    http: requests_mock.Mocker, *providers: Provider
+) -> PlacementClient:
+    """Return a client of a mocked Placement with some providers."""
+    snapshot = make_snapshot([], providers)
+    PlacementFixture(snapshot, url=PLACEMENT, http=http).start()
+    return PlacementClient(client(PLACEMENT), AT_ONCE)
 
 
 def service(asked: adapter.Adapter) -> Service:

@@ -5,7 +5,7 @@ import pathlib
 from typing import Any
 
 from fake_nova import FakeNova
-from http_fakes import AT_ONCE, PLACEMENT, client, connection
+from http_fakes import AT_ONCE, PLACEMENT, connection, placement_with
 import pytest
 import requests_mock
 
@@ -24,62 +24,35 @@ NUMA = '00000000-0000-4000-8000-000000000002'
 SHARE = '00000000-0000-4000-8000-000000000003'
 GROUP = '00000000-0000-4000-8000-00000000000a'
 
-INVENTORY = {
-    'total': 16,
-    'reserved': 2,
-    'min_unit': 1,
-    'max_unit': 8,
-    'step_size': 1,
-    'allocation_ratio': 4.0,
-}
-# By uuid: name, parent, traits, inventories, usages and aggregates.
-PROVIDERS = {
-    NUMA: ('node-1_NUMA0', NODE, [], {'VCPU': INVENTORY}, {'VCPU': 3}, []),
-    SHARE: (
+CLOUD = (
+    Provider(
+        SHARE,
         'a-share',
-        None,
-        ['MISC_SHARES_VIA_AGGREGATE'],
-        {},
-        {'DISK_GB': 0},
-        [GROUP],
+        traits=frozenset({'MISC_SHARES_VIA_AGGREGATE'}),
+        aggregates=frozenset({GROUP}),
     ),
-    NODE: ('node-1', None, ['HW_NIC_SRIOV'], {}, {}, [GROUP]),
-}
+    Provider(
+        NODE,
+        'node-1',
+        host='host-1',
+        traits=frozenset({'HW_NIC_SRIOV'}),
+        aggregates=frozenset({GROUP}),
+    ),
+    Provider(
+        NUMA,
+        'node-1_NUMA0',
+        parent=NODE,
+        inventories={'VCPU': Inventory(16, 2, 1, 8, 1, 4.0)},
+        usages={'VCPU': 3},
+        traits=frozenset({'CUSTOM_NUMA'}),
+    ),
+)
 
 
 @pytest.fixture
 def placement(http: requests_mock.Mocker) -> PlacementClient:
     """A Placement with a compute node, its NUMA node and a share."""
-    http.get(
-        f'{PLACEMENT}/resource_providers',
-        json={
-            'resource_providers': [
-                {
-                    'uuid': uuid,
-                    'name': name,
-                    'generation': 1,
-                    'parent_provider_uuid': parent,
-                    'root_provider_uuid': parent or uuid,
-                }
-                for uuid, (name, parent, *_) in PROVIDERS.items()
-            ]
-        },
-    )
-    http.get(
-        f'{PLACEMENT}/allocation_candidates',
-        json={'allocation_requests': [], 'provider_summaries': {}},
-    )
-    for uuid, (_, _, *details) in PROVIDERS.items():
-        for what, value in zip(
-            ('traits', 'inventories', 'usages', 'aggregates'),
-            details,
-            strict=True,
-        ):
-            url = f'{PLACEMENT}/resource_providers/{uuid}/{what}'
-            http.get(
-                url, json={what: value, 'resource_provider_generation': 1}
-            )
-    return PlacementClient(client(PLACEMENT), AT_ONCE)
+    return placement_with(http, *CLOUD)
 
 
 @pytest.fixture
@@ -91,77 +64,42 @@ def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaClient:
 
 
 def test_providers_are_saved_complete_with_parents_first(
-    reader: NovaClient, placement: PlacementClient
+    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
-    assert snapshots.take_providers(reader, placement) == (
-        Provider(
-            SHARE,
-            'a-share',
-            traits=frozenset({'MISC_SHARES_VIA_AGGREGATE'}),
-            aggregates=frozenset({GROUP}),
-        ),
-        Provider(
-            NODE,
-            'node-1',
-            host='host-1',
-            traits=frozenset({'HW_NIC_SRIOV'}),
-            aggregates=frozenset({GROUP}),
-        ),
-        Provider(
-            NUMA,
-            'node-1_NUMA0',
-            parent=NODE,
-            inventories={'VCPU': Inventory(16, 2, 1, 8, 1, 4.0)},
-            usages={'VCPU': 3},
-        ),
+    children_first = placement.resource_providers()[::-1]
+    http.get(
+        f'{PLACEMENT}/resource_providers',
+        json={'resource_providers': children_first},
     )
+    assert snapshots.take_providers(reader, placement) == CLOUD
 
 
 def test_data_of_candidates_is_not_requested_again(
     http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
-    http.get(
-        f'{PLACEMENT}/allocation_candidates',
-        json={
-            'allocation_requests': [],
-            'provider_summaries': {
-                NUMA: {
-                    'root_provider_uuid': NODE,
-                    'parent_provider_uuid': NODE,
-                    'resources': {'VCPU': {'capacity': 56, 'used': 7}},
-                    'traits': ['CUSTOM_NUMA'],
-                },
-            },
-        },
-    )
     numa = snapshots.take_providers(reader, placement)[-1]
-    assert (numa.usages, numa.traits) == ({'VCPU': 7}, {'CUSTOM_NUMA'})
-    asked = {request.path for request in http.request_history}
-    assert f'/resource_providers/{NUMA}/inventories' in asked
-    assert f'/resource_providers/{NUMA}/usages' not in asked
-    assert f'/resource_providers/{NUMA}/traits' not in asked
+    assert (numa.usages, numa.traits) == ({'VCPU': 3}, {'CUSTOM_NUMA'})
+    paths = {request.path for request in http.request_history}
+    assert f'/resource_providers/{NUMA}/inventories' in paths
+    assert f'/resource_providers/{NUMA}/usages' not in paths
+    assert f'/resource_providers/{NUMA}/traits' not in paths
 
 
 def test_a_provider_that_changes_during_the_read_is_read_again(
     http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
-    lists = [
-        {
-            'json': {
-                'resource_providers': [
-                    {
-                        'uuid': NODE,
-                        'name': 'node-1',
-                        'generation': generation,
-                        'parent_provider_uuid': None,
-                        'root_provider_uuid': NODE,
-                    }
-                ]
-            }
-        }
-        for generation in (1, 2)
-    ]
-    http.get(f'{PLACEMENT}/resource_providers', lists)
+    [_, node, _] = placement.resource_providers()
+    http.get(
+        f'{PLACEMENT}/resource_providers',
+        [
+            {'json': {'resource_providers': [{**node, 'generation': number}]}}
+            for number in (1, 2)
+        ],
+    )
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={'allocation_requests': [], 'provider_summaries': {}},
+    )
     traits = http.get(
         f'{PLACEMENT}/resource_providers/{NODE}/traits',
         [
@@ -169,8 +107,8 @@ def test_a_provider_that_changes_during_the_read_is_read_again(
             for traits in ([], ['CUSTOM_NEW'])
         ],
     )
-    [node] = snapshots.take_providers(reader, placement)
-    assert node.traits == {'CUSTOM_NEW'}
+    [provider] = snapshots.take_providers(reader, placement)
+    assert provider.traits == {'CUSTOM_NEW'}
     assert traits.call_count == 2
 
 
@@ -192,16 +130,9 @@ def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
 def test_a_provider_without_its_parent_is_an_error_not_left_out(
     http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
-    orphan = {
-        'uuid': NUMA,
-        'name': 'node-1_NUMA0',
-        'generation': 1,
-        'parent_provider_uuid': NODE,
-        'root_provider_uuid': NODE,
-    }
     http.get(
         f'{PLACEMENT}/resource_providers',
-        json={'resource_providers': [orphan]},
+        json={'resource_providers': placement.resource_providers()[2:]},
     )
     with pytest.raises(exception.ServiceError) as caught:
         snapshots.take_providers(reader, placement)

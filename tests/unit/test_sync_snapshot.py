@@ -4,7 +4,7 @@
 from typing import Any
 
 from fake_nova import FakeNova
-from http_fakes import AT_ONCE, PLACEMENT, client, connection
+from http_fakes import AT_ONCE, PLACEMENT, connection, placement_with
 from oslo_config import cfg
 import pytest
 import requests_mock
@@ -13,7 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute.client import ComputeNode, NovaClient
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.cloud.file import document
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
@@ -24,59 +24,45 @@ NODE, NUMA, SHARE, IRONIC = (
 )
 SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 MARK = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'
+PEERS = '00000000-0000-4000-8000-00000000000a'
 GROUP = Aggregate('uuid-a', 'a', hosts=frozenset({'host-1'}), id=1)
 
-# By uuid: name, parent, traits; whether candidates tell of it.
-PROVIDERS: dict[str, tuple[str, str | None, list[str], bool]] = {
-    NODE: ('node-1', None, ['CUSTOM_X', MARK], True),
-    NUMA: ('node-1_NUMA0', NODE, [], True),
-    SHARE: ('share', None, [SHARES], False),
-    IRONIC: ('ironic-1', None, ['CUSTOM_Y'], False),
-}
+NODE_1 = Provider(
+    NODE,
+    'node-1',
+    host='host-1',
+    traits=frozenset({'CUSTOM_X', MARK}),
+    aggregates=frozenset({PEERS}),
+)
+IRONIC_1 = Provider(
+    IRONIC,
+    'ironic-1',
+    host='ironic',
+    traits=frozenset({'CUSTOM_Y'}),
+    aggregates=frozenset({PEERS}),
+)
 
 
 @pytest.fixture
 def placement(http: requests_mock.Mocker) -> PlacementClient:
-    """A Placement with the providers."""
-    http.get(
-        f'{PLACEMENT}/resource_providers',
-        json={
-            'resource_providers': [
-                {
-                    'uuid': uuid,
-                    'name': name,
-                    'generation': 1,
-                    'parent_provider_uuid': parent,
-                    'root_provider_uuid': parent or uuid,
-                }
-                for uuid, (name, parent, *_) in PROVIDERS.items()
-            ]
-        },
+    """A Placement with two compute nodes, only one of them with capacity."""
+    return placement_with(
+        http,
+        NODE_1,
+        Provider(
+            NUMA,
+            'node-1_NUMA0',
+            parent=NODE,
+            inventories={'VCPU': Inventory(8)},
+        ),
+        Provider(
+            SHARE,
+            'share',
+            traits=frozenset({SHARES}),
+            aggregates=frozenset({PEERS}),
+        ),
+        IRONIC_1,
     )
-    http.get(
-        f'{PLACEMENT}/allocation_candidates',
-        json={
-            'allocation_requests': [],
-            'provider_summaries': {
-                uuid: {
-                    'root_provider_uuid': parent or uuid,
-                    'parent_provider_uuid': parent,
-                    'resources': {},
-                    'traits': traits,
-                }
-                for uuid, (_, parent, traits, told) in PROVIDERS.items()
-                if told
-            },
-        },
-    )
-    http.get(f'{PLACEMENT}/traits', json={'traits': ['CUSTOM_X', MARK]})
-    for uuid, (_, _, traits, _) in PROVIDERS.items():
-        for what, values in (('traits', traits), ('aggregates', ['uuid-g'])):
-            http.get(
-                f'{PLACEMENT}/resource_providers/{uuid}/{what}',
-                json={what: values, 'resource_provider_generation': 1},
-            )
-    return PlacementClient(client(PLACEMENT), AT_ONCE)
 
 
 @pytest.fixture
@@ -99,26 +85,14 @@ def live_cloud(
     return live_cloud
 
 
-def node(uuid: str, host: str) -> Provider:
-    """Return a compute node as it is expected."""
-    name, _, traits, _ = PROVIDERS[uuid]
-    return Provider(
-        uuid,
-        name,
-        host=host,
-        traits=frozenset(traits),
-        aggregates=frozenset({'uuid-g'}),
-    )
-
-
 def test_compute_nodes_are_read_with_traits_and_aggregates(
     live_cloud: LiveCloud,
 ) -> None:
     found = read(live_cloud)
     assert list(found.index) == [GROUP]
-    assert found.nodes == (node(IRONIC, 'ironic'), node(NODE, 'host-1'))
-    assert [other.name for other in found.others] == [PROVIDERS[SHARE][0]]
-    assert found.traits == {'CUSTOM_X', MARK}
+    assert found.nodes == (IRONIC_1, NODE_1)
+    assert [other.name for other in found.others] == ['share']
+    assert {'CUSTOM_X', 'CUSTOM_Y', MARK} <= found.traits
     assert found.problems == ()
 
 
