@@ -2,14 +2,9 @@
 """Runs a real blazar-manager with a real Nova and a real Placement."""
 
 import logging
-import pathlib
-import subprocess
-import sys
-import time
 import types
 
 from agreement import agreed, answer  # noqa: F401
-from blazar import config as blazar_config
 from blazar.db.sqlalchemy import api as db_models
 from blazar.db.sqlalchemy import facade_wrapper
 from blazar.notification import notifier
@@ -22,7 +17,6 @@ from isolate_aggregates.reservations.blazar import connection
 from isolate_aggregates.rest import client
 from isolate_aggregates.tools.cli import app
 
-HERE = pathlib.Path(__file__).parent
 PLUGINS = (
     'physical.host.plugin',
     'virtual.instance.placement',
@@ -39,54 +33,19 @@ def log(tmp_path_factory):
 @pytest.fixture(scope='session')
 def endpoint(log):
     """Start Nova, Placement and Keystone in a separate process."""
-    port = log.with_name('port')
-    with log.open('wb') as output:
-        process = subprocess.Popen(
-            [sys.executable, str(HERE / 'cloud_process.py'), str(port)],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-        )
-        while not port.exists():
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.1)
-        yield f'127.0.0.1:{port.read_text()}'
-        process.stdin.close()
-        process.wait()
+    with live.services(log) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
 def conf(endpoint, tmp_path):
     """Return the configuration of Blazar."""
-    host, _, port = endpoint.partition(':')
-    path = tmp_path / 'blazar.conf'
-    path.write_text(
-        f"""
-[DEFAULT]
-os_auth_host = {host}
-os_auth_port = {port}
-os_auth_prefix = identity
-os_region_name = RegionOne
-transport_url = fake:/
-
-[manager]
-minutes_before_end_lease = 0
-
-[physical:host]
-enable_polling_monitor = true
-"""
-    )
-    conf = blazar_config.CONF
-    conf([], project='blazar', default_config_files=[str(path)])
-    return conf
+    return live.configure(endpoint, tmp_path)
 
 
 @pytest.fixture
-def database(conf, tmp_path):
+def database(conf):
     """Set an empty database up."""
-    conf.set_override(
-        'connection', f'sqlite:///{tmp_path}/blazar.sqlite', 'database'
-    )
     facade_wrapper._clear_engine()
     db_models.setup_db()
     yield

@@ -6,12 +6,8 @@ For ``benchmarks/endurance.py``, without pytest.
 
 import contextlib
 import pathlib
-import subprocess
-import sys
 import tempfile
-import time
 
-from blazar import config as blazar_config
 from blazar.db.sqlalchemy import api as db_models
 from blazar.db.sqlalchemy import facade_wrapper
 from blazar.manager import service
@@ -19,7 +15,6 @@ from blazar.notification import notifier
 from blazar.plugins.oshosts import host_plugin  # noqa: F401
 import live
 
-HERE = pathlib.Path(__file__).parent
 PLUGINS = ('physical.host.plugin', 'virtual.instance.placement')
 # The rounds of a lease.
 ROUNDS = 20
@@ -51,8 +46,12 @@ def manager():
     """Start Nova, Placement and Keystone beside it, and a blazar-manager."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        with _cloud(folder) as endpoint:
-            _configure(endpoint, folder)
+        with live.services(folder / 'log') as endpoint:
+            conf = live.configure(endpoint, folder)
+            conf.set_override('plugins', list(PLUGINS), 'manager')
+            conf.set_override('enable_polling_monitor', False, 'physical:host')
+            facade_wrapper._clear_engine()
+            db_models.setup_db()
             notifier.init()
             cloud = live.Cloud(endpoint)
             cloud.create_freepool()
@@ -60,49 +59,3 @@ def manager():
             for host in live.HOSTS:
                 blazar.add_host(host)
             yield Lease(blazar)
-
-
-@contextlib.contextmanager
-def _cloud(folder):
-    port = folder / 'port'
-    with (folder / 'log').open('wb') as log:
-        process = subprocess.Popen(
-            [sys.executable, str(HERE / 'cloud_process.py'), str(port)],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-        )
-        while not port.exists():
-            assert process.poll() is None, (folder / 'log').read_text()
-            time.sleep(0.1)
-        try:
-            yield f'127.0.0.1:{port.read_text()}'
-        finally:
-            process.stdin.close()
-            process.wait()
-
-
-def _configure(endpoint, folder):
-    host, _, port = endpoint.partition(':')
-    path = folder / 'blazar.conf'
-    path.write_text(
-        f"""
-[DEFAULT]
-os_auth_host = {host}
-os_auth_port = {port}
-os_auth_prefix = identity
-os_region_name = RegionOne
-transport_url = fake:/
-
-[database]
-connection = sqlite:///{folder}/blazar.sqlite
-
-[manager]
-minutes_before_end_lease = 0
-plugins = {','.join(PLUGINS)}
-"""
-    )
-    conf = blazar_config.CONF
-    conf([], project='blazar', default_config_files=[str(path)])
-    facade_wrapper._clear_engine()
-    db_models.setup_db()

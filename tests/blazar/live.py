@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cloud of a test, and the blazar-manager in it."""
 
+import contextlib
 import datetime
 import itertools
+import pathlib
+import subprocess
+import sys
 import time
 
+from blazar import config as blazar_config
 from blazar import context
 from blazar.db import api as db_api
 from oslo_utils import timeutils
@@ -18,6 +23,56 @@ IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
 
 # More than anything takes here, also on a busy machine.
 SECONDS = 300
+
+
+@contextlib.contextmanager
+def services(log):
+    """Run Nova, Placement and Keystone in a process; yield their address."""
+    program = pathlib.Path(__file__).with_name('cloud_process.py')
+    port = log.with_name('port')
+    with log.open('wb') as output:
+        process = subprocess.Popen(
+            [sys.executable, str(program), str(port)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+        )
+        while not port.exists():
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+        try:
+            yield f'127.0.0.1:{port.read_text()}'
+        finally:
+            process.stdin.close()
+            process.wait()
+
+
+def configure(endpoint, folder):
+    """Configure Blazar for a cloud; return its configuration."""
+    host, _, port = endpoint.partition(':')
+    path = folder / 'blazar.conf'
+    path.write_text(
+        f"""
+[DEFAULT]
+os_auth_host = {host}
+os_auth_port = {port}
+os_auth_prefix = identity
+os_region_name = RegionOne
+transport_url = fake:/
+
+[database]
+connection = sqlite:///{folder}/blazar.sqlite
+
+[manager]
+minutes_before_end_lease = 0
+
+[physical:host]
+enable_polling_monitor = true
+"""
+    )
+    conf = blazar_config.CONF
+    conf([], project='blazar', default_config_files=[str(path)])
+    return conf
 
 
 class Cloud:
