@@ -70,7 +70,7 @@ def test_a_transaction_that_is_open_does_not_hide_a_fresh_tag(database):
         assert before == [], 'the other transaction would see it as well'
 
 
-def test_the_slave_connection_is_not_asked(database):
+def test_the_slave_connection_is_not_used(database):
     database.aggregate('win', LOCK, ['host1'])
     source = database.source()
     assert len(source.aggregates()) == 1

@@ -208,7 +208,7 @@ def test_each_request_has_a_timeout(
         pytest.param('win-1', [], id='a locked one'),
     ],
 )
-def test_a_host_that_is_asked_for_is_looked_up_in_nova(
+def test_a_requested_host_is_looked_up_in_nova(
     run: Run,
     live: Live,
     config: Callable[[str], str],

@@ -152,7 +152,7 @@ def explain_live(
     return lambda *arguments: run(*asked, *arguments)
 
 
-def test_a_server_stands_for_its_flavor_and_image(
+def test_a_server_provides_its_flavor_and_image(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(image={'id': live.images['windows-2022']})
@@ -273,7 +273,7 @@ def test_a_server_is_told_that_its_zone_is_locked(
         pytest.param('2.95', 'x', 'candidate', True, id='old, on a host'),
     ],
 )
-def test_the_zone_counts_that_a_server_stays_in(
+def test_a_server_keeps_its_own_zone(
     live: LiveServer,
     explain_live: Run,
     newest: str,

@@ -148,7 +148,7 @@ def of_metadata(operator: Operator) -> str:
         pytest.param('cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e', id='uuid'),
     ],
 )
-def test_an_aggregate_goes_by_name_number_or_uuid(
+def test_an_aggregate_can_be_given_by_name_number_or_uuid(
     operator: Operator, name: str
 ) -> None:
     nova = operator.live.nova
@@ -568,7 +568,7 @@ def test_an_unknown_name_is_one_sentence(broken: Run) -> None:
     )
 
 
-def test_a_host_goes_by_the_name_of_its_node(broken: Run) -> None:
+def test_a_host_has_the_name_of_its_node(broken: Run) -> None:
     shown = told(broken('show', 'node1', '-f', 'json'))
     assert (shown['name'], shown['nodes']) == ('metal', ['node1'])
     assert shown['capacity'] == {'CUSTOM_M': {'free': 1, 'used': 0}}

@@ -119,7 +119,7 @@ def test_the_page_has_the_name_of_each_command_in_either_program() -> None:
     } == NAMES
 
 
-def test_each_entry_point_is_a_class_of_its_own() -> None:
+def test_each_entry_point_has_its_own_class() -> None:
     found = [
         getattr(v1, value.partition(':')[2])
         for value in entry_points('openstack.isolation.v1').values()
@@ -157,7 +157,7 @@ def test_a_command_has_the_same_arguments_in_both_programs(
 
 
 @pytest.mark.parametrize('name', NAMES.values())
-def test_no_option_of_a_command_is_taken_for_one_of_the_client(
+def test_no_option_of_a_command_conflicts_with_the_client(
     without_configuration: None, name: str
 ) -> None:
     started = client()

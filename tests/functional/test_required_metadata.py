@@ -118,7 +118,7 @@ def hosts(cloud, filters, request, length=0):
     return {host.name for host in found.hosts}, found
 
 
-def test_the_same_hosts_are_left_before_and_after_placement(placement):
+def test_the_same_hosts_remain_before_and_after_placement(placement):
     chance = random.Random(19)
     counts = {'all': 0, 'some': 0, 'none': 0, 'left': 0, 'refused': 0}
     for _ in range(3):

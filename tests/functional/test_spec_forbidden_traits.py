@@ -115,7 +115,7 @@ def test_each_provider_of_a_candidate_lacks_the_forbidden_trait(branches):
     assert branches.candidates(request) == ['numa1_2 (VCPU) + cn1 (DISK_GB)']
 
 
-def test_a_trait_forbidden_on_the_root_bans_the_tree_and_no_other(branches):
+def test_a_trait_forbidden_on_the_root_excludes_only_its_tree(branches):
     request = asking({'VCPU': 1})
     request.root_forbidden = {'CUSTOM_LAB'}
     assert branches.candidates(request) == [

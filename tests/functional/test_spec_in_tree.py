@@ -68,7 +68,7 @@ def test_result_d_in_tree_of_a_suffixed_group_picks_one_sharing_provider(
         pytest.param('_COMPUTE', '_STORAGE', id='named groups'),
     ],
 )
-def test_result_e_each_suffixed_group_has_a_tree_of_its_own(
+def test_result_e_each_suffixed_group_has_its_own_tree(
     cloud, compute, storage
 ):
     request = ResourceRequest(group_policy='isolate')

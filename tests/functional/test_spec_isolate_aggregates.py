@@ -150,7 +150,7 @@ def test_a_request_with_the_trait_may_use_the_licensed_hosts(
         ),
     ],
 )
-def test_every_trait_of_an_aggregate_has_to_be_required(
+def test_every_trait_of_an_aggregate_must_be_required(
     several, find, extra_specs, properties, names
 ):
     outcome = find(

@@ -195,7 +195,7 @@ def test_several_reservations_of_one_prefix_are_alternatives(cloud, find):
         ),
     ],
 )
-def test_each_prefix_has_to_be_satisfied(racks, find, keys, names):
+def test_each_prefix_must_be_satisfied(racks, find, keys, names):
     assert hosts(find(racks, flavor(*keys))) == names
 
 

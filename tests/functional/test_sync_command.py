@@ -446,7 +446,7 @@ def test_a_watch_writes_changes_until_it_is_stopped(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_watch_goes_on_after_an_error(run: Run, live: Live) -> None:
+def test_a_watch_continues_after_an_error(run: Run, live: Live) -> None:
     broken = [{'status_code': 500, 'text': 'Broken.'}] * 2
     answer = [{'json': live.nova.respond}] * 2
     live.http.get(f'{NOVA}/os-aggregates', [*broken, *answer])

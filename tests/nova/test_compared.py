@@ -118,7 +118,7 @@ def test_the_table_shows_which_host_filters_run_at_a_rebuild(name):
     assert HOST_FILTERS[name].RUN_ON_REBUILD is asked
 
 
-def test_request_filters_of_nova_are_not_asked_at_a_rebuild():
+def test_novas_request_filters_do_not_run_for_a_rebuild():
     shown = {row[0]: row[4] for row in table('At a glance')}
     source = pathlib.Path(request_filter.__file__).with_name('manager.py')
     text = ' '.join(source.read_text('utf-8').split())

@@ -157,7 +157,7 @@ def test_the_package_is_installed_with_the_clients_commands(stack):
 
 
 @pytest.mark.parametrize('status', [0, 1])
-def test_stack_goes_on_after_warnings(stack, status, tmp_path):
+def test_stack_continues_after_warnings(stack, status, tmp_path):
     done = stack(
         'stack extra', STATUS=str(status), ISOLATE_AGGREGATES_SYNC='False'
     )

@@ -118,7 +118,7 @@ def test_a_request_without_forced_hosts_asks_nothing(fakes):
 @pytest.mark.parametrize(
     'fields', [{'force_hosts': ['h1']}, {'force_nodes': ['n1']}]
 )
-def test_a_host_is_judged_by_nova_and_by_placement(fakes, fields):
+def test_a_host_is_checked_with_nova_and_placement(fakes, fields):
     assert fakes.reasons(**fields) == []
     fakes.in_nova = {'h1': {A.uuid}}
     assert fakes.reasons(**fields) == KEPT_OUT
@@ -164,7 +164,7 @@ def test_a_cell_that_does_not_answer_refuses(fakes):
     ]
 
 
-def test_a_host_with_too_many_nodes_to_judge_is_refused(fakes):
+def test_a_host_with_too_many_nodes_to_check_is_refused(fakes):
     fakes.nodes = [Node('h1', f'n{n}') for n in range(21)]
     [reason] = fakes.reasons(force_hosts=['h1'])
     assert reason.startswith('the forced hosts have 21 nodes')

@@ -121,7 +121,7 @@ def test_the_in_tree_filter_forbids_the_same_aggregates(
     assert ours == forbidden_in_tree(of_flavor | of_image)
 
 
-def test_every_small_cloud_is_isolated_alike(engine):
+def test_every_small_cloud_is_isolated_the_same_way(engine):
     """Each way to lock three aggregates with two traits, and each request.
 
     What follows from it for hosts is in ``test_every_small_cloud.py`` of

@@ -259,7 +259,7 @@ def test_the_request_of_a_filter_ends_with_nova_s():
         _ = request.scheduler_hints
 
 
-def test_a_copy_of_a_request_is_not_taken_for_the_request():
+def test_a_copy_of_a_request_is_a_different_request():
     """Nova's own copies have no state; a shallow one would share it."""
     worker = Worker(Filter(FORBID))
     worker.narrow()

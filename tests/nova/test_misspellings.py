@@ -225,7 +225,7 @@ def test_an_option_in_the_wrong_section_is_named(read, section, option, place):
     )
 
 
-def test_options_of_others_are_not_ours_to_judge(read):
+def test_options_of_other_programs_are_not_checked(read):
     assert not [
         *unknown_names(
             read(
@@ -315,7 +315,7 @@ def test_credentials_of_another_section_are_not_read(read):
         ),
     ],
 )
-def test_what_has_no_effect_is_named(read, lines, changes, problem):
+def test_settings_without_effect_are_named(read, lines, changes, problem):
     source = lines['isolate_aggregates']
     source = [one for one in source if 'file' in one or 'aggregate_s' in one]
     lines.update(changes)

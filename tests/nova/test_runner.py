@@ -196,7 +196,7 @@ def _nova():
     objects.register_all()
 
 
-def test_a_request_that_a_filter_narrows_goes_to_placement():
+def test_a_narrowed_request_is_sent_to_placement():
     worker = Worker(Filter(FORBID))
     assert worker.narrow() is True
     assert worker.forbidden() == {A.uuid, B.uuid}
@@ -255,7 +255,7 @@ def test_a_request_seen_by_a_replaced_runner_is_finished():
         worker.runner.finish(CONTEXT, worker.spec)
 
 
-def test_forced_hosts_are_judged_before_a_shortened_query():
+def test_forced_hosts_are_checked_before_a_shortened_query():
     worker = Worker(Filter(FORBID), limit=forbidden_length(1))
     worker.forced.reason = 'not there'
     assert worker.refusal() == 'not there'
@@ -265,7 +265,7 @@ def test_forced_hosts_are_judged_before_a_shortened_query():
     assert worker.forced.asked == 0
 
 
-def test_hosts_are_judged_for_a_request_that_was_not_finished():
+def test_hosts_are_checked_for_an_unfinished_request():
     """Its query does not have the forbidden aggregates."""
     worker = Worker(Filter(FORBID))
     worker.runner(CONTEXT, worker.spec)
@@ -460,7 +460,7 @@ def test_a_decision_without_constraints_is_logged(caplog):
 # Hosts of requests that did not go through Placement are checked.
 
 
-def test_hosts_of_a_request_that_was_not_seen_are_judged():
+def test_hosts_of_an_unseen_request_are_checked():
     worker = Worker(Filter(FORBID))
     assert worker.objections() == {
         'host-a': ['aggregates a, b: because'],
@@ -469,7 +469,7 @@ def test_hosts_of_a_request_that_was_not_seen_are_judged():
     assert worker.members.asked == [['host-a', 'host-c']]
 
 
-def test_hosts_are_judged_for_required_aggregates():
+def test_hosts_are_checked_for_required_aggregates():
     worker = Worker(Filter(Require((A,), 'because')))
     assert worker.objections() == {
         'host-a': [],
@@ -477,14 +477,14 @@ def test_hosts_are_judged_for_required_aggregates():
     }
 
 
-def test_hosts_judged_by_placement_are_not_judged_again():
+def test_hosts_checked_by_placement_are_not_checked_again():
     worker = Worker(Filter(FORBID))
     worker.narrow()
     assert worker.objections() == {}
     assert worker.members.asked == []
 
 
-def test_hosts_are_judged_again_if_the_query_was_shortened():
+def test_hosts_are_checked_again_if_the_query_was_shortened():
     mine = Filter(FORBID)
     worker = Worker(mine, limit=forbidden_length(1))
     worker.narrow()
@@ -507,7 +507,7 @@ def test_aggregates_of_hosts_are_read_only_if_needed(constraints, reasons):
     assert worker.members.asked == []
 
 
-def test_a_request_that_was_refused_is_judged():
+def test_hosts_are_checked_for_a_refused_request():
     worker = Worker(Filter(Refuse('no')))
     worker.refusal()
     assert worker.objections() == {'host-a': ['no'], 'host-c': ['no']}
@@ -574,14 +574,14 @@ def test_a_host_without_objections_passes(install, caplog, constraints, hosts):
         assert logged is (host not in hosts)
 
 
-def test_every_host_passes_that_placement_has_judged(install):
+def test_every_host_that_placement_has_checked_passes(install):
     worker = Worker(Filter(FORBID))
     install(worker.runner)
     worker.narrow()
     assert passing(worker.spec) == ['host-a', 'host-c']
 
 
-def test_no_host_passes_if_judging_fails(install, caplog):
+def test_no_host_passes_if_the_check_fails(install, caplog):
     worker = Worker(Filter(FORBID))
     worker.broken = True
     install(worker.runner)
@@ -631,7 +631,7 @@ def leaving(*constraints, **fields):
     return worker
 
 
-def test_requirements_left_to_a_host_filter_are_judged_after_placement(caplog):
+def test_requirements_left_to_a_host_filter_are_checked_later(caplog):
     worker = leaving()
     with caplog.at_level(logging.WARNING):
         worker.narrow()
@@ -690,6 +690,6 @@ def test_a_forced_host_leaves_no_requirement_to_a_host_filter():
     assert 'on a forced host' in worker.refusal()
 
 
-def test_a_rebuild_is_judged_by_all_that_is_required():
+def test_a_rebuild_is_checked_against_all_requirements():
     worker = leaving()
     assert worker.objections()['host-c']

@@ -75,9 +75,7 @@ def test_a_configured_scheduler_passes(conf):
         ('35.0.0', Code.WARNING),
     ],
 )
-def test_nova_has_to_be_a_release_that_is_supported(
-    conf, monkeypatch, version, code
-):
+def test_nova_must_be_a_supported_release(conf, monkeypatch, version, code):
     monkeypatch.setattr(metadata, 'version', lambda name: version)
     assert result_of(conf, 'nova')[0] == code
 
@@ -401,7 +399,7 @@ def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):
     assert done.returncode == 255
 
 
-def test_a_database_that_is_not_configured_is_a_failure(conf):
+def test_a_missing_database_configuration_is_a_failure(conf):
     with pytest.raises(exception.ConfigError) as caught:
         NovaDatabaseSource(conf.conf, None).aggregates()
     assert caught.value.option == '[api_database] connection'

@@ -368,7 +368,7 @@ class AuditTest(LiveTest):
         found = self.audit('--servers')['server-misplaced']
         assert server['id'] in found['subject']
 
-    def test_servers_are_judged_by_their_hints_and_projects(self):
+    def test_servers_are_checked_with_their_hints_and_projects(self):
         self.flags(reservation_key_sources=['hint'], group=ia_conf.GROUP)
         self.restart_scheduler()
         owner, stranger = 'a' * 32, 'b' * 32

@@ -75,7 +75,7 @@ def test_a_host_missing_from_an_aggregate_in_placement_is_found(
     assert (first(found), found.safe) == (SYNC, True)
 
 
-def test_each_node_of_a_host_has_to_be_in_the_aggregate():
+def test_each_node_of_a_host_must_be_in_the_aggregate():
     ironic = make_aggregate('metal', {}, ['h1'])
     nodes = [
         make_compute_node('node-1', host='h1', aggregates=[ironic]),

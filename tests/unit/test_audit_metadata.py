@@ -74,7 +74,7 @@ def test_without_a_filter_required_metadata_is_not_checked():
 
 
 @LOOKING
-def test_hosts_with_one_of_two_wanted_keys_are_found(conf, name):
+def test_hosts_with_one_of_two_required_keys_are_found(conf, name):
     ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1'])
     gpus = make_aggregate('gpus', {'gpus': '4'}, ['h2'])
     wanting = flavor(**{KEY: 'true', GPUS: '>= 2'})
@@ -155,7 +155,7 @@ def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
         ),
     ],
 )
-def test_a_flavor_that_can_reach_wanted_hosts_is_accepted(
+def test_a_flavor_that_can_reach_the_required_hosts_is_accepted(
     more, images, options
 ):
     ssd = make_aggregate('ssd', {'ssd': 'true', **NEED_X}, ['h2'])

@@ -53,7 +53,7 @@ def on(host, flavor, image=DEBIAN, **more):
         ('h2', PLAIN, DEBIAN, False),
     ],
 )
-def test_a_server_is_judged_by_flavor_and_image(
+def test_a_server_is_checked_with_its_flavor_and_image(
     host, flavor, image, misplaced
 ):
     known = servers(on(host, flavor, image), images=[DEBIAN, WINDOWS])
@@ -117,7 +117,7 @@ def test_a_server_whose_image_has_changed():
     )
 
 
-def test_a_server_whose_flavor_is_gone_has_not_changed():
+def test_a_server_with_a_deleted_flavor_has_not_changed():
     known = servers(on('h2', make_flavor('gone', LOCK)), images=[DEBIAN])
     assert judged(known) == []
 
@@ -159,7 +159,7 @@ def test_a_server_without_a_host_is_not_misplaced():
     assert judged(servers(on(None, PLAIN), images=[DEBIAN])) == []
 
 
-def test_a_server_is_judged_by_its_project():
+def test_a_server_is_checked_with_its_project():
     aggregate = make_aggregate('theirs', {'filter_tenant_id': 'a'}, ['h1'])
     conf = configuration(request_filters=['isolate_tenants'])
     known = servers(
@@ -268,7 +268,7 @@ POOL = make_aggregate(
         ({}, False, ['server-not-evaluated', 'servers-hints-unknown']),
     ],
 )
-def test_a_server_is_judged_by_its_hints_if_nova_returns_them(
+def test_a_server_is_checked_with_its_hints_if_nova_returns_them(
     hints, hints_known, expected
 ):
     conf = configuration(request_filters=['blazar_reservation'])
@@ -295,12 +295,12 @@ def test_servers_of_a_cell_that_is_down_are_counted():
     )
 
 
-def test_a_server_with_an_invalid_flavor_is_not_judged():
+def test_a_server_with_an_invalid_flavor_is_not_evaluated():
     flavor = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
     [found] = judged(servers(on('h2', flavor), images=[DEBIAN]))
     assert (found.kind, first(found)) == ('server-not-evaluated', None)
     assert 'perhaps' in found.problem
 
 
-def test_servers_are_judged_only_if_they_were_read():
+def test_servers_are_checked_only_if_they_were_read():
     assert judged(None) == []

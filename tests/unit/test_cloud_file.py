@@ -209,7 +209,7 @@ def test_a_file_without_permission_is_refused_with_the_reason(tmp_path):
         ),
     ],
 )
-def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
+def test_a_document_must_be_a_mapping_with_a_known_version(
     tmp_path, content, problem
 ):
     path = tmp_path / 'cloud.yaml'
@@ -427,7 +427,7 @@ def test_contradictory_parts_are_named(write_cloud, text, problem):
     assert problem_of(write_cloud(text)) == problem
 
 
-def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
+def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed(
     write_cloud,
 ):
     path = write_cloud('settings: {scheduler: {max_results: 5}}')
@@ -721,7 +721,7 @@ def test_an_example_that_is_saved_reads_back_the_same(path, tmp_path):
     assert dataclasses.replace(again, origin=original.origin) == original
 
 
-def test_an_incomplete_mirror_is_kept_as_it_is(tmp_path):
+def test_an_incomplete_mirror_does_not_change(tmp_path):
     """Missing memberships of a live cloud must be preserved."""
     original = Snapshot(
         'x',

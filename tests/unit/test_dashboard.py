@@ -59,7 +59,7 @@ def test_each_panel_uses_existing_metrics(panel):
         check(target['expr'], told)
 
 
-def test_panels_have_titles_and_places_of_their_own():
+def test_panels_have_distinct_titles_and_places():
     titles = [panel['title'] for panel in DASHBOARD['panels']]
     assert len(set(titles)) == len(titles)
     ids = [panel['id'] for panel in DASHBOARD['panels']]

@@ -156,7 +156,7 @@ def test_a_lazy_constraint_is_each_of_its_parts():
     assert [one.constraint for one in destination.conclusions] == [*parts]
 
 
-def test_a_conclusion_has_a_destination_of_its_own():
+def test_each_conclusion_has_its_own_destination():
     destination = folded(Forbid((A,), 'x'), Forbid((B,), 'y'), Refuse('z'))
     alone = [one.alone for one in destination.conclusions]
     assert [one.forbidden_aggregates for one in alone] == [

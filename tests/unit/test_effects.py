@@ -52,7 +52,7 @@ def test_a_removed_lock_lets_in_each_flavor_without_the_key(flavors, sentence):
     assert said(UNLOCK, snapshot) == sentence
 
 
-def test_a_lock_that_nothing_enforces_keeps_nobody_out():
+def test_a_lock_that_nothing_enforces_excludes_no_server():
     snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
     off = {'enable_isolated_aggregate_filtering': False}
     assert said(UNLOCK, snapshot, **off) == ''
@@ -104,7 +104,7 @@ def test_the_project_that_is_let_in_is_named():
     )
 
 
-def test_what_is_open_only_in_between_is_said():
+def test_access_between_two_commands_is_reported():
     snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN, KEYED])
     again = (commands.set_tag(WIN, f'trait:{LICENSED}', 'required'),)
     assert said((*UNLOCK, *again), snapshot) == 'lets flavor plain use h1'

@@ -187,7 +187,7 @@ def test_the_plain_path_admits_the_hosts_of_novas_in_tree_filter():
     assert (len(KINDS), asked) == (256, (1 + 4 + 16 + 64) * 4)
 
 
-def test_the_judge_agrees_with_placement():
+def test_the_host_check_agrees_with_placement():
     """It judges forced hosts, rebuilds and shortened queries."""
     asked = 0
     for cloud, request in itertools.product(clouds(), requests()):

@@ -401,7 +401,7 @@ def test_many_aggregates_are_not_all_named() -> None:
     }
 
 
-def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
+def test_an_aggregate_without_a_name_is_shown_by_its_uuid() -> None:
     unknown = '00000000-0000-4000-8000-000000000001'
     found = explained([node()], f'{VCPU_8}&member_of={unknown}')
     assert reasons(found) == {'host': [f'not in aggregate {unknown}']}
@@ -903,7 +903,7 @@ def test_hosts_and_their_nodes_are_sorted_by_name() -> None:
     assert found.verdicts[1].provider == nodes[1].uuid
 
 
-def test_every_host_is_judged_whatever_the_limit() -> None:
+def test_every_host_is_explained_whatever_the_limit() -> None:
     found = explained([node('one'), node('two')], f'{VCPU_8}&limit=1')
     assert reasons(found) == {'one': [], 'two': []}
 

@@ -107,7 +107,7 @@ def test_a_forbidden_trait_opens_nothing():
     assert forbidden(request, GPU) == ['uuid-gpu']
 
 
-def test_a_trait_that_a_setting_stands_for_opens():
+def test_a_trait_implied_by_a_setting_opens():
     secure = Aggregate(
         'uuid-secure',
         'secure',

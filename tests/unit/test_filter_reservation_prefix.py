@@ -267,7 +267,7 @@ def test_forbidden_aggregates_are_computed_once_for_all_requests():
     ('project', 'requester'),
     [('other', 'project other'), (None, 'a request without a project')],
 )
-def test_the_reason_names_whoever_does_not_own_a_reservation(
+def test_the_reason_names_the_project_without_the_reservation(
     project, requester
 ):
     request = naming(hints=['reservation:2'], project=project)

@@ -125,7 +125,7 @@ def test_an_image_in_several_lists_is_read_once(
     assert reader().image('debian') == DEBIAN
 
 
-def test_an_image_that_is_listed_by_default_goes_before_its_namesakes(
+def test_a_listed_image_takes_precedence_over_hidden_namesakes(
     http: requests_mock.Mocker, glance: FakeGlance
 ) -> None:
     glance.images = [

@@ -95,7 +95,7 @@ def denied(http: requests_mock.Mocker, keystone: FakeKeystone) -> None:
 
 
 @pytest.mark.usefixtures('denied')
-def test_without_rights_an_id_is_taken_as_it_is() -> None:
+def test_without_permission_an_id_is_used_unchanged() -> None:
     assert reader().project(ACME) == ACME
 
 
@@ -125,7 +125,7 @@ def without_keystone() -> KeystoneClient:
     return KeystoneClient(Connection(session.Session(auth)))
 
 
-def test_without_keystone_an_id_is_taken_as_it_is(
+def test_without_keystone_an_id_is_used_unchanged(
     http: requests_mock.Mocker,
 ) -> None:
     assert without_keystone().project(ACME) == ACME

@@ -267,7 +267,7 @@ def test_grouped_verdicts_equal_those_of_each_host(snapshot):
             )
 
 
-def test_identical_hosts_are_judged_once():
+def test_identical_hosts_are_evaluated_once():
     hosts = [f'host-{number}' for number in range(100)]
     snapshot = make_snapshot(
         [make_aggregate('windows', WINDOWS, hosts[:50])],
@@ -318,7 +318,7 @@ def test_an_aggregate_can_be_partly_open():
     assert exclusion.objection.text == 'has no hosts'
 
 
-def test_hosts_behind_no_lock_have_a_column_of_their_own(snapshot):
+def test_unlocked_hosts_have_their_own_column(snapshot):
     locks = [Lock('trait:', 'trait:CUSTOM_WINDOWS', snapshot.aggregates[:1])]
     found = judged(snapshot, PLAIN)
     shown = columns.by_lock(found, locks)

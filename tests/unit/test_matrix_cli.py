@@ -11,7 +11,7 @@ import yaml
 WINDOWS = ['matrix', '--snapshot', 'examples/windows-licensing.yaml']
 
 
-def test_a_table_has_a_column_for_hosts_alike(run):
+def test_similar_hosts_share_a_column_of_a_table(run):
     done = run(*WINDOWS, '--flavors', 'm1.small', 'win.small')
     assert done.code == 0, done.err
     assert done.out.splitlines()[1:5] == [

@@ -321,7 +321,7 @@ def test_a_reading_that_fails_keeps_the_values_and_their_time(windows):
     assert after[('isolate_aggregates_snapshot_duration_seconds',)] == 2
 
 
-def test_reading_goes_on_after_any_failure_until_it_is_stopped(caplog):
+def test_reading_continues_after_any_failure_until_stopped(caplog):
     stopped = threading.Event()
     errors = [
         exception.ServiceError('Nova', None, 'is strange.'),

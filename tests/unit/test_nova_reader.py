@@ -114,7 +114,7 @@ def test_the_newest_common_microversion_is_used(
         pytest.param('2.110', (34,), id='newer than all that are known'),
     ],
 )
-def test_the_release_is_known_by_the_newest_microversion(
+def test_the_release_is_recognized_by_the_newest_microversion(
     http: requests_mock.Mocker,
     nova: FakeNova,
     newest: str,
@@ -184,7 +184,7 @@ def test_flavors_come_with_extra_specs_inline_or_in_another_call(
     assert inline == (newest == '2.61')
 
 
-def test_only_the_extra_specs_of_the_flavor_asked_for_are_read(
+def test_only_extra_specs_of_the_requested_flavor_are_read(
     http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
     nova.newest, nova.flavors = '2.60', [SMALL, LARGE]

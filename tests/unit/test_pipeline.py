@@ -101,7 +101,7 @@ def test_an_error_names_the_line_of_the_filter():
     )
 
 
-def test_what_is_not_a_constraint_has_no_line():
+def test_only_constraints_have_a_line():
     with pytest.raises(exception.FilterError) as caught:
         pipeline.Pipeline({'mine': yields_nonsense}).evaluate(REQUEST, INDEX)
     assert ', line ' not in str(caught.value)
@@ -119,7 +119,7 @@ def test_our_own_error_is_not_blamed_on_the_filter():
 
 
 @pytest.mark.parametrize('second', [refuse, raises])
-def test_a_timer_is_told_how_long_each_filter_took(second):
+def test_a_timer_gets_the_duration_of_each_filter(second):
     took = {}
     runner = pipeline.Pipeline({'b': forbid, 'a': second}, took.__setitem__)
     started_at = time.perf_counter()
@@ -212,7 +212,7 @@ def test_novas_own_filters_are_enabled_by_novas_options(conf):
     assert off <= set(chain.as_in_nova(conf).names)
 
 
-def test_locks_are_known_of_filters_that_are_off(conf):
+def test_locks_of_disabled_filters_are_known(conf):
     found = loading.locks(conf, INDEX)
     assert [lock.name for lock in found] == ['trait:X']
 
@@ -395,7 +395,7 @@ class WrongArguments(Locking):
         pass
 
 
-def test_a_filter_may_bring_its_own_options(conf):
+def test_a_filter_may_have_its_own_options(conf):
     made = loading._build('mine', WithOptions, conf)
     assert made.request_filter.color == 'red'
 

@@ -224,7 +224,7 @@ def test_a_fault_is_not_reported_as_a_limit(
     ],
 )
 @pytest.mark.parametrize('number', [1, 2, 9, 14, 18])
-def test_a_temporary_failure_is_not_taken_for_the_limit(
+def test_a_temporary_failure_is_not_mistaken_for_the_limit(
     http: requests_mock.Mocker, number: int, fault: dict[str, Any]
 ) -> None:
     """A failure counts as a limit only if it is repeated."""

@@ -173,7 +173,7 @@ def test_locks_and_findings_are_in_the_html(content):
     assert 'warning' in texts
 
 
-def test_whom_a_repair_lets_in_is_beside_it(content):
+def test_each_repair_says_whom_it_lets_in(content):
     texts = Page(page.render(content)).texts
     [unset] = [t for t in texts if t.startswith('openstack flavor unset ')]
     after = [text for text in texts[texts.index(unset) + 1 :] if text]
@@ -298,7 +298,7 @@ def test_the_policy_allows_only_its_own_script_and_style(content):
     ]
 
 
-def test_no_element_has_a_handler_or_a_style_of_its_own(content):
+def test_no_element_has_its_own_handler_or_style(content):
     for _, attributes in Page(page.render(content)).elements:
         assert not [n for n in attributes if n[:2] == 'on' or n == 'style']
 

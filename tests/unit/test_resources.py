@@ -85,7 +85,7 @@ def test_without_a_volume_the_root_disk_is_on_the_host():
         ),
     ],
 )
-def test_a_class_of_an_extra_spec_is_asked_for(extra_specs, amounts):
+def test_a_resource_class_in_an_extra_spec_is_requested(extra_specs, amounts):
     assert asked(extra_specs).group().resources == amounts
 
 
@@ -225,7 +225,7 @@ def test_a_thread_policy_of_the_image_counts_only_if_the_flavor_has_none(
     assert ('HW_CPU_HYPERTHREADING' in group.forbidden_traits) is forbidden
 
 
-def test_each_port_and_device_profile_has_a_group_of_its_own():
+def test_each_port_and_device_profile_has_its_own_group():
     groups = (
         ResourceGroup('_port', {'NET_BW_EGR_KILOBIT_PER_SEC': 5}),
         ResourceGroup(

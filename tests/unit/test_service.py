@@ -366,7 +366,7 @@ def test_an_endpoint_of_another_region_is_not_taken(
     )
 
 
-def test_without_a_catalog_the_endpoint_has_to_be_given() -> None:
+def test_without_a_catalog_an_endpoint_must_be_given() -> None:
     nowhere = adapter.Adapter(
         session.Session(client(PLACEMENT).session.auth),
         service_type='placement',

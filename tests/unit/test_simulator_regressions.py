@@ -195,7 +195,7 @@ def test_a_sharing_provider_gives_to_trees_with_a_member_on_any_level():
     assert ask('resources=VCPU:1,DISK_GB:1', *tree, STORAGE) == found
 
 
-def test_a_lender_has_to_be_in_the_aggregate_itself():
+def test_a_sharing_provider_must_be_in_the_aggregate_itself():
     rack = has('r', aggregates=[B])
     storage = has('s', 'r', [SHARES], [A], DISK_GB=9)
     host = has('h', aggregates=[A, B], VCPU=1)
@@ -204,7 +204,7 @@ def test_a_lender_has_to_be_in_the_aggregate_itself():
     assert ask(query, STORAGE, host) != []
 
 
-def test_neither_lender_nor_borrower_may_be_in_a_forbidden_aggregate():
+def test_neither_sharing_provider_nor_anchor_may_be_in_a_forbidden_aggregate():
     query = f'resources=VCPU:1,DISK_GB:1&member_of=!{B}'
     host = has('h', aggregates=[A], VCPU=1)
     assert ask(query, STORAGE, host) == []
@@ -229,7 +229,7 @@ def test_the_root_of_a_lender_may_be_in_a_forbidden_aggregate():
     assert ask(query, rack, storage, host) != []
 
 
-def test_in_tree_keeps_the_group_without_a_suffix_from_borrowing():
+def test_in_tree_excludes_sharing_providers_from_the_unsuffixed_group():
     host = has('h', aggregates=[A], VCPU=1)
     query = f'resources=VCPU:1,DISK_GB:1&in_tree={host.uuid}'
     assert ask(query, STORAGE, host) == []
@@ -248,7 +248,7 @@ def test_storage_shared_with_many_hosts_is_one_candidate():
     ]
 
 
-def test_root_required_is_about_the_borrower():
+def test_root_required_applies_to_the_anchor():
     host = has('h', traits=['CUSTOM_A'], aggregates=[A], VCPU=1)
     query = 'resources=VCPU:1,DISK_GB:1&root_required='
     assert ask(f'{query}CUSTOM_A', STORAGE, host) != []

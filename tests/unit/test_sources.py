@@ -45,7 +45,7 @@ def test_nova_is_the_default_source(
     assert source.aggregates() == nova.aggregates
 
 
-def test_outside_the_scheduler_its_source_stands_for_the_api(
+def test_outside_the_scheduler_the_api_replaces_its_source(
     conf: cfg.ConfigOpts, http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
     """A command can be given the nova.conf of nova-scheduler."""
@@ -66,7 +66,7 @@ def test_a_cloud_file_is_read_without_connecting_to_anything(
     assert (found.name, found.hosts) == ('win-hosts', {'win-1'})
 
 
-def test_a_cloud_file_is_read_anew_each_time(
+def test_a_cloud_file_is_read_again_each_time(
     conf: cfg.ConfigOpts, write_cloud: Write
 ) -> None:
     path = write_cloud('aggregates: [{name: before}]')

@@ -249,7 +249,7 @@ def test_a_failure_ends_the_wait_of_a_request(worker):
     assert len(worker.placement.asked) == 1
 
 
-def test_a_failing_placement_is_asked_less_often(worker, caplog):
+def test_a_failing_placement_is_queried_less_often(worker, caplog):
     worker.placement.error = DOWN
     worker.ask()
     pauses = []

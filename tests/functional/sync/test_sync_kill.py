@@ -234,7 +234,7 @@ def test_two_runs_with_the_same_plan_do_not_conflict(proxy):
     assert proxy.world.todo() == []
 
 
-def test_of_two_watches_one_goes_on_when_the_other_is_killed(proxy):
+def test_a_watch_continues_when_another_is_killed(proxy):
     def changes(process):
         """Yield the changes that it reports."""
         return (line for line in process.stdout if ': add ' in line)

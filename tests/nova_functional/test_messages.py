@@ -13,7 +13,7 @@ OWNER, STRANGER = 'a' * 32, 'b' * 32
 LEASE = 'reservation:4d17d41a'
 
 
-class ToldTest(CloudTest):
+class MessagesTest(CloudTest):
     """host1 is licensed, host2 is reserved, and host3 is not locked."""
 
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')

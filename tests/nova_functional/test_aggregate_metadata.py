@@ -46,7 +46,7 @@ class BeforePlacementTest(Flavors, CloudTest):
         reason = self.refusal_of(self.flavor({'gpus': '>= many'}))
         assert 'many is not a number' in reason
 
-    def test_the_host_filter_alone_can_lose_the_wanted_hosts(self):
+    def test_the_host_filter_alone_can_miss_the_required_hosts(self):
         """Of two flavors for different hosts one gets none at least."""
         self.aggregate('hdd', ['host1'], {'ssd': 'false'})
         hdd = self.flavor({SCOPE + 'ssd': 'false'})
