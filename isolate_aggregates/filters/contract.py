@@ -7,7 +7,7 @@ import dataclasses
 import types
 from typing import TYPE_CHECKING, ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import RequestSpec
 
@@ -63,7 +63,8 @@ class RequestFilter(abc.ABC):
 
         These are names as in Glance, or prefixes followed by ``*``. Inside
         nova-scheduler they have the values from when nova-api accepted the
-        server. If one is not available, the request is refused.
+        server. If one is not available, the request is refused; see also
+        :meth:`held`.
         """
         return ()
 
@@ -71,7 +72,7 @@ class RequestFilter(abc.ABC):
     def IMAGE_KEYS(self) -> Sequence[str]:  # noqa: N802
         """The image properties that can only open locks.
 
-        If one is not available, for example after a refused rebuild, the
+        If one is not available, for example because Nova has truncated it, the
         request is evaluated without it, so that the lock stays closed.
         """
         return ()
@@ -136,5 +137,24 @@ class RequestFilter(abc.ABC):
         aggregates of a lock. None if the filter does not declare its locks.
 
         :param aggregates: An index of all aggregates.
+        """
+        return None
+
+    def held(
+        self, request: RequestSpec, aggregates: Sequence[Aggregate]
+    ) -> Mapping[str, str] | None:
+        """Return the image properties that the locks of a host require.
+
+        A server may have been rebuilt from an image that was not accepted, so
+        that Nova has lost the properties of its image. These are used instead
+        when it is moved, so that it neither leaves the hosts that its image
+        opened nor gets into others. Leave out what the flavor or the hints of
+        the request open, and what its project may not use.
+
+        :param request: The server as it is on its host, without its image.
+        :param aggregates: The aggregates of the host.
+        :returns: The properties; None if they cannot be derived. Then the
+            request is refused if the filter needs any
+            (:attr:`IMAGE_PROPERTIES`).
         """
         return None

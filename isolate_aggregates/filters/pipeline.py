@@ -4,7 +4,7 @@
 A filter that fails or violates its contract is an error; it is never skipped.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import inspect
 import sys
@@ -12,9 +12,10 @@ import time
 import traceback
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.held import HeldImage
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.properties import DeclaredProperties, matches
@@ -49,6 +50,7 @@ class NamedFilter:
         check_class(self.name, type(self.request_filter))
         self._check_call('__call__', 'request', 'aggregates')
         self._check_call('locks', 'aggregates')
+        self._check_call('held', 'request', 'aggregates')
         for member in (
             'IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'KEY_SOURCES',
             'PROJECT_KEYS', 'REPLACES'
@@ -85,6 +87,31 @@ class NamedFilter:
             raise exception.FilterError(
                 self.name,
                 f'failed to return its locks, with {self._described(exc)}.',
+            ) from exc
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the image of a request can matter to it."""
+        return bool(
+            'image' in self.request_filter.KEY_SOURCES
+            or self.image_properties.patterns
+        )
+
+    def held(
+        self, request: RequestSpec, aggregates: Sequence[Aggregate]
+    ) -> Mapping[str, str] | None:
+        """Return the image properties that the locks of a host require.
+
+        :returns: The properties; None if the filter cannot derive them.
+        """
+        try:
+            held = self.request_filter.held(request, aggregates)
+            return None if held is None else dict(held)
+        except Exception as exc:
+            raise exception.FilterError(
+                self.name,
+                'failed to return what the host of a server requires, with '
+                f'{self._described(exc)}.',
             ) from exc
 
     def narrow(
@@ -176,6 +203,29 @@ class Pipeline:
         return DeclaredProperties.union(
             named.image_properties for named in self.filters
         )
+
+    @lazy_property
+    def of_images(self) -> 'Pipeline':
+        """Only the filters that the image of a request can matter to."""
+        return Pipeline(named for named in self.filters if named.reads_images)
+
+    def held(
+        self, request: RequestSpec, aggregates: Sequence[Aggregate]
+    ) -> HeldImage:
+        """Return the image properties that the locks of a host require.
+
+        :param request: The server on the host, without its image.
+        :param aggregates: The aggregates of the host.
+        """
+        by_filter: dict[str, Mapping[str, str]] = {}
+        missing: set[str] = set()
+        for named in self.of_images.filters:
+            held = named.held(request, aggregates)
+            if held is None:
+                missing.update(named.image_properties.needed)
+            else:
+                by_filter[named.name] = held
+        return HeldImage(by_filter, frozenset(missing))
 
     def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...]:
         """Return the locks of all filters."""

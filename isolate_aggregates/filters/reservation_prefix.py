@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import (
     Cause,
@@ -139,6 +139,21 @@ class ReservationPrefix(RequestFilter):
             )
             if not keys:
                 yield from self._forbid(prefix, request, aggregates)
+
+    def held(
+        self, request: RequestSpec, aggregates: Sequence[Aggregate]
+    ) -> dict[str, str]:
+        """Return the keys of a host that an image of the project can name."""
+        if 'image' not in self.key_sources:
+            return {}
+        named = self._claimed(request).union(request.flavor.extra_specs)
+        return {
+            key: value
+            for aggregate in aggregates
+            if grants(aggregate, request.project_id, self.owner_key)
+            for key, value in aggregate.metadata.items()
+            if key.startswith(self.required_prefixes) and key not in named
+        }
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield a lock for each forbidden prefix."""

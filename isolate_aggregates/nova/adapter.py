@@ -13,7 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.nova import database, images
-from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
 from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.request.spec import operator_traits_of
 from isolate_aggregates.text import short
@@ -71,7 +71,7 @@ class NovaRequest:
     @lazy_property
     def _accepted(self) -> images.AcceptedImage | None:
         spec = self._spec
-        if 'image' not in spec or not spec.image:
+        if not has_image(spec):
             return None
         return images.AcceptedImage(spec, self._declared, self._read_record)
 
@@ -136,6 +136,42 @@ class NovaRequest:
     def operator_traits(self) -> frozenset[str]:
         """The required traits that no image, and so no tenant, can add."""
         return operator_traits_of(self.flavor, _outside_traits(self._spec))
+
+
+def has_image(spec: objects.RequestSpec) -> bool:
+    """Return whether a request has an image; a volume may have none."""
+    return bool('image' in spec and spec.image)
+
+
+def without_image(
+    spec: objects.RequestSpec, flavor: objects.Flavor | None
+) -> Request:
+    """Return the part of a request that does not depend on an image.
+
+    :param flavor: The flavor; None for that of the request.
+    """
+    request = NovaRequest(spec)
+    return Request(
+        _flavor(flavor or spec.flavor),
+        project_id=request.project_id,
+        scheduler_hints=request.scheduler_hints,
+        boot_from_volume=request.boot_from_volume,
+        derived_traits=_outside_traits(spec),
+    )
+
+
+def replace_traits(spec: objects.RequestSpec, traits: Sequence[str]) -> None:
+    """Replace the required traits of a refused image in a request.
+
+    Nova's own filters use its other properties. Name and owner are removed.
+    The id remains, so that the image still differs from that of the server.
+    """
+    image = spec.image.obj_clone()
+    if 'properties' not in image:
+        image.properties = objects.ImageMetaProps()
+    image.properties.traits_required = list(traits)
+    image.name = image.owner = ''
+    spec.image = image
 
 
 def query_length(spec: objects.RequestSpec) -> int:

@@ -6,7 +6,8 @@ them converted, and drops the rest, for example ``reservation:<id>``. The
 system metadata of a server has all properties as they were when nova-api
 accepted the server or its rebuild, read with the credentials of the user. This
 record is used for all operations on a server, because the image may have been
-deleted since, or changed by the tenant who owns it.
+deleted since, or changed by the tenant who owns it. A rebuild may have changed
+the record although no scheduler accepted it; see ``existing.py``.
 """
 
 from __future__ import annotations
@@ -33,33 +34,53 @@ _CUT = 252
 # Entries of the system metadata that are not image properties.
 _OTHERS = {*nova_utils.SM_INHERITABLE_KEYS, 'base_image_ref'}
 
+# The maximum number of actions that are read of a server. Its tenant can add
+# any number of them.
+_MOST_ACTIONS = 1000
+# The actions that take a server from its host, and their events there.
+_SHELVING = (instance_actions.SHELVE, instance_actions.SHELVE_OFFLOAD)
+_SHELVED = ('compute_shelve_instance', 'compute_shelve_offload_instance')
+
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """The image properties that are stored with a server.
+    """What Nova has stored about a server and its image.
 
     :param image_id: The id of its image; empty if it boots from a volume.
-    :param properties: The properties by name, as of when it was accepted.
-    :param is_doubtful: Whether its last rebuild failed, and nothing else tells
-        whether the properties are those of the refused image.
+    :param properties: The properties of its image by name. After a rebuild
+        they are those of the new image, also if the rebuild was refused.
+    :param was_rebuilt: Whether it was ever rebuilt, successfully or not.
+    :param has_failed: Whether its last rebuild failed.
+    :param host: Its host, or the last one if it was shelved; None if unknown.
+    :param flavor: Its flavor before the request; None if it is new.
     """
 
     image_id: str
     properties: Mapping[str, str]
-    is_doubtful: bool = False
+    was_rebuilt: bool = False
+    has_failed: bool = False
+    host: str | None = None
+    flavor: objects.Flavor | None = None
 
-    def is_of(self, image: objects.ImageMeta) -> bool:
-        """Return whether a request has the image of the record.
+    def is_other(self, image: objects.ImageMeta) -> bool:
+        """Return whether the image of a request is not that of the server.
 
-        Nova records the new image of a rebuild before it calls the scheduler.
-        If the scheduler refuses, Nova restores the image of the server, but
-        neither the recorded properties nor the image in later requests. It
-        restores nothing if the server is on a volume without an image.
+        Nova stores the new image of a rebuild in the request spec before it
+        calls the scheduler. If the scheduler refuses, Nova restores the image
+        of the server, but neither its properties nor the request spec.
         """
-        if self.is_doubtful:
-            return False
         has_ids = self.image_id and 'id' in image and image.id
-        return not has_ids or image.id == self.image_id
+        if has_ids:
+            return bool(image.id != self.image_id)
+        # On a volume without an image, Nova restores nothing.
+        return self.has_failed
+
+    def is_refused(self, image: objects.ImageMeta) -> bool:
+        """Return whether the properties are those of a refused image.
+
+        :param image: The image in a request for the server.
+        """
+        return self.has_failed and self.is_other(image)
 
 
 # Returns the record of the server of a request; None if there is none.
@@ -72,40 +93,24 @@ def read(spec: objects.RequestSpec) -> Record | None:
         return None
     with database.translated():
         try:
-            instance, is_doubtful = _instance(spec)
+            return _read(spec)
         except (
             nova_exception.InstanceNotFound,
             nova_exception.InstanceMappingNotFound,
         ):
             return None
-        if instance is None:
-            return None
-        return Record(
-            instance.image_ref or '',
-            {
-                key.removeprefix(_PREFIX): value
-                for key, value in instance.system_metadata.items()
-                if key.startswith(_PREFIX)
-                and key.removeprefix(_PREFIX) not in _OTHERS
-            },
-            is_doubtful,
-        )
 
 
-def _instance(
-    spec: objects.RequestSpec,
-) -> tuple[objects.Instance | None, bool]:
-    """Return a server from its cell, or its build request.
-
-    :returns: The server, and whether its recorded image is doubtful.
-    """
+def _read(spec: objects.RequestSpec) -> Record | None:
+    """Read the record of a server from its cell, or its build request."""
     context = nova_context.get_admin_context()
     uuid = spec.instance_uuid
     cell = _cell(spec)
     if cell is None:
         try:
             building = objects.BuildRequest.get_by_instance_uuid(context, uuid)
-            return building.instance, False
+            instance = building.instance
+            return Record(instance.image_ref or '', _properties(instance))
         except nova_exception.BuildRequestNotFound:
             # It has a cell already: the boot is retried, or the server moves,
             # possibly to another cell.
@@ -114,33 +119,62 @@ def _instance(
             )
             cell = mapping.cell_mapping
     if cell is None:
-        return None, False
+        return None
     with nova_context.target_cell(context, cell) as in_cell:
         instance = objects.Instance.get_by_uuid(
-            in_cell, uuid, expected_attrs=['system_metadata']
+            in_cell, uuid, expected_attrs=['system_metadata', 'flavor']
         )
-        return instance, _is_doubtful(in_cell, instance)
+        # The newest comes first.
+        actions = objects.InstanceActionList.get_by_instance_uuid(
+            in_cell, uuid, limit=_MOST_ACTIONS
+        )
+        rebuilds = [
+            action
+            for action in actions
+            if action.action == instance_actions.REBUILD
+        ]
+        # There may be an earlier rebuild, and it may have failed.
+        is_unknown = not rebuilds and len(actions) == _MOST_ACTIONS
+        return Record(
+            instance.image_ref or '',
+            _properties(instance),
+            was_rebuilt=bool(rebuilds) or is_unknown,
+            # An action that failed has an error message.
+            has_failed=bool(
+                rebuilds[0].message
+                if rebuilds
+                else is_unknown and instance.image_ref
+            ),
+            host=instance.host or _last_host(in_cell, actions),
+            flavor=instance.flavor,
+        )
 
 
-def _is_doubtful(
-    context: nova_context.RequestContext, instance: objects.Instance
-) -> bool:
-    """Return whether the properties of a server may be of a refused image.
+def _properties(instance: objects.Instance) -> dict[str, str]:
+    return {
+        key.removeprefix(_PREFIX): value
+        for key, value in instance.system_metadata.items()
+        if key.startswith(_PREFIX) and key.removeprefix(_PREFIX) not in _OTHERS
+    }
 
-    Otherwise the image of the server tells. On a volume it has none.
+
+def _last_host(
+    context: nova_context.RequestContext,
+    actions: Iterable[objects.InstanceAction],
+) -> str | None:
+    """Return the host on which a server was shelved.
+
+    Nova removes the host from a server that gives up its place. The event of
+    the compute service has it.
     """
-    if instance.image_ref:
-        return False
-    actions = objects.InstanceActionList.get_by_instance_uuid(
-        context, instance.uuid
-    )
-    rebuilds = [
-        action
-        for action in actions
-        if action.action == instance_actions.REBUILD
-    ]
-    # The newest comes first. One that failed has an error message.
-    return bool(rebuilds and rebuilds[0].message)
+    for action in actions:
+        if action.action in _SHELVING:
+            for event in objects.InstanceActionEventList.get_by_action(
+                context, action.id
+            ):
+                if event.event in _SHELVED and event.host:
+                    return str(event.host)
+    return None
 
 
 def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:
@@ -190,8 +224,6 @@ class AcceptedImage:
         image = spec.image
         properties = image.properties if 'properties' in image else None
         traits = properties.get('traits_required', []) if properties else []
-        # The image in a request is correct, unless the request follows a
-        # refused rebuild.
         record = None
         needs_record = bool(
             declared.patterns - _verbatim()
@@ -201,11 +233,11 @@ class AcceptedImage:
             record = read_record(spec)
         #: Whether the image is known. An unknown image opens no lock.
         self.is_known = not needs_record or (
-            record is not None and record.is_of(image)
+            record is not None and not record.is_refused(image)
         )
         self.properties: Mapping[str, str] = {}
         if not self.is_known:
-            _refuse_without(declared.needed)
+            refuse_without(declared.needed)
             return
         if record is not None:
             self.properties = _declared(record, declared)
@@ -226,7 +258,7 @@ def _declared(record: Record, declared: DeclaredProperties) -> dict[str, str]:
         for name, value in record.properties.items()
         if len(value.encode()) >= _CUT
     }
-    _refuse_without(
+    refuse_without(
         name
         for name in truncated
         if any(matches(pattern, name) for pattern in declared.needed)
@@ -239,7 +271,8 @@ def _declared(record: Record, declared: DeclaredProperties) -> dict[str, str]:
     }
 
 
-def _refuse_without(names: Iterable[str]) -> None:
+def refuse_without(names: Iterable[str]) -> None:
+    """Raise if properties are missing without which a request is refused."""
     missing = sorted(names)
     if missing:
         raise exception.RequestRefused(
@@ -247,8 +280,8 @@ def _refuse_without(names: Iterable[str]) -> None:
                 f'the image properties {", ".join(missing)} are not '
                 'available: Nova has no record of the server, has a wrong one '
                 'after a refused rebuild, or has truncated a long value; '
-                'rebuild '
-                'the server from an image that it may use'
+                'rebuild the server from its image, or from another one that '
+                'it may use'
             ]
         )
 

@@ -19,11 +19,12 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.decision import Decision, decide
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters import host_check
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter, messages
+from isolate_aggregates.nova.existing import Decider
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.query_limit import Shortener
@@ -90,6 +91,7 @@ class Runner:
         self._shortener = shortener
         self._members = members
         self._forced = forced
+        self._decider = Decider(members)
         self._has_warned = False
         # Pipelines, by which of the filters are enabled.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
@@ -117,10 +119,8 @@ class Runner:
         _forget(request_spec)
         decision = None
         try:
-            decision = decide(
-                adapter.NovaRequest(request_spec),
-                self._cache.get(),
-                pipeline,
+            decision = self._decider.decide(
+                request_spec, self._cache.get(), pipeline
             )
             adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
@@ -258,8 +258,10 @@ class Runner:
             decision = progress.decision
         else:
             adapter.check_rebuild(spec)
-            decision = decide(
-                adapter.NovaRequest(spec), self._cache.get(), self._pipeline()
+            # A refused image is replaced in the copy.
+            copied = spec.obj_clone()
+            decision = self._decider.decide(
+                copied, self._cache.get(), self._pipeline()
             )
         destination = decision.destination
         needs_hosts = (

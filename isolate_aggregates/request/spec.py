@@ -132,7 +132,8 @@ class RequestSpec(Protocol):
         """The image properties that the loaded filters declare.
 
         The values are those in Glance when nova-api accepted the server; for a
-        new server these are the current ones.
+        new server these are the current ones. If Nova has lost them after a
+        refused rebuild, these are what the filters derive from its host.
 
         Required traits, as ``trait:<NAME>=required``, are always included.
         Properties that no filter declares are never included.

@@ -185,7 +185,7 @@ def test_traits_of_an_image_open_only_where_tenants_are_trusted():
 
 def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
     plain = request(
-        lambda spec: Record(f'{UUID}2', {}),
+        lambda spec: Record(f'{UUID}2', {}, has_failed=True),
         flavor=objects.Flavor(
             **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
         ),

@@ -26,8 +26,12 @@ TRAIT = {'trait:CUSTOM_A': 'required'}
 class Nova:
     """Counts how often the record of a server is read."""
 
-    def __init__(self, properties=GLANCE, image_id=f'{UUID}1'):
-        self.record = images.Record(image_id, properties)
+    def __init__(
+        self, properties=GLANCE, image_id=f'{UUID}1', has_failed=False
+    ):
+        self.record = images.Record(
+            image_id, properties, has_failed=has_failed
+        )
         self.read = 0
 
     def __call__(self, spec):
@@ -149,38 +153,32 @@ def test_a_server_that_boots_from_a_volume_has_a_record_too(
 
 
 @pytest.mark.parametrize(
-    ('image_ref', 'actions', 'doubtful'),
+    ('spec_id', 'record_id', 'has_failed', 'is_other', 'is_refused'),
     [
-        ('', [], False),
-        ('', [('migrate', 'Error'), ('rebuild', None)], False),
-        ('', [('rebuild', None), ('rebuild', 'Error')], False),
-        ('', [('migrate', None), ('rebuild', 'Error')], True),
-        (f'{UUID}1', [('rebuild', 'Error')], False),
+        pytest.param(f'{UUID}1', f'{UUID}1', False, False, False, id='same'),
+        pytest.param(f'{UUID}1', f'{UUID}1', True, False, False, id='failed'),
+        pytest.param(f'{UUID}2', f'{UUID}1', True, True, True, id='refused'),
+        pytest.param(f'{UUID}2', f'{UUID}1', False, True, False, id='then ok'),
+        pytest.param(f'{UUID}2', '', True, True, True, id='volume: refused'),
+        pytest.param(f'{UUID}2', '', False, False, False, id='volume: ok'),
+        pytest.param(None, '', True, True, True, id='no image: refused'),
     ],
 )
-def test_on_a_volume_the_last_rebuild_tells_whether_it_was_refused(
-    monkeypatch, image_ref, actions, doubtful
+def test_the_last_rebuild_tells_whether_an_image_was_refused(
+    spec_id, record_id, has_failed, is_other, is_refused
 ):
-    monkeypatch.setattr(
-        objects.InstanceActionList,
-        'get_by_instance_uuid',
-        lambda context, uuid: [
-            objects.InstanceAction(action=action, message=message)
-            for action, message in actions
-        ],
+    record = images.Record(
+        record_id, {}, was_rebuilt=True, has_failed=has_failed
     )
-    instance = objects.Instance(uuid=f'{UUID}9', image_ref=image_ref)
-    assert images._is_doubtful(None, instance) is doubtful
-
-
-def test_the_image_of_a_doubtful_record_opens_nothing():
-    assert not images.Record('', {}, is_doubtful=True).is_of(move().image)
+    image = move(image_id=spec_id).image
+    assert record.is_other(image) is is_other
+    assert record.is_refused(image) is is_refused
 
 
 @pytest.mark.parametrize(
     ('nova', 'spec'),
     [
-        (Nova(image_id=f'{UUID}2'), move),
+        (Nova(image_id=f'{UUID}2', has_failed=True), move),
         (NoRecord(), move),
         (NoRecord(), request),
     ],
@@ -213,8 +211,11 @@ def test_a_value_that_nova_may_have_truncated_is_unavailable():
 
 # How the record is read.
 
+FLAVOR = objects.Flavor(name='small')
 INSTANCE = objects.Instance(
     image_ref=f'{UUID}1',
+    host='host1',
+    flavor=FLAVOR,
     system_metadata={
         'image_license:oracle': 'true',
         'image_min_ram': '64',
@@ -222,12 +223,13 @@ INSTANCE = objects.Instance(
         'owner_user_name': 'me',
     },
 )
+PROPERTIES = {'license:oracle': 'true'}
 
 
 @pytest.fixture
 def databases(monkeypatch):
     """Nova's databases, of which each may lack the server or fail."""
-    asked = {'build': None, 'mapping': None, 'cell': None}
+    asked = {'build': None, 'mapping': None, 'cell': None, 'actions': []}
 
     def answering(name, answer):
         def get(context, uuid, **kwargs):
@@ -250,6 +252,16 @@ def databases(monkeypatch):
     )
     monkeypatch.setattr(
         objects.BuildRequest, 'instance', INSTANCE, raising=False
+    )
+    monkeypatch.setattr(
+        objects.InstanceActionList,
+        'get_by_instance_uuid',
+        lambda context, uuid, limit: [
+            objects.InstanceAction(id=number, action=action, message=message)
+            for number, (action, message) in enumerate(
+                asked['actions'][:limit]
+            )
+        ],
     )
     monkeypatch.setattr(
         objects.InstanceMapping, 'cell_mapping', 'a cell', raising=False
@@ -275,14 +287,95 @@ def read(**fields):
 BUILT = nova_exception.BuildRequestNotFound(uuid='u')
 
 
+def test_a_new_server_has_the_record_of_its_boot(databases):
+    assert read(instance_uuid=f'{UUID}9') == images.Record(
+        f'{UUID}1', PROPERTIES
+    )
+
+
 @pytest.mark.parametrize('built', [None, BUILT])
 @pytest.mark.parametrize('cell', [None, objects.CellMapping()])
-def test_a_record_has_the_properties_of_the_image(databases, built, cell):
+def test_a_server_has_a_host_and_a_flavor_too(databases, built, cell):
+    if cell is None:
+        built = BUILT
     databases['build'] = built
     asked = objects.Destination(cell=cell)
     assert read(
         instance_uuid=f'{UUID}9', requested_destination=asked
-    ) == images.Record(f'{UUID}1', {'license:oracle': 'true'})
+    ) == images.Record(f'{UUID}1', PROPERTIES, host='host1', flavor=FLAVOR)
+
+
+@pytest.mark.parametrize(
+    ('actions', 'was_rebuilt', 'has_failed'),
+    [
+        ([], False, False),
+        ([('migrate', 'Error'), ('create', None)], False, False),
+        ([('migrate', 'Error'), ('rebuild', None)], True, False),
+        ([('rebuild', None), ('rebuild', 'Error')], True, False),
+        ([('migrate', None), ('rebuild', 'Error')], True, True),
+        ([('evacuate', 'Error'), ('create', None)], False, False),
+    ],
+)
+def test_a_record_tells_whether_the_last_rebuild_failed(
+    databases, actions, was_rebuilt, has_failed
+):
+    databases.update(build=BUILT, actions=actions)
+    record = read(instance_uuid=f'{UUID}9')
+    assert (record.was_rebuilt, record.has_failed) == (was_rebuilt, has_failed)
+
+
+@pytest.mark.parametrize(
+    ('image_ref', 'has_failed'), [(f'{UUID}1', True), ('', False)]
+)
+def test_a_rebuild_cannot_be_hidden_by_many_actions(
+    databases, monkeypatch, image_ref, has_failed
+):
+    server = objects.Instance(
+        image_ref=image_ref, host='h', flavor=FLAVOR, system_metadata={}
+    )
+    monkeypatch.setattr(
+        objects.Instance, 'get_by_uuid', lambda *args, **kwargs: server
+    )
+    databases.update(
+        build=BUILT, actions=[('lock', None)] * 1000 + [('rebuild', 'Error')]
+    )
+    record = read(instance_uuid=f'{UUID}9')
+    assert (record.was_rebuilt, record.has_failed) == (True, has_failed)
+
+
+@pytest.mark.parametrize(
+    ('events', 'host'),
+    [
+        ([('compute_shelve_instance', 'host2')], 'host2'),
+        ([('compute_shelve_offload_instance', 'host2')], 'host2'),
+        ([('conductor_unshelve_instance', 'host3')], None),
+        ([('compute_shelve_instance', None)], None),
+        ([], None),
+    ],
+)
+def test_a_shelved_server_has_the_host_where_it_was_shelved(
+    databases, monkeypatch, events, host
+):
+    shelved = objects.Instance(
+        image_ref=f'{UUID}1', host=None, flavor=FLAVOR, system_metadata={}
+    )
+    monkeypatch.setattr(
+        objects.Instance, 'get_by_uuid', lambda *args, **kwargs: shelved
+    )
+    monkeypatch.setattr(
+        objects.InstanceActionEventList,
+        'get_by_action',
+        lambda context, action: [
+            objects.InstanceActionEvent(event=event, host=host)
+            for event, host in events
+            if action == 1
+        ],
+    )
+    databases.update(
+        build=BUILT,
+        actions=[('unshelve', 'Error'), ('shelve', None), ('rebuild', None)],
+    )
+    assert read(instance_uuid=f'{UUID}9').host == host
 
 
 def test_a_request_without_a_server_has_no_record():

@@ -31,7 +31,12 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import host_check, loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import HOST_FILTER
-from isolate_aggregates.nova import forced, host_filter, registration
+from isolate_aggregates.nova import (
+    forced,
+    host_filter,
+    images,
+    registration,
+)
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import (
@@ -244,6 +249,8 @@ def test_no_host_is_offered_that_the_plain_path_excludes(conf, monkeypatch):
             n.name: [n.uuid] for n in NODES if n.name in (*hosts, *nodes)
         },
     )
+    # No server was rebuilt.
+    monkeypatch.setattr(images, '_read', lambda spec: None)
     filters = loading.load(conf)
     placement = SimulatedPlacement()
     chance = random.Random(27)

@@ -103,7 +103,9 @@ def scatter(context, cells, timeout, read):
 
 
 def instance(*args, **kwargs):
-    return types.SimpleNamespace(uuid=UUID, image_ref='', system_metadata={})
+    return types.SimpleNamespace(
+        uuid=UUID, image_ref='', system_metadata={}, host=None, flavor=None
+    )
 
 
 @functools.cache
@@ -113,6 +115,7 @@ def engine():
     return engine
 
 
+ACTIONS = [types.SimpleNamespace(id=1, action='shelve', message=None)]
 NODE = types.SimpleNamespace(host='h1', hypervisor_hostname='n1', uuid='n1')
 # What the functions return if they are not broken.
 RESULTS = {
@@ -128,7 +131,10 @@ RESULTS = {
     'nova.objects.ComputeNode.get_by_nodename': lambda *_: NODE,
     'nova.objects.ComputeNodeList.get_all_by_host': lambda *_: [NODE],
     'nova.objects.Instance.get_by_uuid': instance,
-    'nova.objects.InstanceActionList.get_by_instance_uuid': lambda *_: [],
+    'nova.objects.InstanceActionEventList.get_by_action': lambda *_: [],
+    'nova.objects.InstanceActionList.get_by_instance_uuid': (
+        lambda *_, limit: ACTIONS
+    ),
     'nova.objects.InstanceMapping.get_by_instance_uuid': lambda *_: (
         types.SimpleNamespace(cell_mapping=CELL)
     ),

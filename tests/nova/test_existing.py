@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server is moved with after a rebuild that nobody accepted."""
+
+import gc
+import threading
+import weakref
+
+from nova import objects
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.filters import RequestFilter
+from isolate_aggregates.filters.constraints import Forbid
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.filters.isolate_tenants import IsolateTenants
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
+from isolate_aggregates.nova.existing import Decider
+from isolate_aggregates.nova.images import Record
+
+objects.register_all()
+
+UUID = '00000000-0000-0000-0000-00000000000'
+MINE, OTHER = f'{UUID}1', f'{UUID}2'
+PROJECT, STRANGER = 'p' * 32, 's' * 32
+# Long enough to fail the test; no test waits for it.
+FOREVER = 30
+
+LEASE = Aggregate('lease', 'lease', {'r:lease': '1', 'blazar:owner': PROJECT})
+SECOND = Aggregate(
+    'second', 'second', {'r:second': '1', 'blazar:owner': PROJECT}
+)
+FOREIGN = Aggregate(
+    'foreign', 'foreign', {'r:foreign': '1', 'blazar:owner': STRANGER}
+)
+LICENSED = Aggregate('licensed', 'licensed', {'trait:CUSTOM_A': 'required'})
+TENANT = Aggregate('tenant', 'tenant', {'filter_tenant_id': STRANGER})
+INDEX = AggregateIndex([LEASE, SECOND, FOREIGN, LICENSED, TENANT])
+
+RESERVATIONS = ReservationPrefix(('r:',), ('r:',))
+REQUIRED_ONLY = ReservationPrefix(('r:',))
+
+
+class Members:
+    """The aggregates of the only host."""
+
+    def __init__(self, *aggregates):
+        self.uuids = frozenset(a.uuid for a in aggregates)
+
+    def aggregates_of(self, hosts):
+        assert hosts == ['host1']
+        return {'host1': self.uuids}
+
+
+def flavor(**extra_specs):
+    return objects.Flavor(
+        name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
+        ephemeral_gb=0, swap=0,
+        extra_specs={k.replace('__', ':'): v for k, v in extra_specs.items()},
+    )  # fmt: skip
+
+
+def request(image_id=MINE, traits=(), extra_specs=None):
+    properties = objects.ImageMetaProps.from_dict(
+        {f'trait:{trait}': 'required' for trait in traits}
+    )
+    return objects.RequestSpec(
+        instance_uuid=f'{UUID}9',
+        flavor=flavor(**extra_specs or {}),
+        project_id=PROJECT,
+        image=objects.ImageMeta(id=image_id, properties=properties),
+        requested_resources=None,
+        is_bfv=False,
+        scheduler_hints={},
+        requested_destination=objects.Destination(cell=objects.CellMapping()),
+    )
+
+
+def record(*keys, refused=False, host='host1', was_rebuilt=True, **specs):
+    return Record(
+        MINE,
+        dict.fromkeys(keys, '1'),
+        was_rebuilt=was_rebuilt,
+        has_failed=refused,
+        host=host,
+        flavor=flavor(**specs),
+    )
+
+
+def decided(filters, record, on, spec=None):
+    """Return what is required and forbidden when the server is moved."""
+    decider = Decider(Members(*on), lambda spec: record)
+    names = {str(number): one for number, one in enumerate(filters)}
+    spec = spec or request(OTHER if record.has_failed else MINE)
+    destination = decider.decide(spec, INDEX, Pipeline(names)).destination
+    if destination.refusals:
+        return destination.refusals
+    return (
+        sorted(map(sorted, destination.required_aggregates)),
+        sorted(destination.forbidden_aggregates),
+    )
+
+
+FREE = ([], ['foreign', 'lease', 'second'])
+IN_LEASE = ([['lease']], [])
+
+
+@pytest.mark.parametrize(
+    ('record', 'on', 'expected'),
+    [
+        pytest.param(record('r:lease'), [LEASE], IN_LEASE, id='same'),
+        pytest.param(record(), [LEASE], IN_LEASE, id='key removed'),
+        pytest.param(
+            record('r:lease', 'r:foreign'), [LEASE], IN_LEASE, id='added'
+        ),
+        pytest.param(record('r:nope'), [LEASE], IN_LEASE, id='unknown'),
+        pytest.param(record('r:nope'), [], FREE, id='unknown, not in'),
+        pytest.param(record('r:foreign'), [], FREE, id='foreign, not in'),
+        pytest.param(record('r:lease'), [], FREE, id='own, not in'),
+        pytest.param(record(), [], FREE, id='nothing'),
+        pytest.param(
+            record('r:foreign'), [FOREIGN], FREE, id='foreign, but in'
+        ),
+        pytest.param(
+            record('r:foreign', refused=True), [LEASE], IN_LEASE, id='refused'
+        ),
+        pytest.param(
+            record('r:lease', refused=True), [], FREE, id='refused, not in'
+        ),
+        pytest.param(
+            record(refused=True),
+            [LEASE, SECOND],
+            ([['lease'], ['lease', 'second'], ['second']], []),
+            id='refused, in two',
+        ),
+    ],
+)
+def test_a_server_is_held_in_by_the_reservation_of_its_host(
+    record, on, expected
+):
+    assert decided([RESERVATIONS], record, on) == expected
+
+
+def test_what_was_never_rebuilt_is_moved_with_its_record():
+    never = record('r:nope', was_rebuilt=False)
+    [reason] = decided([RESERVATIONS], never, [LEASE])
+    assert reason.startswith('no aggregate has the metadata key r:nope')
+
+
+@pytest.mark.parametrize(
+    ('record', 'on', 'expected'),
+    [
+        (record(refused=True), [LEASE], ([['lease']], [])),
+        (record(refused=True), [], ([], [])),
+        # A rebuild from another image without a key is accepted, too.
+        (record(), [LEASE], ([], [])),
+        (record('r:nope'), [], ([], [])),
+    ],
+)
+def test_a_key_that_keeps_nobody_out_holds_a_server_in(record, on, expected):
+    assert decided([REQUIRED_ONLY], record, on) == expected
+
+
+def test_what_the_flavor_opens_is_not_derived_from_the_host():
+    opened = record(refused=True, **{'r__lease': '1'})
+    by_flavor = request(OTHER, extra_specs={'r__lease': '1'})
+    assert decided([RESERVATIONS], opened, [LEASE], by_flavor) == IN_LEASE
+    # A resize to another flavor takes the key away.
+    assert decided([RESERVATIONS], opened, [LEASE], request(OTHER)) == FREE
+
+
+def test_images_that_count_for_nothing_hold_nobody():
+    without = ReservationPrefix(('r:',), ('r:',), key_sources=())
+    assert decided([without], record(refused=True), [LEASE]) == FREE
+    flavors = IsolateAggregates(trait_sources=('flavor',))
+    assert decided([flavors], record(refused=True), [LICENSED]) == (
+        [],
+        ['licensed'],
+    )
+
+
+@pytest.mark.parametrize(
+    ('record', 'spec', 'on', 'traits'),
+    [
+        pytest.param(
+            record(refused=True), request(OTHER), [LICENSED], ['CUSTOM_A'],
+            id='a plain image was refused',
+        ),
+        pytest.param(
+            record(refused=True), request(OTHER, ['CUSTOM_B']), [], [],
+            id='an image with another trait was refused',
+        ),
+        pytest.param(
+            record(), request(OTHER, ['CUSTOM_B']), [], [],
+            id='and the server was rebuilt from its image',
+        ),
+        pytest.param(
+            record(refused=True, trait__CUSTOM_A='required'),
+            request(OTHER), [LICENSED], [],
+            id='the flavor has the trait',
+        ),
+        pytest.param(
+            record(), request(MINE, ['CUSTOM_B']), [LICENSED], ['CUSTOM_B'],
+            id='the image of the request was accepted',
+        ),
+    ],
+)  # fmt: skip
+def test_the_traits_of_a_refused_image_are_replaced(record, spec, on, traits):
+    # Nova may run the request filters again.
+    for _ in range(2):
+        decided([IsolateAggregates()], record, on, spec)
+        assert spec.image.properties.traits_required == traits
+
+
+def test_a_refused_image_remains_refused_if_the_filters_run_again():
+    spec = request(OTHER)
+    for _ in range(2):
+        assert decided(
+            [REQUIRED_ONLY], record(refused=True), [LEASE], spec
+        ) == ([['lease']], [])
+
+
+def test_the_owner_of_a_refused_image_counts_for_nothing():
+    class OfOwner(Licence):
+        IMAGE_PROPERTIES = ()
+
+        def __call__(self, request, aggregates):
+            owners.append(request.image.owner)
+            return ()
+
+    owners = []
+    spec = request(OTHER)
+    spec.image.owner = STRANGER
+    decided([OfOwner()], record(refused=True), [], spec)
+    assert owners == ['']
+
+
+def test_a_licensed_server_is_held_on_licensed_hosts():
+    assert decided(
+        [IsolateAggregates()], record(refused=True), [LICENSED]
+    ) == ([], [])
+    assert decided([IsolateAggregates()], record(refused=True), []) == (
+        [],
+        ['licensed'],
+    )
+
+
+def test_an_objection_to_the_project_is_not_the_fault_of_the_image():
+    """The image stays as it is, although the host is closed by now."""
+    filters = [Licence(), IsolateTenants()]
+    assert decided(filters, record('license'), [TENANT]) == (
+        [],
+        ['lease', 'tenant'],
+    )
+
+
+class Licence(RequestFilter):
+    """A filter of another package; nobody knows what its locks require."""
+
+    IMAGE_PROPERTIES = ('license',)
+
+    def __call__(self, request, aggregates):
+        if 'license' in request.image_properties:
+            yield Forbid((LEASE,), 'there is no licence')
+
+
+class Hinted(Licence):
+    """A filter that derives the property from the host."""
+
+    def held(self, request, aggregates):
+        return {} if LEASE in aggregates else {'license': '1'}
+
+
+def test_what_cannot_be_derived_from_the_host_refuses_the_move():
+    with pytest.raises(exception.RequestRefused, match='license are not av'):
+        decided([Licence()], record(refused=True), [])
+    with pytest.raises(exception.RequestRefused, match='license are not av'):
+        decided([Licence()], record('license'), [LEASE])
+    assert decided([Licence()], record(), [LEASE]) == ([], [])
+    assert decided([Hinted()], record(refused=True), []) == ([], ['lease'])
+    assert decided([Hinted()], record('license'), [LEASE]) == ([], [])
+
+
+class Broken(Licence):
+    """A filter that fails."""
+
+    def held(self, request, aggregates):
+        return 1 // 0
+
+
+def test_a_filter_that_fails_to_derive_is_an_error():
+    with pytest.raises(exception.FilterError, match='ZeroDivisionError'):
+        decided([Broken()], record(refused=True), [])
+
+
+@pytest.mark.parametrize('filters', [[RESERVATIONS], [Licence()]])
+def test_a_refused_server_whose_host_is_unknown_is_not_moved(filters):
+    with pytest.raises(exception.RequestRefused, match='rebuild the server'):
+        decided(filters, record(refused=True, host=None), [])
+
+
+def test_an_offloaded_server_without_a_host_is_treated_like_a_new_one():
+    shelved = record('r:lease', host=None)
+    assert decided([RESERVATIONS], shelved, []) == IN_LEASE
+
+
+@pytest.mark.parametrize('kind', ['move', 'boot'])
+def test_a_database_that_hangs_refuses_the_request_in_time(kind):
+    may_answer = threading.Event()
+    spec = request()
+    if kind == 'boot':
+        spec.requested_destination = None
+
+    def hanging(spec):
+        assert may_answer.wait(FOREVER)
+
+    decider = Decider(Members(), hanging, longest=0.1)
+    try:
+        with pytest.raises(
+            exception.ServiceUnreachable,
+            match=r"Nova's database has not answered completely within 0\.1",
+        ):
+            decider.decide(spec, INDEX, Pipeline({'one': RESERVATIONS}))
+    finally:
+        may_answer.set()
+
+
+def test_nothing_of_a_request_is_kept():
+    decider = Decider(
+        Members(LEASE), lambda spec: record('r:nope', refused=True)
+    )
+    pipeline = Pipeline({'one': RESERVATIONS, 'two': IsolateAggregates()})
+    references = []
+    for _ in range(3):
+        spec = request(OTHER, ['CUSTOM_A'])
+        references.append(weakref.ref(spec))
+        assert decider.decide(spec, INDEX, pipeline).destination.constraints
+    del spec
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 3

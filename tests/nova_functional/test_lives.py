@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No write to an image pins a server, or lets it leave its reservation.
+
+Each test is a row of a table: what happened to a server and its image, and the
+hosts that it stays on, whatever is done to it then. The page on security has
+the same table.
+"""
+
+from base import ISOLATE, RESERVATIONS, CloudTest, host_of
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+
+MINE, FOREIGN = 'reservation:4d17d41a', 'reservation:77e1c0de'
+OWNER, STRANGER = 'a' * 32, 'b' * 32
+LICENCE = 'trait:CUSTOM_LICENSED_WINDOWS'
+UNKNOWN = 'trait:CUSTOM_NOBODY_HAS_IT'
+
+RESERVED = {'host1', 'host2'}
+FREE = {'host3', 'host4'}
+
+
+class LifeTest(CloudTest):
+    """host1 and host2 are reserved, host5 is reserved for somebody else."""
+
+    REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
+    HOSTS = ('host5', 'host1', 'host2', 'host3', 'host4')
+    OPTIONS = (
+        ISOLATE,
+        *RESERVATIONS,
+        (ia_conf.GROUP, 'reservation_key_sources', ['image']),
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.lock()
+
+    def lock(self):
+        """Reserve the hosts."""
+        self.aggregate('mine', RESERVED, {MINE: 'true', 'blazar:owner': OWNER})
+        self.aggregate(
+            'foreign', ['host5'], {FOREIGN: 'true', 'blazar:owner': STRANGER}
+        )
+
+    def boot_from(self, *properties, **request):
+        """Boot from an image of the tenant; return the server and the id."""
+        image = self.image(dict.fromkeys(properties, 'required'))
+        request = {'project': OWNER, **request}
+        return self.boot(self.flavor(), image=image, **request), image
+
+    def write(self, image, *properties):
+        """Let a tenant replace the properties of an image."""
+        self.glance.images[image]['properties'] = dict.fromkeys(
+            properties, 'required'
+        )
+
+    def rebuild(self, server, image):
+        """Rebuild a server as its tenant does."""
+        self.user(server['tenant_id']).post_server_action(
+            server['id'], {'rebuild': {'imageRef': image}}
+        )
+        return self._wait_for_server_parameter(
+            server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None}
+        )
+
+    def rebuild_refused(self, server, *properties):
+        """Ask for a rebuild from another image; it must be refused."""
+        image = self.image(dict.fromkeys(properties, 'required'))
+        user = self.user(server['tenant_id'])
+        user.post_server_action(server['id'], {'rebuild': {'imageRef': image}})
+        server = self._wait_for_state_change(server, 'ERROR')
+        # The tenant can do this with a hard reboot.
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+        return self._wait_for_state_change(server, 'ACTIVE')
+
+    def migrate(self, server):
+        return self._confirm_resize(self._migrate_server(server))
+
+    def resize(self, server):
+        return self._confirm_resize(self._resize_server(server, self.flavor()))
+
+    def live_migrate(self, server):
+        return self._live_migrate(server)
+
+    def shelve(self, server):
+        return self._unshelve_server(self._shelve_server(server))
+
+    def evacuate(self, server):
+        host = host_of(server)
+        self.computes[host].stop()
+        [service] = self.admin_api.get_services('nova-compute', host)
+        self.admin_api.put_service_force_down(service['id'], True)
+        server = self._evacuate_server(server, expected_state='SHUTOFF')
+        self.computes[host].start()
+        self.admin_api.put_service_force_down(service['id'], False)
+        self._run_periodics()
+        return self._start_server(server)
+
+    def assert_stays(self, server, hosts):
+        """Move a server in every way there is."""
+        for move in (
+            self.migrate,
+            self.live_migrate,
+            self.shelve,
+            self.resize,
+            self.evacuate,
+        ):
+            server = move(server)
+            assert host_of(server) in hosts, move.__name__
+
+
+class OnReservedHostsTest(LifeTest):
+    """A server was let into a reservation by its image."""
+
+    def setUp(self):
+        super().setUp()
+        self.server, self.mine = self.boot_from(MINE)
+        assert host_of(self.server) == 'host1'
+
+    @pytest.mark.slow
+    def test_as_it_booted(self):
+        self.assert_stays(self.server, RESERVED)
+
+    @pytest.mark.slow
+    def test_the_key_was_removed_from_the_image(self):
+        self.write(self.mine)
+        self.assert_stays(self.server, RESERVED)
+
+    def test_the_key_was_removed_and_the_server_rebuilt_from_the_image(self):
+        self.write(self.mine)
+        server = self.rebuild(self.server, self.mine)
+        self.assert_stays(server, RESERVED)
+
+    @pytest.mark.slow
+    def test_a_foreign_key_was_added_and_the_server_rebuilt(self):
+        self.write(self.mine, MINE, FOREIGN)
+        server = self.rebuild(self.server, self.mine)
+        self.assert_stays(server, RESERVED)
+
+    def test_a_rebuild_into_a_foreign_reservation_was_refused(self):
+        server = self.rebuild_refused(self.server, FOREIGN)
+        self.assert_stays(server, RESERVED)
+
+    @pytest.mark.slow
+    def test_a_rebuild_out_of_the_reservation_was_refused(self):
+        server = self.rebuild_refused(self.server)
+        self.assert_stays(server, RESERVED)
+
+    @pytest.mark.slow
+    def test_a_refused_rebuild_was_repaired_from_its_own_image(self):
+        server = self.rebuild_refused(self.server, FOREIGN)
+        server = self.rebuild(server, self.mine)
+        self.assert_stays(server, RESERVED)
+
+    @pytest.mark.slow
+    def test_a_rebuild_into_an_image_with_an_unknown_trait_was_refused(self):
+        server = self.rebuild_refused(self.server, MINE, UNKNOWN)
+        self.assert_stays(server, RESERVED)
+
+    @pytest.mark.slow
+    def test_a_rebuild_into_another_image_with_the_key_was_accepted(self):
+        server = self.rebuild(self.server, self.image({MINE: '1'}))
+        self.assert_stays(server, RESERVED)
+
+
+class OnFreeHostsTest(LifeTest):
+    """A server without a key."""
+
+    def setUp(self):
+        super().setUp()
+        self.server, self.plain = self.boot_from()
+        assert host_of(self.server) == 'host3'
+
+    @pytest.mark.slow
+    def test_as_it_booted(self):
+        self.assert_stays(self.server, FREE)
+
+    @pytest.mark.slow
+    def test_a_key_was_added_to_the_image(self):
+        self.write(self.plain, MINE)
+        self.assert_stays(self.server, FREE)
+
+    @pytest.mark.slow
+    def test_its_own_key_was_added_and_the_server_rebuilt(self):
+        """As a rebuild from another image with the key would be refused."""
+        self.write(self.plain, MINE)
+        server = self.rebuild(self.server, self.plain)
+        self.assert_stays(server, FREE)
+
+    @pytest.mark.slow
+    def test_a_rebuild_into_another_image_was_accepted(self):
+        server = self.rebuild(self.server, self.image({}))
+        self.assert_stays(server, FREE)
+
+    def test_an_unknown_key_was_added_and_the_server_rebuilt(self):
+        self.write(self.plain, 'reservation:nope')
+        server = self.rebuild(self.server, self.plain)
+        self.assert_stays(server, FREE)
+
+    @pytest.mark.slow
+    def test_a_foreign_key_was_added_and_the_server_rebuilt(self):
+        self.write(self.plain, FOREIGN)
+        server = self.rebuild(self.server, self.plain)
+        self.assert_stays(server, FREE)
+
+    @pytest.mark.slow
+    def test_a_rebuild_into_a_foreign_reservation_was_refused(self):
+        server = self.rebuild_refused(self.server, FOREIGN)
+        self.assert_stays(server, FREE)
+
+    @pytest.mark.slow
+    def test_a_refused_rebuild_was_repaired_from_its_own_image(self):
+        server = self.rebuild_refused(self.server, FOREIGN)
+        server = self.rebuild(server, self.plain)
+        self.assert_stays(server, FREE)
+
+    @pytest.mark.slow
+    def test_a_rebuild_into_an_image_with_an_unknown_trait_was_refused(self):
+        server = self.rebuild_refused(self.server, UNKNOWN)
+        self.assert_stays(server, FREE)
+
+
+class RequiredOnlyTest(LifeTest):
+    """Hosts with a key are open to all; a key keeps servers on them."""
+
+    OPTIONS = (
+        RESERVATIONS[0],
+        (ia_conf.GROUP, 'reservation_key_sources', ['image']),
+    )
+    HOSTS = ('host1', 'host3', 'host2', 'host5', 'host4')
+
+    @pytest.mark.slow
+    def test_a_server_of_a_reservation_was_refused_a_foreign_one(self):
+        server, _ = self.boot_from(MINE)
+        server = self.rebuild_refused(server, FOREIGN)
+        self.assert_stays(server, RESERVED)
+
+    def test_a_server_without_a_key_was_refused_a_foreign_one(self):
+        server, _ = self.boot_from(project='c' * 32)
+        server = self.rebuild_refused(server, FOREIGN)
+        self.assert_stays(server, set(self.HOSTS))
+
+    @pytest.mark.slow
+    def test_an_unknown_key_was_added_and_the_server_rebuilt(self):
+        server, image = self.boot_from(project='c' * 32)
+        self.write(image, 'reservation:nope')
+        server = self.rebuild(server, image)
+        self.assert_stays(server, set(self.HOSTS))
+
+
+class OnLicensedHostsTest(LifeTest):
+    """A server was let in by a trait of its image."""
+
+    def lock(self):
+        for host in RESERVED:
+            self.give_trait(host, LICENCE.removeprefix('trait:'))
+        self.aggregate('licensed', RESERVED, {LICENCE: 'required'})
+
+    def setUp(self):
+        super().setUp()
+        self.server, self.licensed = self.boot_from(LICENCE)
+        assert host_of(self.server) == 'host1'
+
+    @pytest.mark.slow
+    def test_the_trait_was_removed_and_the_server_rebuilt(self):
+        self.write(self.licensed)
+        server = self.rebuild(self.server, self.licensed)
+        self.assert_stays(server, RESERVED)
+
+    def test_a_rebuild_into_an_image_without_the_trait_was_refused(self):
+        server = self.rebuild_refused(self.server)
+        self.assert_stays(server, RESERVED)
+
+    @pytest.mark.slow
+    def test_a_rebuild_into_an_image_with_an_unknown_trait_was_refused(self):
+        server = self.rebuild_refused(self.server, LICENCE, UNKNOWN)
+        self.assert_stays(server, RESERVED)
