@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Iterator
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -66,25 +66,30 @@ class Questions:
     def __init__(self, snapshot: Snapshot, pipeline: Pipeline) -> None:
         self._index = snapshot.index
         self._pipeline = pipeline
-        self._known: dict[Hashable, Question | None] = {}
+        self._questions: dict[Hashable, Question | None] = {}
 
     def of(
         self, flavor: Flavor, image: Image | None, project: str | None
     ) -> Question | None:
         """Return the query of servers; None if they are refused."""
         key = id(flavor), id(image), project
-        if key not in self._known:
-            self._known[key] = self._question(
-                Request(flavor, image, project or _STRANGER)
+        if key not in self._questions:
+            request = Request(flavor, image, project or _STRANGER)
+            self._questions[key] = question(
+                request, self._index, self._pipeline
             )
-        return self._known[key]
+        return self._questions[key]
 
-    def _question(self, request: Request) -> Question | None:
-        try:
-            decision = decide(request, self._index, self._pipeline)
-            return Question(decision.query(request), decision.destination)
-        except (exception.InvalidRequest, exception.RequestRefused):
-            return None
+
+def question(
+    request: Request, index: AggregateIndex, pipeline: Pipeline
+) -> Question | None:
+    """Return the query of servers; None if they are refused."""
+    try:
+        decision = decide(request, index, pipeline)
+        return Question(decision.query(request), decision.destination)
+    except (exception.InvalidRequest, exception.RequestRefused):
+        return None
 
 
 class Offers:

@@ -12,7 +12,6 @@ import dataclasses
 import logging
 
 from isolate_aggregates import text
-from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import resources
@@ -185,13 +184,14 @@ class Effects:
 
     def _projects(self, after: Snapshot) -> tuple[str | None, ...]:
         """Return the projects to ask about."""
-        before = {a.uuid: a for a in self._snapshot.aggregates}
-        aggregates: list[Aggregate] = []
-        for aggregate in after.aggregates:
-            old = before[aggregate.uuid]
-            if aggregate != old:
-                aggregates += [aggregate, old]
-        return access.projects(aggregates or before.values(), self._pipeline)
+        before = self._snapshot.aggregates
+        changes = [
+            aggregate
+            for old, new in zip(before, after.aggregates, strict=True)
+            if old != new
+            for aggregate in (new, old)
+        ]
+        return access.projects(changes or before, self._pipeline)
 
 
 _Servers = tuple[Flavor, Image | None, str | None]

@@ -7,7 +7,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -77,6 +77,10 @@ class AuditedCloud(Survey):
     def index(self) -> AggregateIndex:
         return self.snapshot.index
 
+    @property
+    def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
+        return self.snapshot.required_by
+
     @lazy_property
     def pipeline(self) -> Pipeline:
         """The enabled filters, and those of Nova itself."""
@@ -140,20 +144,6 @@ class AuditedCloud(Survey):
         """The providers of each tree, by the uuid of its root."""
         providers = trees(self.snapshot.providers)
         return {root: tuple(tree) for root, tree in providers.items()}
-
-    @lazy_property
-    def all_traits(self) -> frozenset[str]:
-        """All traits that at least one provider has."""
-        return frozenset().union(*(p.traits for p in self.snapshot.providers))
-
-    @lazy_property
-    def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
-        """The aggregates that require each trait."""
-        aggregates: dict[str, list[Aggregate]] = {}
-        for aggregate in self.snapshot.aggregates:
-            for trait in tags.required_traits(aggregate):
-                aggregates.setdefault(trait, []).append(aggregate)
-        return {trait: tuple(members) for trait, members in aggregates.items()}
 
     @lazy_property
     def requiring(self) -> Mapping[str, Aggregate]:

@@ -75,7 +75,7 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
-    return sorted(set(traits) - cloud.all_traits)
+    return sorted(set(traits) - cloud.snapshot.provider_traits)
 
 
 def _nowhere(

@@ -81,7 +81,7 @@ def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
     idle = set(cloud.plan.old_marks)
     # Marks on a host, and marks of a rollup with members, are reported with
     # the host or the rollup.
-    idle -= cloud.all_traits
+    idle -= cloud.snapshot.provider_traits
     memberships = {u for p in cloud.snapshot.providers for u in p.aggregates}
     idle -= {
         marks.of_rollup(uuid)

@@ -14,7 +14,8 @@ from isolate_aggregates.tools.audit.finding import Finding, Severity
 def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find metadata that locks nothing, or that no key can open."""
     # Placement may have a newer os-traits with more traits.
-    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in cloud.all_traits}
+    traits = cloud.snapshot.provider_traits
+    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in traits}
     for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
             like = LIKE_PREFIX.match(key)

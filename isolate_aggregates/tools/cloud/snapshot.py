@@ -8,7 +8,7 @@ from typing import TypeVar
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
@@ -49,11 +49,23 @@ class Snapshot:
         return AggregateIndex(self.aggregates)
 
     @lazy_property
+    def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
+        """The aggregates that require each trait."""
+        aggregates: dict[str, list[Aggregate]] = {}
+        for aggregate in self.aggregates:
+            for trait in sorted(tags.required_traits(aggregate)):
+                aggregates.setdefault(trait, []).append(aggregate)
+        return {trait: tuple(members) for trait, members in aggregates.items()}
+
+    @lazy_property
+    def provider_traits(self) -> frozenset[str]:
+        """All traits that at least one provider has."""
+        return frozenset().union(*(p.traits for p in self.providers))
+
+    @lazy_property
     def all_traits(self) -> frozenset[str]:
         """All traits that exist, including the standard traits."""
-        return self.traits.union(
-            os_traits.get_traits(), *(p.traits for p in self.providers)
-        )
+        return self.traits.union(os_traits.get_traits(), self.provider_traits)
 
     def flavor(self, name: str) -> Flavor:
         """Return the flavor with an id or, if there is none, a name."""

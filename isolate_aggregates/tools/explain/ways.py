@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proposes changes after which a request might get a host.
+
+They are taken from the state of the cloud. None of them has been tried.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+
+import os_traits
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import tags
+from isolate_aggregates.filters.aggregate_instance_extra_specs import find
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.required_metadata import required_metadata
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.advice.access import Offers, question
+from isolate_aggregates.tools.advice.commands import SYNC, Commands
+from isolate_aggregates.tools.advice.spelling import (
+    LIKE_PREFIX,
+    VALUES,
+    corrections,
+    groups_without_resources,
+    similar_traits,
+)
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+
+# The most ways of one kind that are proposed.
+_OF_A_KIND = 3
+_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Ways:
+    """The changes that might give a request a host.
+
+    :param pipeline: The filters that decide, and those of Nova.
+    """
+
+    snapshot: Snapshot
+    request: Request
+    pipeline: Pipeline
+
+    def hosts(self, snapshot: Snapshot, request: Request) -> frozenset[str]:
+        """Return the hosts that a request gets in a changed cloud."""
+        offers = (
+            self._offers
+            if snapshot.providers is self.snapshot.providers
+            and snapshot.traits is self.snapshot.traits
+            else Offers(snapshot, in_use=True)
+        )
+        return offers.hosts(question(request, snapshot.index, self.pipeline))
+
+    @lazy_property
+    def _offers(self) -> Offers:
+        return Offers(self.snapshot, in_use=True)
+
+    @lazy_property
+    def flavor(self) -> Flavor | None:
+        """The flavor in the cloud; None if there is none any more.
+
+        A server has a copy, which does not change with the flavor.
+        """
+        mine = self.request.flavor
+        for flavor in self.snapshot.flavors:
+            if flavor.name == mine.name and mine.id in (None, flavor.id):
+                return flavor
+        return None
+
+    def giving(self) -> Iterator[Commands]:
+        """Yield how to meet the request, keys first."""
+        if self.flavor:
+            yield from self._keys(self.flavor)
+        yield from self._projects()
+        yield from self._tags()
+        yield SYNC
+        yield from self._services()
+        yield from self._metadata()
+        yield from self._traits()
+
+    def dropping(self) -> Iterator[Commands]:
+        """Yield how to do without a demand, and without a lock at last."""
+        if self.flavor:
+            for key in sorted(self.flavor.extra_specs):
+                yield commands.unset_spec(self.flavor, key)
+        if self.request.image:
+            yield from self._properties(self.request.image)
+        yield from self._members()
+        yield from self._locks()
+
+    def _keys(self, flavor: Flavor) -> Iterator[Commands]:
+        """Yield how to give a flavor keys."""
+        locks = self.snapshot.required_by
+        for key, value in sorted(flavor.extra_specs.items()):
+            like = LIKE_PREFIX.match(key)
+            if not like:
+                continue
+            trait = key[like.end() :].strip()
+            if self._has_no_effect(flavor, key, value):
+                for repair in corrections(flavor, key, value, locks):
+                    yield repair.commands
+            elif trait not in self.snapshot.provider_traits:
+                for right in similar_traits(trait, locks):
+                    put = key.removesuffix(trait) + right
+                    yield commands.replace_spec(
+                        flavor, put, value, instead_of=key
+                    )
+        if len(self._suffixes) > 1 and xs.GROUP_POLICY not in (
+            flavor.extra_specs
+        ):
+            for policy in xs.GROUP_POLICIES:
+                yield commands.replace_spec(
+                    flavor, xs.GROUP_POLICY, policy, xs.GROUP_POLICY
+                )
+        by_host = self.snapshot.index.by_host
+        # Hosts that would do but for the locks. If there are none, any host
+        # may do once something else is repaired too.
+        hosts = self.hosts(self._unlocked, self.request) or by_host.keys()
+        missing_traits = {
+            frozenset().union(*map(tags.required_traits, by_host[host]))
+            - self._required
+            for host in hosts & by_host.keys()
+        }
+        fewest = sorted(
+            filter(None, missing_traits),
+            key=lambda some: (len(some), *sorted(some)),
+        )
+        for traits in fewest[:_OF_A_KIND]:
+            yield commands.grant(flavor, sorted(traits))
+
+    @property
+    def _unlocked(self) -> Snapshot:
+        """The cloud without locks."""
+        return dataclasses.replace(
+            self.snapshot,
+            aggregates=tuple(
+                dataclasses.replace(
+                    aggregate,
+                    metadata={
+                        key: value
+                        for key, value in aggregate.metadata.items()
+                        if not tags.is_lock(key, value)
+                    },
+                )
+                for aggregate in self.snapshot.aggregates
+            ),
+        )
+
+    @lazy_property
+    def _suffixes(self) -> set[str]:
+        """The suffixes of the request groups with resources."""
+        specs = xs.parse(self.request.flavor.extra_specs)
+        suffixes = {spec.suffix for spec in specs if spec.kind == 'resources'}
+        return suffixes - {''}
+
+    @staticmethod
+    def _has_no_effect(flavor: Flavor, key: str, value: str) -> bool:
+        spec = next(xs.parse({key: value}), None)
+        if not spec or value not in VALUES:
+            return True
+        return spec.suffix in groups_without_resources(flavor)
+
+    @lazy_property
+    def _required(self) -> frozenset[str]:
+        try:
+            return self.request.required_traits
+        except exception.InvalidRequest:
+            return frozenset()
+
+    def _projects(self) -> Iterator[Commands]:
+        """Yield how to add the project to those of an aggregate."""
+        project = self.request.project_id
+        prefixes = tuple(
+            prefix
+            for one in self.pipeline.filters
+            for prefix in one.request_filter.PROJECT_KEYS
+        )
+        if not project or not prefixes:
+            return
+        for aggregate in self.snapshot.aggregates:
+            keys = [k for k in aggregate.metadata if k.startswith(prefixes)]
+            project_ids = {
+                p for k in keys for p in aggregate.metadata[k].split(',')
+            }
+            if keys and project not in project_ids:
+                value = f'{aggregate.metadata[keys[0]]},{project}'
+                yield (commands.set_tag(aggregate, keys[0], value),)
+
+    def _tags(self) -> Iterator[Commands]:
+        """Yield how to correct tags that no trait opens."""
+        for aggregate in self.snapshot.aggregates:
+            for key, value in sorted(aggregate.metadata.items()):
+                right = xs.TRAIT_PREFIX + (
+                    LIKE_PREFIX.sub('', key, count=1).strip().upper()
+                )
+                if tags.problem(key, value) and not tags.problem(
+                    right, xs.REQUIRED
+                ):
+                    yield commands.replace_tag(
+                        aggregate, key, right, xs.REQUIRED, xs.TRAIT_PREFIX
+                    )
+
+    def _services(self) -> Iterator[Commands]:
+        """Yield how to enable disabled hosts, those that would do first."""
+        disabled = sorted(
+            provider.host
+            for provider in self.snapshot.providers
+            if provider.host and _DISABLED in provider.traits
+        )
+        enabled = dataclasses.replace(
+            self.snapshot,
+            providers=tuple(
+                dataclasses.replace(
+                    provider, traits=provider.traits - {_DISABLED}
+                )
+                for provider in self.snapshot.providers
+            ),
+        )
+        hosts = self.hosts(enabled, self.request) if disabled else _NONE
+        suitable = [host for host in disabled if host in hosts]
+        # None of them is enough alone; in a pair, any may be.
+        for host in (suitable or disabled)[:_OF_A_KIND]:
+            yield commands.enable_service(host)
+
+    def _members(self) -> Iterator[Commands]:
+        """Yield how to remove memberships that Nova does not know."""
+        aggregates = {a.uuid: a for a in self.snapshot.aggregates}
+        for node in self.snapshot.providers:
+            for uuid in sorted(node.aggregates & aggregates.keys()):
+                if node.host and node.host not in aggregates[uuid].hosts:
+                    yield commands.set_members(node, without=uuid)
+
+    def _metadata(self) -> Iterator[Commands]:
+        """Yield how to correct metadata that a flavor requires."""
+        for requirement in required_metadata(self.request.flavor.extra_specs):
+            if requirement.problem:
+                continue
+            for aggregate, _ in find(requirement, self.snapshot.index).invalid:
+                yield commands.unset_tags(aggregate, [requirement.key])
+
+    def _traits(self) -> Iterator[Commands]:
+        """Yield how to create traits that the flavor forbids."""
+        for spec in xs.parse(self.request.flavor.extra_specs):
+            if (
+                (spec.kind, spec.value) == ('trait', xs.FORBIDDEN)
+                and os_traits.is_custom(spec.name)
+                and spec.name not in self.snapshot.all_traits
+            ):
+                yield commands.create_trait(spec.name)
+
+    def _properties(self, image: Image) -> Iterator[Commands]:
+        declared = self.pipeline.image_properties
+        for key in sorted(image.properties):
+            if key.startswith(xs.TRAIT_PREFIX) or declared.has(key):
+                yield commands.unset_property(image, key)
+
+    def _locks(self) -> Iterator[Commands]:
+        """Yield how to take away locks, of whole aggregates."""
+        for aggregate in self.snapshot.aggregates:
+            if xs.RESERVATION_TRAIT in tags.required_traits(aggregate):
+                # Without its lock, no reservation is safe.
+                for host in sorted(aggregate.hosts)[:_OF_A_KIND]:
+                    yield commands.disable_reservations([host])
+                continue
+            if not aggregate.hosts:
+                continue
+            keys = [
+                key
+                for key, value in sorted(aggregate.metadata.items())
+                if tags.is_lock(key, value) or key.startswith(self._prefixes)
+            ]
+            if keys:
+                yield commands.unset_tags(aggregate, keys)
+
+    @lazy_property
+    def _prefixes(self) -> tuple[str, ...]:
+        """The prefixes of keys that lock for other filters."""
+        return tuple(
+            prefix
+            for entry in self.pipeline.filters
+            for prefix in (
+                *entry.request_filter.RESERVATION_KEYS.forbidden,
+                *entry.request_filter.PROJECT_KEYS,
+            )
+        )
