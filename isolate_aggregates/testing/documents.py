@@ -92,7 +92,7 @@ class Documents:
             if _used(provider)
         }
 
-    def versions(self, sent: Query) -> Document:
+    def versions(self, request: Query) -> Document:
         """Show the supported microversions."""
         return {
             'versions': [
@@ -106,31 +106,35 @@ class Documents:
             ]
         }
 
-    def candidates(self, sent: Query) -> Document:
+    def candidates(self, request: Query) -> Document:
         """List allocation candidates."""
-        answer = self._simulator.allocation_candidates(sent.text, sent.minor)
+        answer = self._simulator.allocation_candidates(
+            request.text, request.minor
+        )
         return {
-            'allocation_requests': _allocation_requests(answer, sent.minor),
+            'allocation_requests': _allocation_requests(answer, request.minor),
             'provider_summaries': {
                 uuid: _summary(summary)
                 for uuid, summary in answer.summaries.items()
             },
         }
 
-    def providers(self, sent: Query) -> Document:
+    def providers(self, request: Query) -> Document:
         """List resource providers."""
-        providers = self._simulator.resource_providers(sent.text, sent.minor)
+        providers = self._simulator.resource_providers(
+            request.text, request.minor
+        )
         return {
             'resource_providers': [
-                self._show(provider, sent.minor) for provider in providers
+                self._show(provider, request.minor) for provider in providers
             ]
         }
 
-    def provider(self, sent: Query, provider: str) -> Document:
+    def provider(self, request: Query, provider: str) -> Document:
         """Show a resource provider."""
-        return self._show(self._find(provider), sent.minor)
+        return self._show(self._find(provider), request.minor)
 
-    def inventories(self, sent: Query, provider: str) -> Document:
+    def inventories(self, request: Query, provider: str) -> Document:
         """List the inventories of a provider."""
         inventories = {
             resource_class: dataclasses.asdict(inventory)
@@ -141,7 +145,7 @@ class Documents:
         return {'inventories': inventories, **_WITH_GENERATION}
 
     def inventory(
-        self, sent: Query, provider: str, resource_class: str
+        self, request: Query, provider: str, resource_class: str
     ) -> Document:
         """Show an inventory of a provider."""
         inventory = self._find(provider).inventories.get(resource_class)
@@ -151,35 +155,35 @@ class Documents:
             )
         return {**dataclasses.asdict(inventory), **_WITH_GENERATION}
 
-    def usages(self, sent: Query, provider: str) -> Document:
+    def usages(self, request: Query, provider: str) -> Document:
         """List the usages of a provider."""
         host = self._find(provider)
         usages = {rc: host.usages.get(rc, 0) for rc in host.inventories}
         return {'usages': usages, **_WITH_GENERATION}
 
-    def aggregates(self, sent: Query, provider: str) -> Document:
+    def aggregates(self, request: Query, provider: str) -> Document:
         """List the aggregates of a provider."""
         aggregates = sorted(self._find(provider).aggregates)
         return {'aggregates': aggregates, **_WITH_GENERATION}
 
-    def provider_traits(self, sent: Query, provider: str) -> Document:
+    def provider_traits(self, request: Query, provider: str) -> Document:
         """List the traits of a provider."""
         traits = sorted(self._find(provider).traits)
         return {'traits': traits, **_WITH_GENERATION}
 
-    def allocations(self, sent: Query, provider: str) -> Document:
+    def allocations(self, request: Query, provider: str) -> Document:
         """List the allocations of a provider."""
         host = self._find(provider)
         usage = _used(host)
         allocation: Document = {'resources': usage}
-        if sent.minor >= _CONSUMER_GENERATION:
+        if request.minor >= _CONSUMER_GENERATION:
             allocation['consumer_generation'] = 1
         return {
             'allocations': {load.consumer(host): allocation} if usage else {},
             **_WITH_GENERATION,
         }
 
-    def consumer(self, sent: Query, consumer: str) -> Document:
+    def consumer(self, request: Query, consumer: str) -> Document:
         """List the allocations of a consumer."""
         provider = self._consumers.get(consumer)
         if provider is None:
@@ -191,19 +195,19 @@ class Documents:
             'user_id': load.OWNER,
             'consumer_generation': 1,
         }
-        if sent.minor >= _CONSUMER_TYPE:
+        if request.minor >= _CONSUMER_TYPE:
             document['consumer_type'] = 'unknown'
         return document
 
-    def total_usages(self, sent: Query) -> Document:
+    def total_usages(self, request: Query) -> Document:
         """Show the total usages of a project."""
-        typed = sent.minor >= _CONSUMER_TYPE
+        typed = request.minor >= _CONSUMER_TYPE
         names = (
             'project_id',
             'user_id',
             *(['consumer_type'] if typed else []),
         )
-        parameters = sent.parameters(*names)
+        parameters = request.parameters(*names)
         if 'project_id' not in parameters:
             raise refusal.Refused('project_id is required')
         for name, value in parameters.items():
@@ -227,25 +231,25 @@ class Documents:
             total = {kind: {**total, 'consumer_count': len(self._consumers)}}
         return {'usages': total}
 
-    def resource_classes(self, sent: Query) -> Document:
+    def resource_classes(self, request: Query) -> Document:
         """List all resource classes."""
         return {
             'resource_classes': [
-                self.resource_class(sent, name)
+                self.resource_class(request, name)
                 for name in sorted(self._simulator.resource_classes)
             ]
         }
 
-    def resource_class(self, sent: Query, name: str) -> Document:
+    def resource_class(self, request: Query, name: str) -> Document:
         """Show a resource class."""
         if name not in self._simulator.resource_classes:
             raise Failure(404, f'No such resource class {name}.')
         href = f'{self._prefix}/resource_classes/{name}'
         return {'name': name, 'links': [{'rel': 'self', 'href': href}]}
 
-    def traits(self, sent: Query) -> Document:
+    def traits(self, request: Query) -> Document:
         """List traits."""
-        parameters = sent.parameters('name', 'associated')
+        parameters = request.parameters('name', 'associated')
         operator, colon, value = parameters.get('name', ':').partition(':')
         if not colon:
             raise refusal.Refused(
@@ -268,7 +272,7 @@ class Documents:
             )
         return {'traits': sorted(traits)}
 
-    def trait(self, sent: Query, name: str) -> None:
+    def trait(self, request: Query, name: str) -> None:
         """Show a trait, which has no document.
 
         :raises Failure: if it does not exist.

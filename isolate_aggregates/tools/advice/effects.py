@@ -59,7 +59,7 @@ class Effects:
         self._snapshot = snapshot
         self._pipeline = pipeline
         self._filters = filters
-        self._said: dict[Commands, str] = {}
+        self._sentences: dict[Commands, str] = {}
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""
@@ -72,10 +72,10 @@ class Effects:
                 yield Advice('', repair.text)
 
     def _sentence(self, todo: Commands) -> str:
-        if todo not in self._said:
+        if todo not in self._sentences:
             with _silent():
-                self._said[todo] = self._compared(todo)
-        return self._said[todo]
+                self._sentences[todo] = self._compared(todo)
+        return self._sentences[todo]
 
     @lazy_property
     def _questions(self) -> Questions:
@@ -129,7 +129,7 @@ class Effects:
         else:
             old_worlds = self._worlds(self._snapshot, hosts)
             new_worlds = self._worlds(after, hosts)
-        for asker, was, now in self._asked(after):
+        for asker, was, now in self._affected_servers(after):
             old, new = self._questions.of(*was), questions.of(*now)
             if old is None and new is not None:
                 # It is no longer refused, so it may use other hosts too.
@@ -147,7 +147,7 @@ class Effects:
             more = _NONE.union(*(new - old for old, new in pairs))
             yield asker, more, _NONE.union(*(old - new for old, new in pairs))
 
-    def _asked(
+    def _affected_servers(
         self, after: Snapshot
     ) -> Iterator[tuple[Asker, '_Servers', '_Servers']]:
         """Yield the servers that a change may affect, before and after it."""
@@ -169,8 +169,8 @@ class Effects:
         )
         for flavor in access.flavors(after):
             old = flavors[_id(flavor)]
-            is_asked = everybody or flavor != old
-            for number in kinds if is_asked else changed_images:
+            is_affected_servers = everybody or flavor != old
+            for number in kinds if is_affected_servers else changed_images:
                 was = None if number is None else images[number]
                 image = None if number is None else now[number]
                 for project in self._projects(after):

@@ -95,7 +95,7 @@ def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
                         yield _unnameable(aggregate, key, value, prefix)
                 for prefix in entry.request_filter.PROJECT_KEYS:
                     if _only_looks_like(prefix, key):
-                        yield _nobodys(aggregate, key, value, prefix)
+                        yield _without_effect(aggregate, key, value, prefix)
 
 
 def _only_looks_like(prefix: str, key: str) -> bool:
@@ -124,7 +124,7 @@ def _unnameable(
     )
 
 
-def _nobodys(
+def _without_effect(
     aggregate: Aggregate, key: str, value: str, prefix: str
 ) -> Finding:
     return Finding(

@@ -29,19 +29,19 @@ class ListCapacity(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         with request_arguments.opened(self.app, parsed_args) as question:
             query = question.decision.query(question.request)
-            self._found = fitting_servers(
+            self._fits = fitting_servers(
                 question.cloud.snapshot, query, question.decision.destination
             )
             self._difference = comparison.difference(
                 question.cloud, question.request, question.decision
             )
             self._not_known = question.not_known
-        rows = [(entry.host, entry.servers) for entry in self._found]
+        rows = [(entry.host, entry.servers) for entry in self._fits]
         return ('Host', 'Servers'), rows
 
     @property
     def _total(self) -> int:
-        return sum(entry.servers for entry in self._found)
+        return sum(entry.servers for entry in self._fits)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -54,7 +54,7 @@ class ListCapacity(output.ReportLister):
                     'uuid': entry.provider,
                     'servers': entry.servers,
                 }
-                for entry in self._found
+                for entry in self._fits
             ],
         }
 
@@ -70,6 +70,6 @@ class ListCapacity(output.ReportLister):
         yield f'{number} more servers of this flavor fit{rules}.{hint}'
         yield from differences.lines(self._difference)
         not_known = list(self._not_known.lines())
-        if self._found or not_known:
+        if self._fits or not_known:
             yield ''
         yield from not_known

@@ -176,7 +176,7 @@ class ExplainRequest(output.ReportLister):
         return {
             'summary': {
                 'hosts': len(explanation.verdicts),
-                'candidates': self._found,
+                'candidates': self._usable_hosts,
                 'not_known': list(self._not_known.sentences),
                 'placement_differs': differences.document(self._difference),
                 'left_to_host_filters': request_arguments.left_document(
@@ -230,7 +230,7 @@ class ExplainRequest(output.ReportLister):
         if not hosts:
             yield 'There are no compute hosts.'
             return
-        yield f'{self._found} of {counted(hosts, "host")} may be used.'
+        yield f'{self._usable_hosts} of {counted(hosts, "host")} may be used.'
         yield from differences.lines(self._difference)
         excluding = list(self._counts())
         if excluding:
@@ -288,7 +288,7 @@ class ExplainRequest(output.ReportLister):
             )
 
     @property
-    def _found(self) -> int:
+    def _usable_hosts(self) -> int:
         return sum(map(self._may_be_used, self._explanation.verdicts))
 
 

@@ -87,7 +87,7 @@ class DividedRequest:
                 conclusion = requirement.conclusion
                 destination.add(conclusion.constraint, conclusion.filter_name)
             else:
-                requirement.ask(request)
+                requirement.add_to(request)
         destination.apply_to(request)
         return request
 

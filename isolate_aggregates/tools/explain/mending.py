@@ -61,15 +61,18 @@ class _Mender:
         return self.ways.request
 
     def repairs(self) -> Iterator[Repair]:
-        giving, dropping = list(self.ways.giving()), list(self.ways.dropping())
-        ways = [way for way in giving if self._helps(way)]
-        yield from map(Repair, ways or self._pairs(giving))
+        additions, removals = (
+            list(self.ways.additions()),
+            list(self.ways.removals()),
+        )
+        ways = [way for way in additions if self._helps(way)]
+        yield from map(Repair, ways or self._pairs(additions))
         yield from self._other_requests()
         yield from self._room()
-        ways += [way for way in dropping if self._helps(way)]
-        yield from map(Repair, [way for way in ways if way in dropping])
+        ways += [way for way in removals if self._helps(way)]
+        yield from map(Repair, [way for way in ways if way in removals])
         if not ways:
-            yield from map(Repair, self._pairs(dropping))
+            yield from map(Repair, self._pairs(removals))
 
     def _pairs(self, ways: Sequence[Commands]) -> Iterator[Commands]:
         """Yield pairs of ways that help together."""

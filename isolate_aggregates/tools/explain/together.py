@@ -25,7 +25,7 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
     objections = host.in_words(_objections(conflict, host))
     if objections and len(suffixes) == 1 and None not in suffixes:
         return (
-            f'{conflict[0].where}{_nobody(conflict)} everything: {objections}'
+            f'{conflict[0].where}{_subject(conflict)} everything: {objections}'
         )
     labels = [requirement.label for requirement in conflict]
     return '; '.join(
@@ -37,7 +37,7 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
     )
 
 
-def _nobody(conflict: Sequence[Requirement]) -> str:
+def _subject(conflict: Sequence[Requirement]) -> str:
     """Return the start of a sentence that ends in what no provider meets."""
     if conflict[0].suffix:
         return 'no single provider meets'

@@ -72,7 +72,7 @@ class Ways:
                 return flavor
         return None
 
-    def giving(self) -> Iterator[Commands]:
+    def additions(self) -> Iterator[Commands]:
         """Yield how to meet the request, keys first."""
         if self.flavor:
             yield from self._keys(self.flavor)
@@ -83,7 +83,7 @@ class Ways:
         yield from self._metadata()
         yield from self._traits()
 
-    def dropping(self) -> Iterator[Commands]:
+    def removals(self) -> Iterator[Commands]:
         """Yield how to do without a demand, and without a lock at last."""
         if self.flavor:
             for key in sorted(self.flavor.extra_specs):

@@ -31,7 +31,10 @@ def answer(
         return _of_single_providers(
             index, servings[0], [pick for [pick] in combinations]
         )
-    groups = [(serving.group.suffix, _giving(serving)) for serving in servings]
+    groups = [
+        (serving.group.suffix, _allocations_of(serving))
+        for serving in servings
+    ]
     uuids, requests, mappings = index.uuids, [], []
     providers: set[int] = set()
     for combination in combinations:
@@ -77,7 +80,7 @@ def _of_single_providers(
     )
 
 
-def _giving(serving: Serving) -> Callable[[Pick], _Allocations]:
+def _allocations_of(serving: Serving) -> Callable[[Pick], _Allocations]:
     """Return a function from a pick to the amounts of each provider in it."""
     everything = dict(serving.amounts)
 

@@ -23,7 +23,7 @@ class InAggregates(Requirement):
     def label(self) -> str:
         return f'{self.where}in one of {", ".join(sorted(self.aggregates))}'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         request.group(self.suffix or '').aggregates.append(self.aggregates)
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
@@ -44,7 +44,7 @@ class OutsideAggregates(Requirement):
     def label(self) -> str:
         return f'{self.where}not in {", ".join(sorted(self.aggregates))}'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         group = request.group(self.suffix or '')
         group.forbidden_aggregates |= self.aggregates
 
@@ -77,7 +77,7 @@ class WithinTree(Requirement):
     def label(self) -> str:
         return f'{self.where}in the tree of provider {self.provider}'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         request.group(self.suffix or '').in_tree = self.provider
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
@@ -103,7 +103,7 @@ class RootTrait(Requirement):
         verb = 'requires' if self.required else 'forbids'
         return f'root provider: {verb} trait {self.trait}'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         traits = (
             request.root_required if self.required else request.root_forbidden
         )

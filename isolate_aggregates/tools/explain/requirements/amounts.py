@@ -31,7 +31,7 @@ class Amount(Requirement):
         group = (self.suffix or '').encode().hex().upper()
         return f'CUSTOM_WAIVED_{self.resource_class}_{group}'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         group = request.group(self.suffix or '')
         group.resources[self.resource_class] = self.amount
 

@@ -60,7 +60,7 @@ class Concluded(Requirement):
         constraint = self.conclusion.constraint
         return str(getattr(constraint, 'cause', None) or constraint.reason)
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         """Do nothing: all conclusions are applied as one destination."""
 
     def objection(self, provider: Provider, host: HostProviders) -> str:

@@ -22,7 +22,7 @@ class Isolate(Requirement):
     def label(self) -> str:
         return 'group_policy isolate'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         request.group_policy = 'isolate'
 
     def waive(self, request: ResourceRequest) -> None:
@@ -45,7 +45,7 @@ class SameSubtree(Requirement):
     def label(self) -> str:
         return f'same_subtree of groups {", ".join(sorted(self.suffixes))}'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         request.same_subtree.append(self.suffixes)
 
     def reason(self, host: HostProviders) -> str:

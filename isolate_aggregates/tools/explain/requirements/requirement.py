@@ -36,7 +36,7 @@ class Requirement(abc.ABC):
         return f'group {self.suffix}: ' if self.suffix else ''
 
     @abc.abstractmethod
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         """Add the requirement to a request."""
 
     def waive(self, request: ResourceRequest) -> None:  # noqa: B027

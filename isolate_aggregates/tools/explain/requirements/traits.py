@@ -35,7 +35,7 @@ class RequiredTrait(Requirement):
     def _named(self) -> str:
         return text.named('trait', self.choice, most=None)
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         group = request.group(self.suffix or '')
         if self.is_choice:
             group.any_traits.append(self.choice)
@@ -81,7 +81,7 @@ class ForbiddenTrait(Requirement):
     def label(self) -> str:
         return f'{self.where}forbids trait {self.trait}'
 
-    def ask(self, request: ResourceRequest) -> None:
+    def add_to(self, request: ResourceRequest) -> None:
         request.group(self.suffix or '').forbidden_traits.add(self.trait)
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
