@@ -557,7 +557,7 @@ def test_answers_for_many_hosts_are_paged(open_report):
         'hosts 1 to 40 of 2,000'
     )
     assert list(answers(opened))[:2] == ['host-0030', 'host-0031']
-    page.get_by_role('button', name='Answers after').click()
+    page.get_by_role('button', name='Next answers').click()
     assert len(answers(opened)) == 40
     page.get_by_label('Search').fill('host-1999')
     assert list(answers(opened)) == ['host-1999']

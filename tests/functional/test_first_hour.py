@@ -115,7 +115,7 @@ def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
     titles = [title for title, _ in tasks]
     assert titles[:3] == [
         'See which servers may use which hosts',
-        'Keep hosts apart',
+        'Isolate hosts',
         'Maintain isolation',
     ]
     assert titles[-2:] == ['options', 'cloud options']
@@ -127,7 +127,7 @@ def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
         *sorted([*COMMANDS, 'complete', 'help'])
     ]
     assert listed['Others'] == ['complete', 'help']
-    assert 'lock' in listed['Keep hosts apart']
+    assert 'lock' in listed['Isolate hosts']
     assert re.findall(r'\S+-$', finished.out, re.MULTILINE) == []
 
 

@@ -61,7 +61,7 @@ class IsolateAggregatesApp(app.App):
         self._names_cloud = argv is None or any(map(_is_of_cloud, argv))
         self._connection: Connection | None = None
         super().__init__(
-            description='Keep hosts apart, and show which hosts a server may '
+            description='Isolate hosts, and show which hosts a server may '
             'use and why.',
             version=pbr.version.VersionInfo(settings.PROJECT).release_string(),
             command_manager=CommandManager(COMMANDS),

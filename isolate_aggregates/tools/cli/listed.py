@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cliff import command
 
 # The first line of the docstring of each command, by the name of its entry
-# point in isolate_aggregates.tools.cli.
+# point in isolate_aggregates.cli.
 DESCRIPTIONS = {
     'audit': 'Find problems with the isolation, and how to repair them.',
     'candidates': (

@@ -18,7 +18,7 @@ _TASKS = (
         ('candidates', 'explain', 'capacity', 'matrix', 'report', 'query'),
     ),
     (
-        'Keep hosts apart',
+        'Isolate hosts',
         ('lock', 'unlock', 'grant', 'revoke', 'list', 'show', 'filter list'),
     ),
     (

@@ -361,7 +361,7 @@
   };
 
   // A cell has an address: its flavor, its image, and what its column is of
-  // in this view. Hosts alike are called after the first of them.
+  // in this view. Similar hosts have the name of the first of them.
 
   const called = (column) => state.view === 'alike' ? hostsOf(column)[0]
     : column.name;

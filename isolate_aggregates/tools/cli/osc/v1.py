@@ -41,7 +41,7 @@ _CLIENT_NAMES = {
 class Deferred:
     """A command that is imported when the client instantiates it."""
 
-    # The name of its entry point in isolate_aggregates.tools.cli.
+    # The name of its entry point in isolate_aggregates.cli.
     entry_point: str
 
     def __new__(
