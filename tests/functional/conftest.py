@@ -9,7 +9,21 @@ from keystoneauth1 import adapter
 import placement_backup
 import pytest
 
+from isolate_aggregates.tools.cli import periodic
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the rounds of a watch in this process follow at once."""
+    wait = periodic.EndSignals.wait
+
+    def shorter(
+        self: periodic.EndSignals, seconds: float | None = None
+    ) -> Any:
+        return wait(self, None if seconds is None else min(seconds, 0.01))
+
+    monkeypatch.setattr(periodic.EndSignals, 'wait', shorter)
 
 
 @pytest.fixture(scope='module')
