@@ -2,9 +2,8 @@
 """The aggregates that a rollup covers, according to Placement."""
 
 from collections.abc import Callable
-from typing import Any
 
-from http_fakes import AT_ONCE, PLACEMENT, client
+from http_fakes import AT_ONCE, PLACEMENT, client, placement_with
 import pytest
 import requests_mock
 
@@ -21,47 +20,33 @@ ALL = Rollup('trait:CUSTOM_A', ROLLUP, frozenset([A, B, C, D, E]))
 AT_MOST_TWO = group.forbidden_length(1) + group.forbidden_length(2)
 
 
-class FakePlacement:
-    """Resource providers and the aggregates they are members of."""
-
-    def __init__(self, http: requests_mock.Mocker) -> None:
-        self.members: dict[str, set[str]] = {}
-        # The aggregates in each query.
-        self.asked: list[list[str]] = []
-        self.asked_of: list[str] = []
-        http.get(requests_mock.ANY, json=self._aggregates)
-        http.get(f'{PLACEMENT}/resource_providers', json=self._providers)
-
-    def _providers(self, request: Any, context: Any) -> dict[str, Any]:
-        wanted, unwanted = (p.split(':')[1] for p in request.qs['member_of'])
-        self.asked.append(wanted.split(','))
-        return {
-            'resource_providers': [
-                {
-                    'uuid': uuid,
-                    'name': uuid,
-                    'generation': 0,
-                    'parent_provider_uuid': None,
-                    'root_provider_uuid': uuid,
-                }
-                for uuid, aggregates in self.members.items()
-                if aggregates & set(wanted.split(','))
-                and unwanted not in aggregates
-            ]
-        }
-
-    def _aggregates(self, request: Any, context: Any) -> dict[str, Any]:
-        uuid = request.path.split('/')[2]
-        self.asked_of.append(uuid)
-        return {
-            'aggregates': sorted(self.members[uuid]),
-            'resource_provider_generation': 0,
-        }
+def load(http: requests_mock.Mocker, members: dict[str, set[str]]) -> None:
+    """Mock a Placement; these are the aggregates of each provider."""
+    placement_with(
+        http,
+        *(
+            Provider(name, name, aggregates=frozenset(aggregates))
+            for name, aggregates in members.items()
+        ),
+    )
 
 
-@pytest.fixture
-def placement(http: requests_mock.Mocker) -> FakePlacement:
-    return FakePlacement(http)
+def queries(http: requests_mock.Mocker) -> list[list[str]]:
+    """Return the aggregates in each query."""
+    return [
+        request.qs['member_of'][0].removeprefix('in:').split(',')
+        for request in http.request_history
+        if request.path == '/resource_providers'
+    ]
+
+
+def providers_read(http: requests_mock.Mocker) -> list[str]:
+    """Return the providers whose aggregates were read."""
+    return [
+        request.path.split('/')[2]
+        for request in http.request_history
+        if request.path.endswith('/aggregates')
+    ]
 
 
 @pytest.fixture
@@ -81,33 +66,36 @@ def covered() -> Callable[..., frozenset[str]]:
     return ask
 
 
-def test_a_rollup_covers_aggregates_whose_members_it_has(placement, covered):
-    placement.members = {
-        'in-both': {A, B, ROLLUP},
-        'straggler': {B, C},
-        'elsewhere': {'other'},
-    }
+def test_a_rollup_covers_aggregates_whose_members_it_has(http, covered):
+    load(
+        http,
+        {
+            'in-both': {A, B, ROLLUP},
+            'straggler': {B, C},
+            'elsewhere': {'other'},
+        },
+    )
     assert covered() == {A, D, E}
-    assert placement.asked_of == ['straggler']
-    assert len(placement.asked) == 1
+    assert providers_read(http) == ['straggler']
+    assert len(queries(http)) == 1
 
 
 @pytest.mark.parametrize(
-    ('stragglers', 'found'), [(20, {B, C, D, E}), (21, frozenset())]
+    ('stragglers', 'coverage'), [(20, {B, C, D, E}), (21, frozenset())]
 )
-def test_many_stragglers_are_not_read(placement, covered, stragglers, found):
-    placement.members = {f'p{n}': {A} for n in range(stragglers)}
-    assert covered() == found
-    assert len(placement.asked_of) == (stragglers if found else 0)
+def test_many_stragglers_are_not_read(http, covered, stragglers, coverage):
+    load(http, {f'p{n}': {A} for n in range(stragglers)})
+    assert covered() == coverage
+    assert len(providers_read(http)) == (stragglers if coverage else 0)
 
 
-def test_many_stragglers_leave_other_aggregates_covered(placement, covered):
-    placement.members = {f'p{n}': {A} for n in range(21)} | {'q': {D}}
+def test_many_stragglers_leave_other_aggregates_covered(http, covered):
+    load(http, {f'p{n}': {A} for n in range(21)} | {'q': {D}})
     assert covered(AT_MOST_TWO) == {C, E}
 
 
 @pytest.mark.parametrize(
-    ('max_length', 'asked'),
+    ('max_length', 'expected'),
     [
         (AT_MOST_TWO, [[A, B], [C, D], [E]]),
         (AT_MOST_TWO - 1, [[A], [B], [C], [D], [E]]),
@@ -115,9 +103,10 @@ def test_many_stragglers_leave_other_aggregates_covered(placement, covered):
         (1, [[A], [B], [C], [D], [E]]),
     ],
 )
-def test_no_query_exceeds_the_limit(placement, covered, max_length, asked):
+def test_no_query_exceeds_the_limit(http, covered, max_length, expected):
+    load(http, {})
     covered(max_length)
-    assert placement.asked == asked
+    assert queries(http) == expected
 
 
 def test_a_failing_placement_is_an_error(covered, http):
