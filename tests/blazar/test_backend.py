@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is kept in Nova and Placement, and how they are reached."""
 
+import datetime
+
 from live import OWNER, class_of
 import pytest
 
@@ -9,6 +11,7 @@ from isolate_aggregates.reservations.blazar.connection import connect
 from isolate_aggregates.reservations.reservation import Shape
 
 RESERVATION = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+END = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +77,9 @@ def test_a_host_that_placement_does_not_know_is_named(blazar):
 
 def test_a_flavor_has_the_size_of_a_slot(blazar, cloud):
     backend = blazar.plugin.backend
-    backend.prepare(RESERVATION, Shape(1, 64, 1, 2, 3, {'hw:cpu_policy': 'x'}))
-    backend.prepare(RESERVATION, Shape(2, 64, 1, 2, 3))
+    shape = Shape(1, 64, 1, 2, 3, {'hw:cpu_policy': 'x'})
+    backend.prepare(RESERVATION, shape, END)
+    backend.prepare(RESERVATION, Shape(2, 64, 1, 2, 3), END)
 
     found = cloud.call('GET', f'compute/flavors/{RESERVATION}')['flavor']
     assert (found['vcpus'], found['ram'], found['disk']) == (2, 64, 1)

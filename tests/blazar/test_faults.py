@@ -215,7 +215,8 @@ def test_a_lease_that_ends_while_it_is_started_stays_ended(
             db_api.lease_update(lease, {'status': 'TERMINATING'})
             backend.mark_end(reservation, 'another process')
             assert backend.finish(reservation, []) is None
-            backend.prepare(reservation, Shape(1, 64, 1))
+            end = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+            backend.prepare(reservation, Shape(1, 64, 1), end)
         else:
             ending.start()
         return publish(*args)

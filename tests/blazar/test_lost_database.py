@@ -5,9 +5,12 @@ Blazar's database may be replaced by an empty one, by an old backup, or by that
 of another Blazar.
 """
 
+import shutil
+
 from blazar import context
 from blazar.db import api as db_api
 from blazar.db.sqlalchemy import facade_wrapper
+from blazar.manager import exceptions
 import live
 from live import OWNER, class_of
 import pytest
@@ -30,7 +33,9 @@ def replace_database(conf, tmp_path):
         facade_wrapper._clear_engine()
         db_models.setup_db()
 
-    return replace
+    yield replace
+    conf.clear_override('connection', 'database')
+    facade_wrapper._clear_engine()
 
 
 def running(blazar, cloud):
@@ -210,6 +215,131 @@ def test_a_copied_database_cannot_end_its_reservations(blazar, cloud):
     # Nothing was lost, and the operation can be repeated.
     blazar.plugin.backend = backend
     blazar.end(lease)
+    assert cloud.left() == []
+
+
+@pytest.fixture
+def old_copy(blazar, make_manager, cloud, replace_database, tmp_path):
+    """Return a function that makes a copy and one that uses it."""
+
+    def copy():
+        shutil.copy(tmp_path / 'blazar.sqlite', tmp_path / 'old.sqlite')
+
+    def use():
+        replace_database('old')
+        again = live.Blazar(make_manager(), cloud)
+        again.now = blazar.now
+        return again
+
+    return copy, use
+
+
+def test_an_old_database_does_not_end_an_extended_lease(
+    blazar, cloud, old_copy, caplog
+):
+    make_copy, use_copy = old_copy
+    lease, reservation = blazar.reserve(amount=2, end=30)
+    blazar.pass_time()
+    make_copy()
+    blazar.update(lease, end_date=blazar.at(600))
+    server = cloud.boot(OWNER, reservation)
+
+    restored = use_copy()
+    restored.complete()
+    assert 'lasts until' in caplog.text
+    restored.pass_time(31)
+    restored.complete()
+
+    assert cloud.servers() == [server['id']]
+    assert cloud.slots(reservation) == {'host1': (2, 0)}
+    assert not cloud.is_refused(OWNER, reservation)
+    assert restored.status(lease) == 'ERROR'
+    # It ends at the time that was agreed.
+    restored.pass_time(570)
+    restored.complete()
+    restored.complete_all()
+    assert cloud.left() == []
+
+
+def test_whoever_may_delete_a_lease_ends_it_with_an_old_database(
+    blazar, cloud, old_copy
+):
+    make_copy, use_copy = old_copy
+    lease, reservation = blazar.reserve(amount=2, end=30)
+    blazar.pass_time()
+    make_copy()
+    blazar.update(lease, end_date=blazar.at(600))
+    cloud.boot(OWNER, reservation)
+
+    restored = use_copy()
+    restored.pass_time(31)
+    restored.end(lease)
+    assert cloud.left() == []
+
+
+def test_a_lease_can_be_extended_with_an_old_database(blazar, cloud, old_copy):
+    make_copy, use_copy = old_copy
+    lease, _ = blazar.reserve(amount=2, end=30)
+    blazar.pass_time()
+    make_copy()
+    blazar.update(lease, end_date=blazar.at(600))
+
+    restored = use_copy()
+    restored.update(lease, end_date=blazar.at(600))
+    restored.pass_time(31)
+    assert restored.status(lease) == 'ACTIVE'
+    restored.pass_time(570)
+    assert restored.status(lease) == 'TERMINATED'
+    restored.complete_all()
+    assert cloud.left() == []
+
+
+def test_a_shortened_lease_ends_early(blazar, cloud):
+    lease, *_ = running(blazar, cloud)
+    blazar.update(lease, end_date=blazar.at(600))
+    blazar.update(lease, end_date=blazar.at(20))
+    blazar.pass_time(20)
+    blazar.complete_all()
+    assert blazar.status(lease) == 'TERMINATED'
+    assert cloud.left() == []
+
+
+def test_a_refused_extension_is_not_recorded(blazar, cloud):
+    lease, reservation = blazar.reserve(amount=1, end=30)
+    # All capacity is taken from then on.
+    other, _ = blazar.reserve(amount=6, vcpus=5, start=30, end=60)
+    [before] = [
+        mark
+        for mark in blazar.plugin.backend.records()
+        if mark.reservation == reservation
+    ]
+    grown = [{'id': reservation, 'amount': 6, 'vcpus': 5}]
+
+    with pytest.raises(exceptions.NotEnoughHostsAvailable):
+        blazar.update(lease, reservations=grown, end_date=blazar.at(60))
+
+    assert before in blazar.plugin.backend.records()
+    blazar.end(other)
+    blazar.end(lease)
+
+
+def test_the_end_of_a_flavor_reservation_is_recorded(blazar, cloud, old_copy):
+    make_copy, use_copy = old_copy
+    lease, reservation = blazar.reserve(
+        amount=1,
+        resource_type='flavor:instance',
+        flavor_id=cloud.plain_flavor(),
+        end=30,
+    )
+    blazar.pass_time()
+    make_copy()
+    blazar.update(lease, end_date=blazar.at(600))
+    server = cloud.boot(OWNER, reservation)
+
+    restored = use_copy()
+    restored.pass_time(31)
+    assert cloud.servers() == [server['id']]
+    restored.end(lease)
     assert cloud.left() == []
 
 

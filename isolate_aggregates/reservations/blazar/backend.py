@@ -43,9 +43,13 @@ class Backend:
         self._store.placement = self._placement
         self._nova = self._store.compute
 
-    def prepare(self, reservation: str, shape: Shape) -> None:
+    def prepare(
+        self, reservation: str, shape: Shape, until: datetime.datetime
+    ) -> None:
         """Create flavor and resource class, unless they exist.
 
+        :param until: The end of the lease, for a new flavor. That of an
+            existing one changes with :meth:`agree` only.
         :raises ReservationError: if the reservation belongs to another Blazar,
             or has ended.
         """
@@ -64,11 +68,12 @@ class Backend:
             ):
                 # A flavor cannot be resized. No project has access to it yet,
                 # so it can be replaced.
+                until = self._own(record).until or until
                 self._nova.delete_flavor(reservation)
                 record = None
         if record is None:
-            description = BlazarRecord(reservation, self.database).describe()
-            self._nova.create_flavor(reservation, shape, description)
+            mark = BlazarRecord(reservation, self.database, until=until)
+            self._nova.create_flavor(reservation, shape, mark.describe())
         inventories.create_class(self._placement, resource_class)
         has = record.flavor.extra_specs if record else {}
         if any(has.get(key) != value for key, value in extra_specs.items()):
@@ -127,6 +132,29 @@ class Backend:
         if mark.end is None:
             end = End(by, datetime.datetime.now(datetime.UTC))
             self.write(dataclasses.replace(mark, end=end))
+
+    def agree(self, reservation: str, until: datetime.datetime) -> None:
+        """Record a new end of the lease of a reservation.
+
+        :raises ReservationError: if it belongs to another Blazar.
+        """
+        record = self._nova.record(reservation)
+        if record is not None:
+            mark = self._own(record)
+            if mark.until != until:
+                self.write(dataclasses.replace(mark, until=until))
+
+    def until(self, reservation: str) -> datetime.datetime | None:
+        """Return when the lease of a reservation ends, as agreed last.
+
+        :returns: None if it is to end already, or nothing is recorded.
+        :raises ReservationError: if it belongs to another Blazar.
+        """
+        record = self._nova.record(reservation)
+        if record is None:
+            return None
+        mark = self._own(record)
+        return None if mark.end else mark.until
 
     def write(self, mark: BlazarRecord) -> None:
         """Write a record into the flavor of its reservation."""

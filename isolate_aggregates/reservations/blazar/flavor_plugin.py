@@ -40,6 +40,13 @@ class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
         with CHOOSING:
             return super().reserve_resource(reservation_id, values)
 
+    def update_reservation(
+        self, reservation_id: str, values: dict[str, Any]
+    ) -> None:
+        """Check whether a lease can change, and record its end."""
+        with self._instance_plugin.agreeing(reservation_id, values):
+            super().update_reservation(reservation_id, values)
+
     def _create_resources(self, instance_reservation: Any) -> tuple[Any, Any]:
         flavor, _, aggregate = self._instance_plugin._create_resources(
             instance_reservation

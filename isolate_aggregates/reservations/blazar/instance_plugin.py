@@ -6,9 +6,10 @@ aggregate or a server group were created by that plugin, and are delegated to
 it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
+import datetime
 import logging
 import time
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from blazar import context, status
 from blazar.db import api as db_api
 from oslo_concurrency import lockutils
 from oslo_config import cfg
+from oslo_utils import timeutils
 
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
@@ -39,6 +41,9 @@ LOG = logging.getLogger(__name__)
 options.register(CONF)
 
 _PAUSE = 1  # second
+
+# How much earlier than agreed a reservation may end, because clocks differ.
+_SKEW = datetime.timedelta(minutes=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +88,11 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         reservation = inst_reservation['reservation_id']
         with translated(reservation):
             try:
+                lease = rows.lease_of(db_api.reservation_get(reservation))
                 self.backend.prepare(
-                    reservation, usage.shape_of(inst_reservation)
+                    reservation,
+                    usage.shape_of(inst_reservation),
+                    rows.end_of(lease),
                 )
             except exception.IsolateAggregatesError:
                 self.cleanup_resources(inst_reservation)
@@ -98,7 +106,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             super().cleanup_resources(instance_reservation)
             return
         self._finish(
-            instance_reservation['reservation_id'], 'it could not be created'
+            instance_reservation['reservation_id'],
+            'it could not be created',
+            is_early=True,
         )
 
     def on_start(self, resource_id: str) -> None:
@@ -127,6 +137,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
         What cannot be done within a few seconds is completed later. Until
         then the flavor records that the reservation is to end.
+
+        :raises ReservationNotKept: if its lease is not deleted, but was
+            extended beyond the end that the database has.
         """
         row = db_api.instance_reservation_get(resource_id)
         if rows.is_old(row):
@@ -136,7 +149,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         lease = db_api.lease_get(
             db_api.reservation_get(reservation)['lease_id']
         )
-        if lease['status'] == status.lease.DELETING:
+        is_early = lease['status'] == status.lease.DELETING
+        if is_early:
             # Blazar is about to delete it from its database. The record in the
             # flavor makes sure that the rest is done later.
             by = f'lease {lease["id"]} was deleted{_by_user()}'
@@ -148,12 +162,62 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                     raise
         else:
             by = f'lease {lease["id"]} ended'
+            with translated(reservation):
+                try:
+                    self._check_end(reservation)
+                except exception.ReservationError:
+                    raise
+                except exception.IsolateAggregatesError:
+                    # _finish checks it again, now or later.
+                    pass
         wait = CONF[options.GROUP].server_deletion_wait
         until = time.monotonic() + wait
-        while not self._finish(reservation, by):
+        while not self._finish(reservation, by, is_early):
             if time.monotonic() + _PAUSE > until:
                 return
             time.sleep(_PAUSE)
+
+    def update_reservation(
+        self, reservation_id: str, new_values: dict[str, Any]
+    ) -> None:
+        """Change a reservation, and record the end of its lease."""
+        with self.agreeing(reservation_id, new_values):
+            super().update_reservation(reservation_id, new_values)
+
+    @contextlib.contextmanager
+    def agreeing(
+        self, reservation: str, new_values: Mapping[str, Any]
+    ) -> Iterator[None]:
+        """Record the new end of a lease that is changed within this context.
+
+        A later end is recorded before the change, and an earlier one after
+        it, so that the record never has an earlier end than the lease.
+
+        :param new_values: What Blazar is to change, with ``end_date``.
+        :raises ReservationNotKept: if the end cannot be recorded. The lease
+            is not changed then.
+        """
+        row = db_api.reservation_get(reservation)
+        end = new_values['end_date'].replace(tzinfo=datetime.UTC)
+        if rows.is_old(row) or end == rows.end_of(rows.lease_of(row)):
+            yield
+            return
+        with translated(reservation), _lock(reservation):
+            before = self.backend.until(reservation)
+            is_later = before is None or end > before
+            if is_later:
+                self.backend.agree(reservation, end)
+        try:
+            yield
+        except Exception:
+            if is_later and before is not None:
+                # If this fails, the next poll says so.
+                with contextlib.suppress(exception.IsolateAggregatesError):
+                    self.backend.agree(reservation, before)
+            raise
+        if not is_later:
+            with translated(reservation), _lock(reservation):
+                self.backend.agree(reservation, end)
 
     def update_resources(self, reservation_id: str) -> None:
         """Update Nova and Placement after a change."""
@@ -220,7 +284,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             return True
         row = db_api.reservation_get(mark.reservation)
         if row:
-            return bool(row['status'] == status.reservation.DELETED)
+            return self._has_ended(row, mark.until)
         if mark.reservation not in self._unfinished:
             self._warn_once(
                 mark.reservation,
@@ -228,6 +292,44 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 'left unchanged; check that the database is the right one',
             )
         return False
+
+    def _has_ended(
+        self, row: Mapping[str, Any], until: datetime.datetime | None
+    ) -> bool:
+        """Return whether a reservation has ended, by database and flavor.
+
+        :param until: The end in its flavor.
+        """
+        if row['status'] == status.reservation.DELETED:
+            return until is None or until <= _now()
+        try:
+            end = rows.end_of(rows.lease_of(row))
+        except exception.ReservationError as exc:
+            self._warn_once(row['id'], '%s', exc)
+            return False
+        if until is None or until <= end:
+            return False
+        self._warn_once(
+            row['id'],
+            '%s',
+            exception.ReservationError(row['id'], _extended(until, end)),
+        )
+        # Blazar could not end it when its database said so.
+        return (
+            row['status'] == status.reservation.ERROR
+            and max(end, until) <= _now()
+        )
+
+    def _check_end(self, reservation: str) -> None:
+        """Check that a reservation may end now although nobody said so.
+
+        :raises ReservationError: if a later end was agreed.
+        """
+        until = self.backend.until(reservation)
+        if until is not None and until > _now() + _SKEW:
+            raise exception.ReservationError(
+                reservation, _extended(until, _now())
+            )
 
     def _warn_once(
         self, subject: str, warning: str, named: object = None
@@ -296,9 +398,11 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             row = rows.current(reservation)
             if row is None:
                 return
-            self.backend.prepare(reservation, usage.shape_of(row))
+            lease = rows.lease_of(row)
+            self.backend.prepare(
+                reservation, usage.shape_of(row), rows.end_of(lease)
+            )
             if rows.has_started(row):
-                lease = rows.lease_of(row)
                 stayed = rows.hostnames(rows.left_behind(reservation))
                 stay = self.backend.publish(
                     reservation,
@@ -309,18 +413,27 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 self.backend.grant(reservation, lease['project_id'])
         if rows.is_ending(reservation):
             # Another blazar-manager ended it meanwhile.
-            self._finish(reservation, 'its lease ended while it was started')
+            self._finish(
+                reservation,
+                'its lease ended while it was started',
+                rows.is_deleting(reservation),
+            )
             return
         amount = len(rows.allocations(reservation))
         rows.report(reservation, is_missing=amount < row['amount'])
 
-    def _finish(self, reservation: str, by: str) -> bool:
+    def _finish(
+        self, reservation: str, by: str, is_early: bool = False
+    ) -> bool:
         """End a reservation as far as possible now.
 
+        :param is_early: Whether it may end before the end that was agreed.
         :returns: Whether nothing is left of it.
         """
         try:
             with _lock(reservation):
+                if not is_early:
+                    self._check_end(reservation)
                 self.backend.mark_end(reservation, by)
                 stayed = rows.hostnames(rows.left_behind(reservation))
                 waiting = self.backend.finish(
@@ -347,6 +460,19 @@ def _lock(reservation: str) -> contextlib.AbstractContextManager[Any]:
         f'isolate-aggregates-{reservation}'
     )
     return lock
+
+
+def _now() -> datetime.datetime:
+    return timeutils.utcnow().replace(tzinfo=datetime.UTC)
+
+
+def _extended(until: datetime.datetime, end: datetime.datetime) -> str:
+    return (
+        f'lasts until {until:%Y-%m-%d %H:%M} UTC according to its flavor, but '
+        f'until {end:%Y-%m-%d %H:%M} UTC according to the database of Blazar, '
+        'which may be an old one; it is kept for the longer time; restore a '
+        'newer database, extend the lease, or delete it to end it now'
+    )
 
 
 def _by_user() -> str:

@@ -3,12 +3,14 @@
 
 Everything else is in Blazar's database. A database can be restored from an old
 backup, or be a wrong one. So no reservation is ended because it is missing in
-the database; the flavor itself records that its reservation is to end.
+the database, and none before the end that was agreed last: the flavor itself
+records both.
 """
 
 import dataclasses
 import datetime
 import json
+from typing import Any
 
 from isolate_aggregates.reservations.record import BLAZAR_MARK, FlavorRecord
 
@@ -29,15 +31,25 @@ class End:
 
 @dataclasses.dataclass(frozen=True)
 class BlazarRecord:
-    """The contents of a flavor's description."""
+    """The contents of a flavor's description.
+
+    :param until: When its lease ends, as agreed last; None if the flavor does
+        not tell.
+    """
 
     reservation: str
     database: str
     end: End | None = None
+    until: datetime.datetime | None = None
 
     def describe(self) -> str:
         """Return the description of the flavor."""
-        document = {BLAZAR_MARK: _VERSION, 'database': self.database}
+        document: dict[str, Any] = {
+            BLAZAR_MARK: _VERSION,
+            'database': self.database,
+        }
+        if self.until is not None:
+            document['until'] = self.until.isoformat(timespec='seconds')
         if self.end is not None:
             document['end'] = {
                 'by': self.end.by,
@@ -53,6 +65,7 @@ def parse(flavor: FlavorRecord) -> BlazarRecord | None:
         if document[BLAZAR_MARK] != _VERSION:
             return None
         end = document.get('end')
+        until = document.get('until')
         return BlazarRecord(
             flavor.flavor.id,
             str(document['database']),
@@ -60,6 +73,7 @@ def parse(flavor: FlavorRecord) -> BlazarRecord | None:
             and End(
                 str(end['by']), datetime.datetime.fromisoformat(end['at'])
             ),
+            until and datetime.datetime.fromisoformat(until),
         )
     except (LookupError, TypeError, ValueError):
         return None

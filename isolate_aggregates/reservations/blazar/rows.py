@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+import datetime
 from typing import Any
 
 from blazar import status
@@ -139,6 +140,18 @@ def lease_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
             'as an operator',
         )
     return lease
+
+
+def end_of(lease: Mapping[str, Any]) -> datetime.datetime:
+    """Return the end of a lease by the database, with the time zone UTC."""
+    end: datetime.datetime = lease['end_date']
+    return end.replace(tzinfo=datetime.UTC)
+
+
+def is_deleting(reservation: str) -> bool:
+    """Return whether somebody deletes the lease of a reservation."""
+    row = db_api.reservation_get(reservation)
+    return bool(row) and lease_of(row)['status'] == status.lease.DELETING
 
 
 def check_slots(reservation: str) -> None:
