@@ -35,7 +35,6 @@ class ConfigError(IsolateAggregatesError):
     """A configuration value cannot be used.
 
     :param option: The option, as ``[group] name``.
-    :param problem: What is wrong and which values are valid.
     """
 
     def __init__(self, option: str, problem: str) -> None:
@@ -70,7 +69,6 @@ class FilterError(IsolateAggregatesError):
     """A request filter cannot be loaded or violates its contract.
 
     :param name: The name of the filter's entry point.
-    :param problem: What is wrong with it.
     """
 
     def __init__(self, name: str, problem: str) -> None:
@@ -101,7 +99,6 @@ class InvalidRequest(IsolateAggregatesError):
 class AggregatesUnreadable(IsolateAggregatesError):
     """The host aggregates cannot be read, and the cached ones are too old.
 
-    :param cause: Why they cannot be read.
     :param age: The seconds since they were last read; None if never.
     """
 
@@ -137,7 +134,6 @@ class ChangedMeanwhile(IsolateAggregatesError):
 class CloudFileError(IsolateAggregatesError):
     """A cloud file cannot be read, or does not describe a cloud.
 
-    :param path: The file.
     :param problems: The problems, each with its place in the file.
     """
 
@@ -151,7 +147,6 @@ class NotFound(IsolateAggregatesError):
     """An object does not exist in the cloud.
 
     :param kind: The kind of object, for example ``flavor`` or ``host``.
-    :param name: The name or id.
     :param place: The service or file that was searched.
     :param known: The existing names, to suggest a similar one.
     """
@@ -170,8 +165,6 @@ class NotFound(IsolateAggregatesError):
 class NotUnique(IsolateAggregatesError):
     """A name is ambiguous.
 
-    :param kind: The kind of object.
-    :param name: The name.
     :param ids: The objects with this name.
     """
 
@@ -188,8 +181,6 @@ class NotUnique(IsolateAggregatesError):
 class ServiceError(IsolateAggregatesError):
     """An OpenStack service did not give a usable answer.
 
-    :param service: The name of the service, for example ``Nova``.
-    :param url: The endpoint or URL.
     :param problem: What happened and what to check.
     """
 
@@ -212,10 +203,7 @@ class ServiceDenied(ServiceError):
 class ServiceTooOld(ServiceError):
     """The service does not support a required microversion.
 
-    :param service: The name of the service.
-    :param url: Its endpoint.
     :param maximum: The newest microversion that it supports, if known.
-    :param needed: The required microversion.
     :param purpose: The feature that requires it, with its release.
     """
 
@@ -257,8 +245,6 @@ class BadQuery(ServiceError):
 class QueryTooLong(ServiceError):
     """The query is too long for the web server in front of the service.
 
-    :param service: The name of the service.
-    :param url: Its endpoint.
     :param happened: The failure, for example ``answered 414``.
     :param length: The length of the query in bytes.
     """
@@ -284,11 +270,7 @@ class EmbeddedPlacementUnavailable(IsolateAggregatesError):
 
 
 class ReportError(IsolateAggregatesError):
-    """The report cannot be written.
-
-    :param path: The path of the report.
-    :param problem: What is wrong.
-    """
+    """The report cannot be written."""
 
     def __init__(self, path: object, problem: str) -> None:
         self.path = str(path)
@@ -301,11 +283,7 @@ class MetricsError(IsolateAggregatesError):
 
 
 class ReservationError(IsolateAggregatesError):
-    """A reservation cannot be created, read or changed.
-
-    :param reservation: The id of the reservation.
-    :param problem: What is wrong.
-    """
+    """A reservation cannot be created, read or changed."""
 
     def __init__(self, reservation: str, problem: str) -> None:
         self.reservation = reservation
@@ -314,11 +292,7 @@ class ReservationError(IsolateAggregatesError):
 
 
 class ReservationHostError(IsolateAggregatesError):
-    """A host cannot be enabled or disabled for reservations.
-
-    :param host: The name of the host.
-    :param problem: What is wrong.
-    """
+    """A host cannot be enabled or disabled for reservations."""
 
     def __init__(self, host: str, problem: str) -> None:
         self.host = host

@@ -62,7 +62,6 @@ class ComputeNode:
 
     :param uuid: Its uuid, which is also that of its root resource provider.
     :param name: Its hypervisor hostname, which is also the provider's name.
-    :param host: The name of its compute service.
     """
 
     uuid: str
@@ -232,8 +231,6 @@ class NovaClient:
 
         It is looked up in the list of flavors, because a name in the URL could
         mean something else: ``/flavors/detail`` is the list itself.
-
-        :param name: Its id or name; an id takes precedence.
         """
         with self.translated('the flavors'):
             flavors = self._all_flavors()

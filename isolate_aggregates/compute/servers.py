@@ -53,7 +53,6 @@ class Port:
 
     :param subnet: The id of the subnet of its first fixed address; None if it
         has no address.
-    :param remote_managed: Whether its type is ``remote-managed``.
     :param same_subtree: The ids of the groups that must be in one subtree.
     """
 
@@ -71,13 +70,10 @@ class PlacedServer:
     """A server and its host.
 
     :param name: Its name, chosen by its owner.
-    :param project_id: The id of its project; empty if unknown.
     :param status: Its status, for example ``ACTIVE``.
-    :param host: Its compute service; None if it has no host.
     :param flavor: Its flavor, as it was when the server got it; None if
         unknown because its cell is down.
     :param image_id: The id of its image; None if it boots from a volume.
-    :param scheduler_hints: Its scheduler hints, if Nova provides them.
     :param image_properties: The image properties that Nova stores with the
         server; None if Nova does not provide them.
     """
@@ -101,7 +97,6 @@ class Servers:
 
     :param placed: All servers, including those without a host.
     :param images: Their images by id, without deleted ones.
-    :param hints_known: Whether Nova provides the scheduler hints.
     """
 
     placed: tuple[PlacedServer, ...]

@@ -161,11 +161,7 @@ class PlacementClient:
     def allocation_candidates(
         self, request: ResourceRequest
     ) -> AllocationCandidates:
-        """Return the allocation candidates for a request.
-
-        :raises BadQuery: if Placement answers 400.
-        :raises QueryTooLong: if the query is too long for a web server.
-        """
+        """Return the allocation candidates for a request."""
         path = f'/allocation_candidates?{request.to_querystring()}'
         return self.read(path, _candidates, max(_OLDEST, request.needed))
 
@@ -245,10 +241,7 @@ class PlacementClient:
         feature: mv.Feature = _OLDEST,
         accept: Iterable[int] = (200, 201, 204),
     ) -> Any:
-        """Send a request that changes data.
-
-        :param method: ``PUT``, ``POST`` or ``DELETE``.
-        """
+        """Send a request that changes data."""
         answer = self._ask(method, path, body, feature, accept)
         return self._service.decode(answer, path) if answer.content else None
 

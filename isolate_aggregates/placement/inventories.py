@@ -111,18 +111,12 @@ def classes(placement: PlacementClient) -> list[str]:
 
 
 def create_class(placement: PlacementClient, name: str) -> None:
-    """Create a custom resource class, unless it exists.
-
-    :param name: Its name, which starts with ``CUSTOM_``.
-    """
+    """Create a custom resource class, unless it exists."""
     placement.send('PUT', f'/resource_classes/{name}')
 
 
 def delete_class(placement: PlacementClient, name: str) -> None:
-    """Delete a custom resource class, if it exists.
-
-    :raises ServiceConflict: if a provider has an inventory of it.
-    """
+    """Delete a custom resource class, if it exists."""
     placement.send('DELETE', f'/resource_classes/{name}', accept=(204, 404))
 
 

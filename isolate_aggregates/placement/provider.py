@@ -14,10 +14,6 @@ MAX_INT = 2**31 - 1
 class Inventory:
     """An inventory of a resource class.
 
-    :param total: The total amount.
-    :param reserved: The amount that is not available to servers.
-    :param min_unit: The smallest amount of an allocation.
-    :param max_unit: The largest amount of an allocation.
     :param step_size: The unit of which allocations must be multiples.
     :param allocation_ratio: The overcommit ratio.
     """
@@ -45,9 +41,7 @@ class Provider:
 
     :param parent: The uuid of its parent; None for a root.
     :param host: Its compute service; None if it is not a compute node.
-    :param inventories: The inventories by resource class.
     :param usages: The used amounts by resource class.
-    :param traits: Its traits.
     :param aggregates: The uuids of its Placement aggregates.
     """
 
@@ -68,10 +62,7 @@ class Provider:
         return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
 
     def free(self, resource_class: str) -> int:
-        """Return the free amount; negative if usage exceeds the capacity.
-
-        :param resource_class: A class that it has an inventory of.
-        """
+        """Return the free amount; negative if usage exceeds the capacity."""
         used = self.usages.get(resource_class, 0)
         return self.inventories[resource_class].capacity - used
 

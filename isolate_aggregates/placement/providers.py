@@ -62,7 +62,6 @@ def change_traits(
 
     :param edit: Takes the current traits and returns the new ones. It is
         called again after a conflict.
-    :returns: The traits before and after.
     :raises ServiceConflict: if there are conflicts on all attempts.
     """
     return _change(placement, provider, 'traits', edit)
@@ -75,7 +74,6 @@ def change_aggregates(
 
     :param edit: Takes the current uuids and returns the new ones. It is called
         again after a conflict.
-    :returns: The uuids before and after.
     :raises ServiceConflict: if there are conflicts on all attempts.
     """
     return _change(placement, provider, 'aggregates', edit)
@@ -110,10 +108,7 @@ def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
 
 
 def create_trait(placement: PlacementClient, trait: str) -> None:
-    """Create a custom trait, unless it exists.
-
-    :param trait: Its name, which starts with ``CUSTOM_``.
-    """
+    """Create a custom trait, unless it exists."""
     placement.send('PUT', f'/traits/{trait}')
 
 

@@ -105,10 +105,7 @@ class Service:
         return public_url(endpoint)
 
     def root(self, version: str) -> str:
-        """Return the prefix of paths, as endpoints may or may not have it.
-
-        :param version: The API version, for example ``v2``.
-        """
+        """Return the prefix of paths, as endpoints may or may not have it."""
         endpoint = self.endpoint.rstrip('/')
         return '' if endpoint.endswith(f'/{version}') else f'/{version}'
 
@@ -235,10 +232,7 @@ class Service:
     def refusal(
         self, request: str, status: int, said: str
     ) -> exception.ServiceError:
-        """Return the error for an unexpected status.
-
-        :param request: Method and path of the request.
-        """
+        """Return the error for an unexpected status."""
         said = short(said) or 'no reason was given'
         if status == 401:
             return exception.ServiceDenied(

@@ -23,8 +23,6 @@ class Deadline:
     it. So each call has a thread of its own. Threads cannot be stopped: a late
     call goes on, and its result is dropped. While too many calls are late, no
     other one begins.
-
-    :param seconds: The longest wait.
     """
 
     def __init__(self, service: str, seconds: float) -> None:

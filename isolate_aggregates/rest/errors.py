@@ -27,12 +27,7 @@ _INVALID_URL = (
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The options that messages name.
-
-    :param timeout: The option with the timeout, and its limit if it has one.
-    :param cafile: The option with the CA file.
-    :param endpoint: The option with the endpoint.
-    """
+    """The options that messages name."""
 
     timeout: str = '--timeout or [isolate_aggregates] timeout'
     cafile: str = '--os-cacert or [isolate_aggregates] cafile'
