@@ -204,17 +204,33 @@ def fits(shown: str) -> bool:
     'arguments',
     [
         pytest.param(('list', *CAMPUS), id='list'),
-        pytest.param(('matrix', *CAMPUS), id='matrix'),
-        pytest.param(('audit', *CAMPUS), id='audit'),
+        pytest.param(('matrix', *CAMPUS), id='matrix', marks=pytest.mark.slow),
+        pytest.param(('audit', *CAMPUS), id='audit', marks=pytest.mark.slow),
         pytest.param(
             ('explain', *CAMPUS, '--flavor', 'm1.large'), id='explain'
         ),
-        pytest.param(('show', 'gpus', *CAMPUS), id='show'),
-        pytest.param(('filter', 'list'), id='filter list'),
-        pytest.param(('snapshot', 'diff', *CAMPUS[1:], CAMPUS[1]), id='empty'),
+        pytest.param(
+            ('show', 'gpus', *CAMPUS), id='show', marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ('filter', 'list'), id='filter list', marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ('snapshot', 'diff', *CAMPUS[1:], CAMPUS[1]),
+            id='empty',
+            marks=pytest.mark.slow,
+        ),
         pytest.param(('explain', '--flavr', 'x'), id='a wrong option'),
-        pytest.param(('limit', 'shwo', '--x'), id='a wrong command'),
-        pytest.param(('capacity', '--flavor', 'x'), id='no credentials'),
+        pytest.param(
+            ('limit', 'shwo', '--x'),
+            id='a wrong command',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ('capacity', '--flavor', 'x'),
+            id='no credentials',
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             ('audit', '--snapshot', 'wrong.yaml'), id='a wrong cloud file'
         ),
@@ -302,7 +318,13 @@ def test_a_new_cloud_file_gives_an_answer(tmp_path: pathlib.Path) -> None:
     )
 
 
-@pytest.mark.parametrize(('right', 'wrong', 'line'), MISTAKES)
+@pytest.mark.parametrize(
+    ('right', 'wrong', 'line'),
+    [
+        pytest.param(*mistake, marks=pytest.mark.slow if number else ())
+        for number, mistake in enumerate(MISTAKES)
+    ],
+)
 def test_a_mistake_in_a_cloud_file_is_named_with_its_line(
     tmp_path: pathlib.Path, right: str, wrong: str, line: int
 ) -> None:
