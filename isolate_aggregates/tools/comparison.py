@@ -9,6 +9,7 @@ documentation. If a query may meet one, the two answers are compared.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
+from typing import Any
 
 import os_traits
 
@@ -83,6 +84,26 @@ class Difference:
                 f'See {_PAGE}. If the cloud has changed meanwhile, run the '
                 'command again.'
             )
+
+
+def lines(difference: Difference | None) -> Iterator[str]:
+    """Yield the lines below a table about a difference."""
+    if difference is not None:
+        yield ''
+        yield from difference.sentences
+
+
+def document(difference: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as part of a document."""
+    if difference is None:
+        return None
+    return {
+        'leaves_out': list(difference.left_out),
+        'adds': list(difference.added),
+        'other_amounts': list(difference.other_amounts),
+        'error': difference.failure,
+        'queried': difference.was_queried,
+    }
 
 
 def difference(

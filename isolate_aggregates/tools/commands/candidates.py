@@ -10,7 +10,7 @@ from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
-from isolate_aggregates.tools.commands import differences, request_arguments
+from isolate_aggregates.tools.commands import request_arguments
 
 # The most dropped hosts in a table without --long; documents have all.
 _MOST_DROPPED = 10
@@ -73,7 +73,7 @@ class ListCandidates(output.ReportLister):
             ],
             'not_known': list(self._not_known.sentences),
             'constraints': _constraints(outcome),
-            'placement_differs': differences.document(self._difference),
+            'placement_differs': comparison.document(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
             'left_to_host_filters': request_arguments.left_document(
                 outcome.decision
@@ -87,7 +87,7 @@ class ListCandidates(output.ReportLister):
         outcome = self._outcome
         hint = '' if outcome.hosts else ' Use explain to see why.'
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
-        yield from differences.lines(self._difference)
+        yield from comparison.lines(self._difference)
         yield ''
         if outcome.dropped:
             yield 'Dropped by host filters, after Placement:'

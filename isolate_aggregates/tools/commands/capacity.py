@@ -8,7 +8,7 @@ from typing import Any
 from isolate_aggregates.tools import comparison
 from isolate_aggregates.tools.capacity import fitting_servers
 from isolate_aggregates.tools.cli import output
-from isolate_aggregates.tools.commands import differences, request_arguments
+from isolate_aggregates.tools.commands import request_arguments
 
 
 class ListCapacity(output.ReportLister):
@@ -47,7 +47,7 @@ class ListCapacity(output.ReportLister):
         return {
             'total': self._total,
             'not_known': list(self._not_known.sentences),
-            'placement_differs': differences.document(self._difference),
+            'placement_differs': comparison.document(self._difference),
             'hosts': [
                 {
                     'name': entry.host,
@@ -68,7 +68,7 @@ class ListCapacity(output.ReportLister):
         hint = '' if self._total else ' Use explain to see why.'
         number = self._total or 'No'
         yield f'{number} more servers of this flavor fit{rules}.{hint}'
-        yield from differences.lines(self._difference)
+        yield from comparison.lines(self._difference)
         not_known = list(self._not_known.lines())
         if self._fits or not_known:
             yield ''

@@ -14,7 +14,7 @@ from isolate_aggregates.text import counted
 from isolate_aggregates.tools import comparison, explain, ranges
 from isolate_aggregates.tools.advice import Advice, Effects
 from isolate_aggregates.tools.cli import fields, output
-from isolate_aggregates.tools.commands import differences, request_arguments
+from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.explain.mending import mendings
 from isolate_aggregates.tools.mirrored import chain
@@ -178,7 +178,7 @@ class ExplainRequest(output.ReportLister):
                 'hosts': len(explanation.verdicts),
                 'candidates': self._usable_hosts,
                 'not_known': list(self._not_known.sentences),
-                'placement_differs': differences.document(self._difference),
+                'placement_differs': comparison.document(self._difference),
                 'left_to_host_filters': request_arguments.left_document(
                     self._decision
                 ),
@@ -231,7 +231,7 @@ class ExplainRequest(output.ReportLister):
             yield 'There are no compute hosts.'
             return
         yield f'{self._usable_hosts} of {counted(hosts, "host")} may be used.'
-        yield from differences.lines(self._difference)
+        yield from comparison.lines(self._difference)
         excluding = list(self._counts())
         if excluding:
             yield ''
