@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said about whom a repair lets in."""
 
+import dataclasses
+
 from audit_clouds import LICENSED, LOCK, configuration
 import pytest
 
@@ -58,9 +60,12 @@ def test_a_lock_that_nothing_enforces_excludes_no_server():
     assert said(UNLOCK, snapshot, **off) == ''
 
 
-def test_a_key_takes_other_hosts_away():
-    snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
-    assert said(commands.grant(PLAIN, [LICENSED]), snapshot) == (
+@pytest.mark.parametrize(
+    'flavor', [PLAIN, dataclasses.replace(PLAIN, id='')], ids=['id', 'no id']
+)
+def test_a_key_takes_other_hosts_away(flavor):
+    snapshot = make_snapshot([WIN], [H1, H2], flavors=[flavor])
+    assert said(commands.grant(flavor, [LICENSED]), snapshot) == (
         'lets flavor plain use h1, but no longer h2'
     )
 

@@ -3,14 +3,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any
 
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     REQUIRED,
     RESERVATION_TRAIT,
@@ -29,7 +28,6 @@ from isolate_aggregates.tools.operate.sync import plan
 from isolate_aggregates.tools.operate.sync.snapshot import read
 
 _Values = Mapping[str, str | None]
-_Thing = TypeVar('_Thing', Aggregate, Flavor, Image, Provider)
 
 
 def outcomes(
@@ -83,21 +81,21 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
     removals = dict.fromkeys(options.get('property', ()))
     match words:
         case [_, 'aggregate', 'set', name]:
-            return _tagged(snapshot, name, values)
+            return _put(snapshot, 'aggregates', name, 'metadata', values)
         case [_, 'aggregate', 'unset', name]:
-            return _tagged(snapshot, name, removals)
+            return _put(snapshot, 'aggregates', name, 'metadata', removals)
         case [_, 'aggregate', 'add', 'host', name, host]:
             return _moved(snapshot, name, frozenset({host}).union)
         case [_, 'aggregate', 'remove', 'host', name, host]:
             return _moved(snapshot, name, lambda hosts: hosts - {host})
         case [_, 'flavor', 'set', name]:
-            return _specified(snapshot, name, values)
+            return _put(snapshot, 'flavors', name, 'extra_specs', values)
         case [_, 'flavor', 'unset', name]:
-            return _specified(snapshot, name, removals)
+            return _put(snapshot, 'flavors', name, 'extra_specs', removals)
         case [_, 'image', 'set', name]:
-            return _with_properties(snapshot, name, values)
+            return _put(snapshot, 'images', name, 'properties', values)
         case [_, 'image', 'unset', name]:
-            return _with_properties(snapshot, name, removals)
+            return _put(snapshot, 'images', name, 'properties', removals)
         case [_, 'compute', 'service', 'set', host, _] if 'enable' in options:
             return _enabled(snapshot, host)
         case [_, 'resource', 'provider', 'trait', 'set', uuid]:
@@ -116,7 +114,8 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
             return _without_reservations(snapshot, frozenset(hosts))
         case [program, 'grant'] if program == PROGRAM:
             specs = {TRAIT_PREFIX + t: REQUIRED for t in options['trait']}
-            return _specified(snapshot, options['flavor'][0], specs)
+            name = options['flavor'][0]
+            return _put(snapshot, 'flavors', name, 'extra_specs', specs)
     return snapshot
 
 
@@ -144,34 +143,39 @@ def _values(texts: Iterable[str]) -> dict[str, str | None]:
     return {key: value for key, _, value in pairs}
 
 
-def _put(old: Mapping[str, str], values: _Values) -> dict[str, str]:
-    merged = {**old, **values}
-    return {k: v for k, v in merged.items() if v is not None}
+def _with(
+    snapshot: Snapshot,
+    field: str,
+    is_meant: Callable[[Any], bool],
+    change: Callable[[Any], Any],
+) -> Snapshot:
+    """Change some aggregates, flavors, images or providers."""
+    things: dict[str, Any] = {
+        field: tuple(
+            change(thing) if is_meant(thing) else thing
+            for thing in getattr(snapshot, field)
+        )
+    }
+    return dataclasses.replace(snapshot, **things)
 
 
-def _replaced(
-    things: Iterable[_Thing],
-    is_meant: Callable[[_Thing], bool],
-    change: Callable[[_Thing], _Thing],
-) -> tuple[_Thing, ...]:
-    return tuple(change(one) if is_meant(one) else one for one in things)
+def _put(
+    snapshot: Snapshot, field: str, name: str, part: str, values: _Values
+) -> Snapshot:
+    """Set and unset values of an aggregate, a flavor or an image."""
+
+    def change(thing: Any) -> Any:
+        merged = {**getattr(thing, part), **values}
+        present = {k: v for k, v in merged.items() if v is not None}
+        return dataclasses.replace(thing, **{part: present})
+
+    return _with(snapshot, field, _named(name), change)
 
 
 def _named(name: str) -> Callable[[Any], bool]:
     """Return a test for objects with an id or, if they have none, a name."""
-    return lambda one: name == str(one.name if one.id is None else one.id)
-
-
-def _tagged(snapshot: Snapshot, name: str, tags: _Values) -> Snapshot:
-    return dataclasses.replace(
-        snapshot,
-        aggregates=_replaced(
-            snapshot.aggregates,
-            _named(name),
-            lambda one: dataclasses.replace(
-                one, metadata=_put(one.metadata, tags)
-            ),
-        ),
+    return lambda one: (
+        name == str(one.name if one.id in (None, '') else one.id)
     )
 
 
@@ -182,28 +186,28 @@ def _moved(
 ) -> Snapshot:
     """Change the hosts of an aggregate, in Placement too, as Nova does."""
     for old in filter(_named(name), snapshot.aggregates):
-        new = dataclasses.replace(old, hosts=change(old.hosts))
-
-        def member(
-            node: Provider, new: Aggregate = new, old: Aggregate = old
-        ) -> Provider:
-            members = node.aggregates - {old.uuid}
-            if node.host in new.hosts:
-                members |= {new.uuid}
-            return dataclasses.replace(node, aggregates=members)
-
-        snapshot = dataclasses.replace(
-            snapshot,
-            aggregates=tuple(
-                new if one is old else one for one in snapshot.aggregates
-            ),
-            providers=_replaced(
-                snapshot.providers,
-                lambda node, hosts=old.hosts ^ new.hosts: node.host in hosts,  # type: ignore[misc]
-                member,
-            ),
-        )
+        snapshot = _with_hosts(snapshot, old, change(old.hosts))
     return snapshot
+
+
+def _with_hosts(
+    snapshot: Snapshot, old: Aggregate, hosts: frozenset[str]
+) -> Snapshot:
+    new = dataclasses.replace(old, hosts=hosts)
+
+    def member(node: Provider) -> Provider:
+        aggregates = node.aggregates - {old.uuid}
+        if node.host in hosts:
+            aggregates |= {new.uuid}
+        return dataclasses.replace(node, aggregates=aggregates)
+
+    snapshot = _with(
+        snapshot, 'aggregates', lambda one: one is old, lambda _: new
+    )
+    moved_hosts = old.hosts ^ hosts
+    return _with(
+        snapshot, 'providers', lambda node: node.host in moved_hosts, member
+    )
 
 
 def _without_reservations(
@@ -212,61 +216,25 @@ def _without_reservations(
     """Remove hosts from the pools of reservations."""
     for aggregate in snapshot.aggregates:
         if RESERVATION_TRAIT in tags.required_traits(aggregate):
-            name = str(
-                aggregate.name if aggregate.id is None else aggregate.id
-            )
-            snapshot = _moved(snapshot, name, lambda old: old - hosts)
+            remaining = aggregate.hosts - hosts
+            snapshot = _with_hosts(snapshot, aggregate, remaining)
     return snapshot
-
-
-def _specified(snapshot: Snapshot, name: str, specs: _Values) -> Snapshot:
-    return dataclasses.replace(
-        snapshot,
-        flavors=_replaced(
-            snapshot.flavors,
-            lambda flavor: (flavor.id or flavor.name) == name,
-            lambda flavor: dataclasses.replace(
-                flavor, extra_specs=_put(flavor.extra_specs, specs)
-            ),
-        ),
-    )
-
-
-def _with_properties(
-    snapshot: Snapshot, name: str, properties: _Values
-) -> Snapshot:
-    return dataclasses.replace(
-        snapshot,
-        images=_replaced(
-            snapshot.images,
-            lambda image: (image.id or image.name) == name,
-            lambda image: dataclasses.replace(
-                image, properties=_put(image.properties, properties)
-            ),
-        ),
-    )
 
 
 def _enabled(snapshot: Snapshot, host: str) -> Snapshot:
     disabled = {os_traits.COMPUTE_STATUS_DISABLED}
-    return dataclasses.replace(
+    return _with(
         snapshot,
-        providers=_replaced(
-            snapshot.providers,
-            lambda node: node.host == host,
-            lambda node: dataclasses.replace(
-                node, traits=node.traits - disabled
-            ),
-        ),
+        'providers',
+        lambda node: node.host == host,
+        lambda node: dataclasses.replace(node, traits=node.traits - disabled),
     )
 
 
 def _provided(snapshot: Snapshot, uuid: str, **fields: Any) -> Snapshot:
-    return dataclasses.replace(
+    return _with(
         snapshot,
-        providers=_replaced(
-            snapshot.providers,
-            lambda provider: provider.uuid == uuid,
-            lambda provider: dataclasses.replace(provider, **fields),
-        ),
+        'providers',
+        lambda provider: provider.uuid == uuid,
+        lambda provider: dataclasses.replace(provider, **fields),
     )
