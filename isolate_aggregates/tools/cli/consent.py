@@ -64,15 +64,15 @@ class Confirming:
         self,
         args: argparse.Namespace,
         changes: Sequence[str],
-        afresh: Callable[[], Sequence[str]],
+        plan_again: Callable[[], Sequence[str]],
     ) -> bool:
         """Return whether to make changes, after asking if necessary.
 
         :param changes: The changes, such as ``add trait CUSTOM_A to host1``.
             If there are none, it does not ask and returns whether ``--yes``
             was given.
-        :param afresh: Plans the changes again. The caller must make those that
-            its last call returned.
+        :param plan_again: Plans the changes again. The caller must make those
+            that its last call returned.
         """
         if args.yes:
             return True
@@ -89,7 +89,7 @@ class Confirming:
             return False
         self._say('To be done:\n')
         while self._confirms(changes):
-            agreed, changes = changes, afresh()
+            agreed, changes = changes, plan_again()
             if set(changes) <= set(agreed):
                 self.is_undone = False
                 return True

@@ -35,7 +35,7 @@
     document.createElementNS('http://www.w3.org/2000/svg', name),
     undefined, attributes);
 
-  // What is told of a period.
+  // The description of a period.
 
   const free = (period) => period.free
     .map((amount, place) => [amount, data.classes[place]])

@@ -646,7 +646,7 @@
     label();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', label);
-  // On paper nothing can be unfolded or turned to, and what was chosen has to be told.
+  // A printed page shows everything unfolded, and names what was selected.
   let folded = [];
   addEventListener('beforeprint', () => {
     folded = [...document.querySelectorAll('details:not([open])')];
