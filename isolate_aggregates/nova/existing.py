@@ -50,7 +50,9 @@ class Decider:
     ) -> None:
         self._members = members
         self._read_record = read_record
-        self._records = Deadline("Nova's database", longest)
+        self._longest = longest
+        # By uuid of the cell: one that hangs must not hold up the others.
+        self._records: dict[str, Deadline] = {}
         self._memberships = Deadline('Nova', longest)
 
     def decide(
@@ -115,7 +117,12 @@ class Decider:
         return _decide_held(spec, record, aggregates, pipeline, held)
 
     def _read(self, spec: objects.RequestSpec) -> images.Record | None:
-        return self._records.run(lambda: self._read_record(spec))
+        cell = images.cell_of(spec)
+        deadline = self._records.setdefault(
+            cell.uuid if cell is not None and 'uuid' in cell else '',
+            Deadline("Nova's database", self._longest),
+        )
+        return deadline.run(lambda: self._read_record(spec))
 
     def _aggregates_of(self, host: str) -> Set[str]:
         members = self._memberships.run(

@@ -105,7 +105,7 @@ def _read(spec: objects.RequestSpec) -> Record | None:
     """Read the record of a server from its cell, or its build request."""
     context = nova_context.get_admin_context()
     uuid = spec.instance_uuid
-    cell = _cell(spec)
+    cell = cell_of(spec)
     if cell is None:
         try:
             building = objects.BuildRequest.get_by_instance_uuid(context, uuid)
@@ -177,7 +177,7 @@ def _last_host(
     return None
 
 
-def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:
+def cell_of(spec: objects.RequestSpec) -> objects.CellMapping | None:
     """Return the cell in a request; requests to move servers have one."""
     destination = _destination(spec)
     return (
@@ -190,7 +190,7 @@ def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:
 def is_for_existing(spec: objects.RequestSpec) -> bool:
     """Return whether a request is for a server that already has a cell."""
     destination = _destination(spec)
-    return _cell(spec) is not None or (
+    return cell_of(spec) is not None or (
         # The requested host may be in another cell.
         destination is not None
         and 'allow_cross_cell_move' in destination

@@ -18,6 +18,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.nova.existing import Decider
 from isolate_aggregates.nova.images import Record
+from isolate_aggregates.rest.deadline import MOST_LATE
 
 objects.register_all()
 
@@ -322,6 +323,34 @@ def test_a_database_that_hangs_refuses_the_request_in_time(kind):
             match=r"Nova's database has not answered completely within 0\.1",
         ):
             decider.decide(spec, INDEX, Pipeline({'one': RESERVATIONS}))
+    finally:
+        may_answer.set()
+
+
+def test_a_cell_that_hangs_does_not_hold_up_the_others():
+    may_answer = threading.Event()
+    hanging = objects.CellMapping(uuid=f'{UUID}3')
+
+    def read(spec):
+        if spec.requested_destination.cell.uuid == hanging.uuid:
+            assert may_answer.wait(FOREVER)
+        return record('r:lease')
+
+    def moved(cell):
+        spec = request()
+        spec.requested_destination.cell = cell
+        return decider.decide(
+            spec, INDEX, Pipeline({'one': RESERVATIONS})
+        ).destination
+
+    decider = Decider(Members(LEASE), read, longest=0.1)
+    try:
+        for _ in range(MOST_LATE + 1):
+            with pytest.raises(exception.ServiceUnreachable):
+                moved(hanging)
+        decider._longest = FOREVER
+        healthy = moved(objects.CellMapping(uuid=f'{UUID}4'))
+        assert healthy.required_aggregates == [{'lease'}]
     finally:
         may_answer.set()
 
