@@ -52,6 +52,7 @@ from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.query_limit import Shortener
@@ -214,6 +215,7 @@ def runner(conf: Any, ttl: float, limit: int) -> Runner:
         Shortener(limit, Pipeline(filters).locks, Synced()),
         source,
         ForcedHosts(source, never),
+        ReturnedHosts(never, limit),
     )
 
 

@@ -6,7 +6,7 @@ nova-scheduler, all commands and the upgrade check use :func:`decide` and then
 may extend the query in between.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
@@ -70,6 +70,23 @@ class Decision:
         if self.required_subset is not None:
             return self.required_subset.choices
         return self.destination.required_aggregates
+
+    @property
+    def left_out(self) -> Mapping[frozenset[str], str]:
+        """The required aggregates that are left to Nova's host filters.
+
+        The values are the reasons why one of them is required.
+        """
+        if self.required_subset is None:
+            return {}
+        return {
+            choice: '; '.join(
+                str(conclusion.constraint.reason)
+                for conclusion in self.destination.conclusions
+                if choice in conclusion.alone.required_aggregates
+            )
+            for choice in self.required_subset.left_out
+        }
 
     @property
     def left_to_host_filters(self) -> Sequence[Conclusion]:

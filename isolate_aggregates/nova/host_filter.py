@@ -9,13 +9,7 @@ rebuilt on a licensed host from an image without a licence. Host filters with
 
 from __future__ import annotations
 
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nova import objects
 from nova.scheduler import filters
@@ -39,7 +33,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     If the request filters have just run for the request, Placement has already
     excluded all other hosts, and every host passes without a check. If the
     query to Placement was shortened, the hosts are checked again, with a
-    single query to the database.
+    single query to the database, and usually one to Placement.
     """
 
     RUN_ON_REBUILD = True
@@ -51,9 +45,9 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     ) -> Iterator[HostState]:
         """Yield the hosts that a request may use."""
         states = list(filter_obj_list)
-        reasons = self._reasons({state.host for state in states}, spec_obj)
+        reasons = self._reasons(states, spec_obj)
         for state in states:
-            if not reasons.get(state.host):
+            if not reasons.get(state.uuid):
                 yield state
 
     def host_passes(
@@ -63,13 +57,13 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
 
         :returns: Also False if the host cannot be checked.
         """
-        host = host_state.host
-        return not self._reasons({host}, spec_obj).get(host)
+        return not self._reasons([host_state], spec_obj).get(host_state.uuid)
 
     def _reasons(
-        self, hosts: Collection[str], spec: objects.RequestSpec
+        self, states: Iterable[HostState], spec: objects.RequestSpec
     ) -> Mapping[str, Sequence[str]]:
-        """Return why a request may not use hosts, and log it."""
+        """Return why a request may not use compute nodes, and log it."""
+        nodes = {state.uuid: state.host for state in states}
         runner = registration.installed()
         if runner is None:
             LOG.error(
@@ -77,13 +71,13 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
                 'isolate_aggregates.nova.all_filters is not among '
                 '[filter_scheduler] available_filters; no host passes.'
             )
-            return dict.fromkeys(hosts, ('there are no request filters',))
+            return dict.fromkeys(nodes, ('there are no request filters',))
         reasons: Mapping[str, Sequence[str]]
         try:
-            reasons = runner.objections(spec, hosts)
+            reasons = runner.objections(spec, nodes)
         except exception.IsolateAggregatesError as exc:
-            reasons = dict.fromkeys(hosts, (str(exc),))
-        _log({host: why for host, why in sorted(reasons.items()) if why}, spec)
+            reasons = dict.fromkeys(nodes, (str(exc),))
+        _log({nodes[node]: why for node, why in reasons.items() if why}, spec)
         return reasons
 
 
@@ -92,7 +86,7 @@ def _log(
 ) -> None:
     """Log why a request may not use hosts; all of them only at DEBUG."""
     server = messages.server(spec)
-    for number, (host, objections) in enumerate(reasons.items()):
+    for number, (host, objections) in enumerate(sorted(reasons.items())):
         level = logging.INFO if number < _MOST else logging.DEBUG
         if not LOG.isEnabledFor(level):
             break

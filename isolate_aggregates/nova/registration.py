@@ -20,6 +20,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.nova import placement
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Finish, Runner
 from isolate_aggregates.rest import connection
 
@@ -167,13 +168,15 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         on_failure=observer.unreadable,
     )
     members = sources.membership(read_from, cache.get)
+    client = functools.cache(placement.impatient_client)
     return Runner(
         conf,
         filters,
         cache,
         placement.shortener(conf, filters, verified=observer.verified),
         members,
-        ForcedHosts(members, functools.cache(placement.impatient_client)),
+        ForcedHosts(members, client),
+        ReturnedHosts(client, section.max_query_length),
         observer,
     )
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import itertools
 import time
@@ -27,6 +27,7 @@ from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.existing import Decider
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.text import escaped
 
@@ -69,6 +70,7 @@ class Runner:
     :param filters: The filters, in the order in which they run.
     :param members: Reads the current aggregates of hosts.
     :param forced: Checks hosts for which Nova skips its host filters.
+    :param returned: Checks the hosts of shortened queries in Placement.
     """
 
     # Nova logs the names of request filters.
@@ -82,6 +84,7 @@ class Runner:
         shortener: Shortener,
         members: Membership,
         forced: ForcedHosts,
+        returned: ReturnedHosts,
         observer: Observer | None = None,
     ) -> None:
         self.filters = tuple(filters)
@@ -91,6 +94,7 @@ class Runner:
         self._shortener = shortener
         self._members = members
         self._forced = forced
+        self._returned = returned
         self._decider = Decider(members)
         self._has_warned = False
         # Pipelines, by which of the filters are enabled.
@@ -236,26 +240,33 @@ class Runner:
         self._shortener.stop()
 
     def objections(
-        self, spec: objects.RequestSpec, hosts: Collection[str]
+        self, spec: objects.RequestSpec, nodes: Mapping[str, str]
     ) -> Mapping[str, Sequence[str]]:
-        """Return the reasons why a request may not use hosts, by host.
+        """Return the reasons why a request may not use compute nodes, by uuid.
 
         If the filters have just run for the request, Placement has excluded
         the other hosts. Then hosts are checked again only if the query was
         shortened, because rollups depend on earlier memberships, and some
-        requirements may have been left to host filters. If the filters have
-        not run for the request, for example for a rebuild, they run here.
+        requirements may have been left to host filters: a host must be
+        allowed by its memberships in Placement, and by those in Nova. If the
+        filters have not run for the request, for example for a rebuild, they
+        run here, and memberships in Nova count.
 
         :param spec: Nova's request spec, which is not modified.
+        :param nodes: The name of the host of each compute node, by uuid.
         :raises RequestRefused: if the request is not the rebuild that it is
-            marked as.
+            marked as, or Placement does not answer.
         :raises IsolateAggregatesError: if the hosts cannot be checked.
         """
         progress = self.progress(spec)
+        in_placement: Mapping[str, Sequence[str]] = {}
         if progress is not None:
             if progress.decision is None:
                 return {}
             decision = progress.decision
+            # Before reading Nova: hosts join rollups after they have joined
+            # an aggregate in Nova, so one of both tells of it.
+            in_placement = self._returned.objections(decision, nodes)
         else:
             adapter.check_rebuild(spec)
             # A refused image is replaced in the copy.
@@ -267,12 +278,20 @@ class Runner:
         needs_hosts = (
             destination.required_aggregates or destination.forbidden
         ) and not destination.refusals
-        memberships = self._members.aggregates_of(hosts) if needs_hosts else {}
-        return {
+        memberships = (
+            self._members.aggregates_of(set(nodes.values()))
+            if needs_hosts
+            else {}
+        )
+        in_nova = {
             host: host_check.objections(
                 destination, memberships.get(host, frozenset())
             )
-            for host in hosts
+            for host in set(nodes.values())
+        }
+        return {
+            node: [*in_nova[host], *in_placement.get(node, ())]
+            for node, host in nodes.items()
         }
 
     def _pipeline(self) -> Pipeline:

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replaces forbidden aggregates by rollups, without changing the meaning."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates.aggregates.rollups import Rollup
+
+# Combinations are tried of at most so many rollups, and at most so many. It
+# takes some milliseconds.
+MOST_ROLLUPS = 32
+MOST_COMBINATIONS = 2_000
+
+_Step = tuple[Rollup, frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,12 +20,12 @@ class Shortened:
 
     :param forbidden: The uuids of the Placement aggregates to forbid.
     :param rollups: The uuids of the rollups among them.
-    :param replaced: The number of aggregates that the rollups replace.
+    :param replaced: The uuids of the aggregates that the rollups replace.
     """
 
     forbidden: frozenset[str]
     rollups: tuple[Rollup, ...] = ()
-    replaced: int = 0
+    replaced: frozenset[str] = frozenset()
 
 
 class Cover:
@@ -28,6 +35,11 @@ class Cover:
     otherwise the query would forbid too many hosts. An aggregate is replaced
     only if all its members are members of the rollup; otherwise the query
     would forbid too few.
+
+    To find the fewest aggregates to forbid can take very long if many rollups
+    overlap. So the largest rollups are taken first. Only if these do not
+    suffice, combinations are tried, up to :data:`MOST_COMBINATIONS` of up to
+    :data:`MOST_ROLLUPS` rollups.
 
     :param rollups: The rollups, sorted by number of aggregates, descending.
     :param covered: Returns the uuids of the aggregates of a rollup whose
@@ -41,17 +53,20 @@ class Cover:
         covered: Callable[[Rollup], frozenset[str]],
     ) -> None:
         self._forbidden = forbidden
-        self._steps: list[tuple[Rollup, frozenset[str]]] = []
+        self._covered = covered
+        self._usable = [r for r in rollups if r.aggregates <= forbidden]
+        self._steps: list[_Step] = []
         # The number of forbidden aggregates when using 0, 1, ... rollups.
         self._numbers = [len(forbidden)]
-        self._found: dict[int, Shortened] = {}
+        self._found: dict[int, Shortened | None] = {}
+        # Whether all combinations were tried that could suffice.
+        self.is_complete = True
         remaining = set(forbidden)
-        for rollup in rollups:
+        for rollup in self._usable:
             if len(remaining) < 2:
                 break
             if (
-                rollup.aggregates <= forbidden
-                and len(rollup.aggregates & remaining) > 1
+                len(rollup.aggregates & remaining) > 1
                 and len(replaced := covered(rollup) & remaining) > 1
             ):
                 self._steps.append((rollup, frozenset(replaced)))
@@ -59,24 +74,115 @@ class Cover:
                 self._numbers.append(len(self._steps) + len(remaining))
 
     def within(self, most: int) -> Shortened | None:
-        """Return the aggregates to forbid, using as few rollups as possible.
+        """Return the aggregates to forbid, using few rollups.
 
-        :returns: None if even all rollups do not suffice.
+        :returns: None if the rollups do not suffice, or no combination was
+            found that does; see ``is_complete``.
         """
+        if most not in self._found:
+            self._found[most] = self._within(most)
+        return self._found[most]
+
+    def _within(self, most: int) -> Shortened | None:
         for used, number in enumerate(self._numbers):
             if number <= most:
-                if used not in self._found:
-                    self._found[used] = self._with(used)
-                return self._found[used]
-        return None
+                return self._with(self._steps[:used])
+        steps = self._search(most)
+        return None if steps is None else self._with(steps)
 
-    def _with(self, used: int) -> Shortened:
-        rollups = tuple(rollup for rollup, _ in self._steps[:used])
+    def _with(self, steps: Sequence[_Step]) -> Shortened:
+        rollups = tuple(rollup for rollup, _ in steps)
         remaining = self._forbidden.difference(
-            *(replaced for _, replaced in self._steps[:used])
+            *(replaced for _, replaced in steps)
         )
         return Shortened(
             remaining.union(rollup.uuid for rollup in rollups),
             rollups,
-            len(self._forbidden) - len(remaining),
+            self._forbidden - remaining,
         )
+
+    def _search(self, most: int) -> Sequence[_Step] | None:
+        """Return a combination of rollups that suffices; None if not found."""
+        steps = self._largest()
+        if len(steps) > MOST_ROLLUPS:
+            self.is_complete = False
+            return None
+        # Sets as integers are much faster.
+        bits = {uuid: 1 << n for n, uuid in enumerate(self._forbidden)}
+        search = _Search(
+            [sum(map(bits.__getitem__, step[1])) for step in steps], most
+        )
+        found = search.run((1 << len(bits)) - 1)
+        self.is_complete = found is not None or search.is_complete
+        return None if found is None else [steps[number] for number in found]
+
+    def _largest(self) -> list[_Step]:
+        """Return the rollups that no other one makes superfluous.
+
+        :returns: At most one more than :data:`MOST_ROLLUPS`.
+        """
+        steps: list[_Step] = []
+        covered = [(rollup, self._covered(rollup)) for rollup in self._usable]
+        for rollup, aggregates in sorted(covered, key=lambda s: -len(s[1])):
+            if len(aggregates) > 1 and not any(
+                aggregates <= other for _, other in steps
+            ):
+                steps.append((rollup, aggregates))
+                if len(steps) > MOST_ROLLUPS:
+                    break
+        return steps
+
+
+class _Search:
+    """Looks for few sets that cover most of a set; branch and bound.
+
+    :param sets: The sets, as bits.
+    :param most: The highest sum of the number of sets and of what they do not
+        cover.
+    """
+
+    def __init__(self, sets: Sequence[int], most: int) -> None:
+        self._sets = sets
+        self._most = most
+        self._tried = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all combinations were tried."""
+        return self._tried <= MOST_COMBINATIONS
+
+    def run(self, remaining: int) -> tuple[int, ...] | None:
+        """Return the numbers of the sets; None if none were found."""
+        return self._extend((), remaining, range(len(self._sets)))
+
+    def _extend(
+        self, used: tuple[int, ...], remaining: int, numbers: Iterable[int]
+    ) -> tuple[int, ...] | None:
+        count = remaining.bit_count()
+        room = self._most - len(used)
+        if count <= room:
+            return used
+        self._tried += 1
+        sizes = sorted(
+            (
+                (size, number)
+                for number in numbers
+                if (size := (self._sets[number] & remaining).bit_count()) > 1
+            ),
+            reverse=True,
+        )
+        if (
+            not self.is_complete
+            or not sizes
+            # Even without overlaps, these sets would be too many, or would
+            # cover too little.
+            or -(-count // sizes[0][0]) > room
+            or count - sum(size - 1 for size, _ in sizes) > room
+        ):
+            return None
+        (_, best), *others = sizes
+        rest = [number for _, number in others]
+        found = self._extend(
+            (*used, best), remaining & ~self._sets[best], rest
+        )
+        return self._extend(used, remaining, rest) if found is None else found

@@ -6,13 +6,17 @@ Nova's host filters then drops. None depends on the current members of the
 aggregates, because stale members could admit hosts that are not allowed.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 import dataclasses
+import itertools
 
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement import group
 
 Choice = frozenset[str]
+
+# Each combination is tried of at most so many choices.
+MOST_COMBINED = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +56,9 @@ def needed(choices: Iterable[Choice]) -> tuple[Choice, ...]:
 def ways(
     destination: Destination, host_filters: Collection[str] = ()
 ) -> Iterator[RequiredSubset]:
-    """Yield the possible ways to require the aggregates, the longest first.
+    """Yield the ways to require the aggregates, each shorter than the last.
+
+    Of several that fit, the first leaves out the fewest.
 
     :param host_filters: The names of Nova's host filters that may check
         requirements in place of the query.
@@ -60,25 +66,45 @@ def ways(
     choices = destination.required_aggregates
     # What Nova would ask.
     yield (plain := RequiredSubset(tuple(choices)))
-    # A host cannot be in a forbidden aggregate, so these are no choice.
+    shortest = plain.length
+    # A host cannot be in a forbidden aggregate, so these are no choice. If a
+    # choice has no others, no host is admitted, and one of them says so.
     forbidden = destination.forbidden_aggregates
     allowed = {choice: (choice - forbidden) or choice for choice in choices}
-    shorter = RequiredSubset(needed(allowed.values()))
-    if shorter.choices != plain.choices:
-        yield shorter
-    omitted: list[Choice] = []
-    for choice in sorted(
-        (
-            checked
-            for checked, name in destination.host_filters.items()
-            if name in host_filters
-        ),
-        key=lambda checked: (-len(allowed[checked]), sorted(checked)),
+    for choice in choices:
+        subset = RequiredSubset((frozenset({min(choice)}),))
+        if choice <= forbidden and subset.length < shortest:
+            shortest = subset.length
+            yield subset
+    for omitted in _omissions(
+        sorted(
+            (
+                checked
+                for checked, name in destination.host_filters.items()
+                if name in host_filters
+            ),
+            key=lambda checked: (-len(allowed[checked]), sorted(checked)),
+        )
     ):
-        omitted.append(choice)
         sent = needed(allowed[c] for c in choices if c not in omitted)
         # What is sent may imply some of the others.
         left_out = tuple(
             c for c in omitted if not any(each <= allowed[c] for each in sent)
         )
-        yield RequiredSubset(sent, left_out)
+        subset = RequiredSubset(sent, left_out)
+        if subset.length < shortest:
+            shortest = subset.length
+            yield subset
+
+
+def _omissions(choices: Sequence[Choice]) -> Iterator[tuple[Choice, ...]]:
+    """Yield which choices to leave out, the fewest first.
+
+    Of many, only the first ones are left out, not each combination.
+    """
+    if len(choices) > MOST_COMBINED:
+        for number in range(len(choices) + 1):
+            yield tuple(choices[:number])
+        return
+    for number in range(len(choices) + 1):
+        yield from itertools.combinations(choices, number)

@@ -183,13 +183,19 @@ class Shortener:
     ) -> Shortened:
         """Find a replacement; wait for rollups to be verified if necessary."""
         while True:
-            possible = Cover(
+            all_possible = Cover(
                 forbidden, usable, lambda r: members.coverage(r).possible
-            ).within(most)
+            )
+            possible = all_possible.within(most)
             if possible is None:
                 raise too_long.error(
                     'and the existing rollup aggregates do not shorten it '
                     'enough; run "isolate-aggregates sync"'
+                    if all_possible.is_complete
+                    else 'and no combination of the rollup aggregates was '
+                    'found that shortens it enough; so many overlap that not '
+                    'all combinations were tried: use fewer aggregates with '
+                    'several locks'
                 )
             since = members.use(possible.rollups)
             now = self._clock()

@@ -50,7 +50,8 @@ class _Hosts(host_manager.HostManager):
         if uuids is None:
             # For a rebuild, Nova does not query Placement.
             uuids = self.nodes
-        for uuid in uuids:
+        # Placement also summarizes providers below the compute nodes.
+        for uuid in filter(self.nodes.get, uuids):
             node = self.nodes[uuid]
             state = host_manager.HostState(node.name, node.name, CELL)
             state.uuid = uuid

@@ -17,7 +17,6 @@ import dataclasses
 import itertools
 import math
 import os
-import threading
 from typing import ClassVar
 
 from hypothesis import note, settings, stateful
@@ -30,7 +29,7 @@ from oslo_config import fixture as config_fixture
 import pytest
 import requests
 from server_requests import OPERATIONS, TAGS, TRAITS, demands
-from simulated_placement import SimulatedPlacement, VerifiedInTurn
+from simulated_placement import Clock, SimulatedPlacement, VerifiedWhileWaiting
 from simulated_scheduler import Node, Scheduler
 
 from isolate_aggregates import conf as ia_conf
@@ -41,9 +40,10 @@ from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import host_check, loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.nova import forced, registration
+from isolate_aggregates.nova import forced, images, registration
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import (
@@ -73,10 +73,8 @@ LIMITS = tuple(
     for number in (3, 4, 5)
 )
 
-# Seconds for which it may go unnoticed that a host has joined an aggregate in
-# Placement only, not in Nova: the rollups have to be verified again. This is
-# the lifetime of a verification result plus that of the cached replacement.
-UNSEEN = verification.MAX_AGE + shortener.REMEMBERED
+# After these seconds the rollups are verified again.
+AGED = verification.MAX_AGE + shortener.REMEMBERED
 
 hosts = st.sampled_from(HOSTS)
 slots = st.sampled_from(SLOTS)
@@ -90,16 +88,6 @@ tags = st.sampled_from((*TAGS[:1] * 8, *TAGS))
 DEMANDS = demands(HOSTS)
 # Drawing a number is faster than drawing each part.
 numbers = st.integers(0, len(DEMANDS) - 1)
-
-
-class Clock:
-    """Returns the time in seconds."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 class Placement(SimulatedPlacement):
@@ -148,20 +136,6 @@ class Placement(SimulatedPlacement):
                 for node in NODES
             )
         return super().request(url, method, microversion, **kwargs)
-
-
-class Verified(VerifiedInTurn):
-    """The verification of rollups, whose thread is stepped by the test."""
-
-    def __init__(self, placement, limit, clock):
-        changed = threading.Condition()
-        changed.wait = self._let_thread_work
-        super().__init__(lambda: placement.client, limit, clock, changed)
-        self._time = clock
-
-    def _let_thread_work(self, seconds):
-        """Wait as a request does."""
-        self._time.now += min(self.step(), seconds)
 
 
 def members_of(aggregates, host):
@@ -256,6 +230,8 @@ def _nova():
                 [request_filter.isolate_aggregates],
             )
             patch.setattr(forced, '_nodes', compute_nodes)
+            # No server was rebuilt.
+            patch.setattr(images, '_read', lambda spec: None)
             Histories.filters = loading.load(nova.conf.CONF)
             yield
             registration.uninstall()
@@ -318,7 +294,9 @@ class Histories(stateful.RuleBasedStateMachine):
             clock=self.clock,
         )
         members = sources.membership(self.nova, cache.get)
-        self.verified = Verified(self.placement, limit, self.clock)
+        self.verified = VerifiedWhileWaiting(
+            lambda: self.placement.client, limit, self.clock
+        )
         runner = Runner(
             nova.conf.CONF,
             self.filters,
@@ -326,6 +304,7 @@ class Histories(stateful.RuleBasedStateMachine):
             Shortener(limit, self.pipeline.locks, self.verified, self.clock),
             members,
             ForcedHosts(members, lambda: self.placement.client, self.clock),
+            ReturnedHosts(lambda: self.placement.client, limit, self.clock),
             Counting(self.asked),
         )
         with pytest.MonkeyPatch.context() as patch:
@@ -374,14 +353,14 @@ class Histories(stateful.RuleBasedStateMachine):
         self._ask(demand)
         self._ask(dataclasses.replace(demand, operation='boot'))
 
-    @stateful.rule(number=numbers, slot=slots)
-    def join_past_nova_and_ask_late(self, number, slot):
-        """Let the host join in Placement alone, and ask when that counts."""
+    @stateful.rule(number=numbers, slot=slots, late=flags)
+    def join_past_nova_and_ask(self, number, slot, late):
+        """Let the host join in Placement alone, and ask, at once or late."""
         demand = DEMANDS[number]
         self._ask(demand)
         if slot in self.nova.by_slot:
             self._join(demand.host, slot, False, True)
-            self.clock.now += UNSEEN + 1
+            self.clock.now += late * (AGED + 1)
             self._ask(demand)
 
     @stateful.rule(host=hosts, slot=slots, in_nova=flags)
@@ -504,19 +483,15 @@ class Histories(stateful.RuleBasedStateMachine):
     def _is_unseen(self, host, closed):
         """Return whether no component can have seen a new exclusion yet.
 
-        See :data:`UNSEEN`. If aggregates are cached with their hosts,
-        changes of hosts in Nova are seen as late as changes of tags.
+        If aggregates are cached with their hosts, changes of hosts in Nova are
+        seen as late as changes of tags.
         """
-        known = self.nova.of(host)
 
         def unseen(aggregate):
             changed_at = max(
                 self.changed_at[host, aggregate], self.left_rollup_at[host]
             )
-            age = self.clock.now - changed_at
-            return age < self.window or (
-                aggregate not in known and age <= UNSEEN
-            )
+            return self.clock.now - changed_at < self.window
 
         kept_out_by = self.placement.members[host] & closed
         return bool(kept_out_by) and all(map(unseen, kept_out_by))

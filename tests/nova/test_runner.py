@@ -88,6 +88,18 @@ class Forced:
             raise exception.RequestRefused([self.reason])
 
 
+class Returned:
+    """Has no objections unless it has some, by node."""
+
+    def __init__(self):
+        self.asked = []
+        self.reasons = {}
+
+    def objections(self, decision, nodes):
+        self.asked.append(sorted(nodes))
+        return self.reasons
+
+
 class Recorder(Observer):
     """An observer that records its calls."""
 
@@ -110,6 +122,7 @@ class Worker:
         self.conf.register_opt(cfg.BoolOpt('on', default=True), group='mine')
         self.members = Members()
         self.forced = Forced()
+        self.returned = Returned()
         self.observer = Recorder()
         self.broken = False
         provider = Provider('u', 'h', aggregates={ROLLUP, A.uuid, B.uuid})
@@ -129,6 +142,7 @@ class Worker:
             ),
             self.members,
             self.forced,
+            self.returned,
             self.observer,
         )
         self.spec = objects.RequestSpec(
@@ -165,7 +179,10 @@ class Worker:
         return self.spec.requested_destination.forbidden_aggregates
 
     def objections(self):
-        return dict(self.runner.objections(self.spec, ['host-a', 'host-c']))
+        """Return the reasons against each host, which has one node."""
+        nodes = {'node-a': 'host-a', 'node-c': 'host-c'}
+        reasons = self.runner.objections(self.spec, nodes)
+        return {nodes[node]: why for node, why in reasons.items()}
 
 
 def test_a_request_is_finished_if_finish_was_removed_from_the_list(
@@ -315,6 +332,7 @@ def test_a_runner_works_without_an_observer():
         Shortener(3500, lambda index: (), SnapshotMembers(())),
         worker.members,
         worker.forced,
+        worker.returned,
     )
     assert worker.narrow() is True
 
@@ -541,6 +559,7 @@ def test_without_a_record_no_key_of_the_image_counts():
 class State:
     def __init__(self, host):
         self.host = host
+        self.uuid = host.replace('host', 'node')
 
 
 def passing(spec):
@@ -654,6 +673,23 @@ def test_requirements_left_to_a_host_filter_are_checked_later(caplog):
     with caplog.at_level(logging.WARNING):
         worker.narrow()
     assert caplog.messages == []
+
+
+def test_a_returned_host_needs_its_memberships_in_placement_too():
+    worker = leaving()
+    worker.narrow()
+    worker.returned.reasons = {'node-a': ['is no member']}
+    assert worker.objections() == {
+        'host-a': ['is no member'],
+        'host-c': ['aggregates a, b: flavor f requires ssd=true'],
+    }
+    assert worker.returned.asked == [['node-a', 'node-c']]
+
+
+def test_placement_is_not_asked_about_the_host_of_a_rebuild():
+    worker = leaving()
+    worker.objections()
+    assert worker.returned.asked == []
 
 
 def test_requirements_of_another_filter_stay():

@@ -99,6 +99,18 @@ class ShorteningTest(ShorteningCloudTest):
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]
 
+    def test_a_host_that_just_joined_in_placement_only_is_excluded(self):
+        self.licensed(['host1'])
+        self.roll_up('host1')
+        assert self.host_for(self.plain) == 'host2'
+
+        found = self.admin_api.api_get('/os-aggregates').body['aggregates']
+        self.put_aggregates(
+            self._get_provider_uuid_by_host('host2'), [found[0]['uuid']]
+        )
+        assert self.host_for(self.plain) == 'host3'
+        assert ROLLUP in self.queries[-1]
+
     def test_a_forced_host_that_just_joined_is_refused(self):
         """Nova asks no host filter about it."""
         number = self.licensed(['host1'])[0]

@@ -4,8 +4,9 @@
 Both are in this thread, and quick enough for thousands of questions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import json
+import threading
 from typing import Any
 
 from keystoneauth1 import adapter, session, token_endpoint
@@ -63,6 +64,16 @@ class SimulatedPlacement(adapter.Adapter):
         return answer
 
 
+class Clock:
+    """Returns the time in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class VerifiedInTurn(VerifiedMembers):
     """Verifies rollups when called, not in a thread."""
 
@@ -73,3 +84,22 @@ class VerifiedInTurn(VerifiedMembers):
         """Send all due queries."""
         while not self.step():
             pass
+
+
+class VerifiedWhileWaiting(VerifiedInTurn):
+    """Verifies rollups when called, and while a request waits for them."""
+
+    def __init__(
+        self,
+        placement: Callable[[], PlacementClient],
+        limit: int,
+        clock: Clock,
+    ) -> None:
+        changed = threading.Condition()
+        changed.wait = self._work  # type: ignore[method-assign]
+        super().__init__(placement, limit, clock, changed)
+        self._time = clock
+
+    def _work(self, timeout: float | None = None) -> bool:
+        self._time.now += min(self.step(), timeout or 0)
+        return True

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries that are too long are shortened or refused."""
 
+import itertools
 from urllib import parse
 
 from hypothesis import given
@@ -111,13 +112,13 @@ def test_one_rollup_replaces_all_aggregates():
     found = shorten(5)
     assert found.forbidden == {ROLLUP}
     assert [rollup.uuid for rollup in found.rollups] == [ROLLUP]
-    assert found.replaced == 5
+    assert len(found.replaced) == 5
 
 
 def test_aggregates_missing_in_a_rollup_are_forbidden_directly():
     found = shorten(members=Known(lagging=[uuid(3), uuid(5)]))
     assert found.forbidden == {ROLLUP, uuid(3), uuid(5)}
-    assert found.replaced == 10
+    assert len(found.replaced) == 10
 
 
 def test_aggregates_missing_in_a_rollup_take_space():
@@ -305,10 +306,34 @@ def test_useless_rollups_are_not_verified():
     assert asked == ['ABCD']
 
 
+def test_a_combination_is_found_without_the_largest_rollup():
+    cover = Cover(
+        frozenset('abcdef'),
+        [rollup(*'abcd'), rollup(*'abe'), rollup(*'cdf')],
+        lambda rollup: rollup.aggregates,
+    )
+    assert cover.within(2).forbidden == {'ABE', 'CDF'}
+    assert cover.within(1) is None
+    assert cover.is_complete
+
+
+def test_not_all_combinations_of_many_rollups_are_tried():
+    """Each rollup has an aggregate that no other one has."""
+    many = [rollup(f'a{n}', 'b', f'c{n // 2}') for n in range(40)]
+    cover = Cover(
+        frozenset().union(*(one.aggregates for one in many)),
+        many,
+        lambda rollup: rollup.aggregates,
+    )
+    assert cover.within(40) is not None
+    assert cover.within(1) is None
+    assert not cover.is_complete
+
+
 sets = st.frozensets(st.sampled_from('abcdefgh'))
 
 
-@given(sets, st.lists(sets), sets, st.integers(0, 8))
+@given(sets, st.lists(sets, max_size=6), sets, st.integers(0, 8))
 def test_each_aggregate_is_forbidden_directly_or_by_its_rollup(
     forbidden, rollups, lagging, most
 ):
@@ -318,7 +343,16 @@ def test_each_aggregate_is_forbidden_directly_or_by_its_rollup(
         lambda rollup: rollup.aggregates - lagging,
     )
     found = cover.within(most)
+    numbers = [
+        number + len(forbidden.difference(*(c - lagging for c in some)))
+        for number in range(len(rollups) + 1)
+        for some in itertools.combinations(
+            [c for c in rollups if c <= forbidden], number
+        )
+    ]
+    assert (found is not None) == (min(numbers) <= most)
     if found is None:
+        assert cover.is_complete
         return
     assert len(found.forbidden) <= most
     assert all(rollup.aggregates <= forbidden for rollup in found.rollups)
@@ -328,7 +362,7 @@ def test_each_aggregate_is_forbidden_directly_or_by_its_rollup(
     )
     assert left | stood_for >= forbidden
     assert left <= forbidden
-    assert found.replaced == len(forbidden) - len(left)
+    assert found.replaced == forbidden - left
 
 
 @given(st.sets(st.integers(0, 99).map(uuid)))

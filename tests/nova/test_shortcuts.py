@@ -1,0 +1,613 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every shortcut admits a subset of the full query, and refuses nothing else.
+
+In random small clouds, Nova's database, its memory and Placement disagree on
+the hosts of aggregates, and so do rollups. Requests of all operations, with
+locks and keys of all five filters, are scheduled by the code of
+nova-scheduler: with rollups that were verified earlier, several of them
+together, requirements that are left to Nova's host filter, cached aggregates,
+and forced hosts. Memberships change between the requests, in Placement only as
+well.
+
+The hosts are compared with those for the full query by a model of
+``member_of`` that follows the `Placement API reference
+<https://docs.openstack.org/api-ref/placement/#list-allocation-candidates>`_
+and shares no code with this package. Three things must never occur:
+
+* A host is admitted that the full query excludes.
+* A request is refused that would fit, or a host on which all agree.
+* A query is longer than the limit.
+
+``RANDOM_CLOUDS`` is the number of clouds, ``RANDOM_SEED`` selects them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+import dataclasses
+import itertools
+import os
+import random
+from types import SimpleNamespace
+from urllib import parse
+
+from nova import objects
+import nova.conf
+from nova.scheduler import request_filter
+from nova.scheduler.filters import aggregate_instance_extra_specs
+from oslo_config import fixture as config_fixture
+import pytest
+import server_requests
+from server_requests import OPERATIONS, PROJECTS, RESERVATION, TRAITS, Demand
+from simulated_placement import Clock, SimulatedPlacement, VerifiedWhileWaiting
+from simulated_scheduler import Node, Scheduler
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.cache import IndexCache
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import host_check, loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.required_metadata import HOST_FILTER
+from isolate_aggregates.nova import (
+    forced,
+    host_filter,
+    images,
+    registration,
+)
+from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova.runner import Runner
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+
+CLOUDS = int(os.environ.get('RANDOM_CLOUDS', '400'))
+SEED = int(os.environ.get('RANDOM_SEED', '27'))
+REQUESTS = 2
+FILTERS = [
+    'aggregate_instance_extra_specs',
+    'blazar_reservation',
+    'isolate_aggregates',
+    'isolate_tenants',
+    'reservation_prefix',
+]
+NODES = tuple(
+    Node(f'host{n}', f'bbbbbbbb-0000-4000-8000-00000000000{n}')
+    for n in range(1, 5)
+)
+HOSTS = [node.name for node in NODES]
+# What one resource provider is asked for.
+REST = len('limit=1000&resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
+# How much longer the query may be.
+ROOM = [80, 100, 150, 200, 250, 300, 400, 550]
+VALUES = {'ssd': ['true', 'false'], 'gpus': ['1', '2', '4'], 'rack': ['a']}
+WANTED = {
+    'ssd': ['true', '<or> true <or> false', 's!= false'],
+    'gpus': ['>= 2', '<= 2', '!= 4'],
+    'rack': ['a', '<all-in> a'],
+}
+TAGS = (*server_requests.TAGS, {'filter_tenant_id': PROJECTS[1]})
+POOL = {'availability_zone': 'blazar_pool', 'blazar:owner': PROJECTS[0]}
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish(Demand):
+    """A request whose flavor wants metadata.
+
+    :param wanted: What it wants.
+    :param pool: The name of the reserved aggregate that it wants, if any.
+    """
+
+    wanted: Mapping[str, str]
+    pool: str | None
+
+    @property
+    def extra_specs(self):
+        """What it wants, and the keys that the flavor has."""
+        return {**super().extra_specs, **self.wanted}
+
+    @property
+    def is_forced(self):
+        """Whether Nova skips its host filters."""
+        parts = OPERATIONS[self.operation].keys()
+        return not parts.isdisjoint({'force_hosts', 'force_nodes'})
+
+    @property
+    def hints(self):
+        """The keys that the user has."""
+        pool = {'reservation': [self.pool]} if self.pool else {}
+        return {**super().hints, **pool}
+
+
+@dataclasses.dataclass(frozen=True)
+class Modelled:
+    """A resource provider in the model.
+
+    :param held: The uuids of its aggregates.
+    """
+
+    classes: tuple[str, ...]
+    held: frozenset[str]
+
+
+def offers(tree, query):
+    """Return whether a tree has allocation candidates for a query.
+
+    From the API reference: "The resource providers in the allocation request
+    in the response must directly or via the root provider be associated with
+    the aggregate or aggregates identified by uuid", of each ``member_of``; a
+    ``!`` negates it. ``in:`` precedes several uuids, which are alternatives.
+    The traits are the same in all trees.
+
+    :param tree: The providers of the tree, the root first.
+    :param query: The query string.
+    """
+    params = parse.parse_qsl(query)
+
+    def fits(provider):
+        held = tree[0].held | provider.held
+        for name, value in params:
+            if name == 'member_of':
+                uuids = value.removeprefix('!').removeprefix('in:').split(',')
+                if held.isdisjoint(uuids) != value.startswith('!'):
+                    return False
+        return True
+
+    return all(
+        any(wanted in p.classes and fits(p) for p in tree)
+        for wanted in ('DISK_GB', 'MEMORY_MB', 'VCPU')
+    )
+
+
+class Placement(SimulatedPlacement):
+    """Notes the queries that it answers."""
+
+    def __init__(self):
+        super().__init__()
+        self.queries = []
+
+    def request(self, url, method, microversion=None, **kwargs):
+        """Answer a request."""
+        path, _, query = url.partition('?')
+        self.queries.append((path, query))
+        return super().request(url, method, microversion, **kwargs)
+
+
+class Refusals(Observer):
+    """Notes why requests are refused."""
+
+    def __init__(self):
+        self.error = None
+
+    def refused(self, name, error):
+        self.error = error
+
+
+@pytest.fixture
+def conf():
+    """Nova with all filters, and with enough alternates for all hosts."""
+    objects.register_all()
+    with config_fixture.Config(nova.conf.CONF) as fixture:
+        ia_conf.register_opts(fixture.conf)
+        fixture.config(
+            enable_isolated_aggregate_filtering=True,
+            placement_req_required_member_prefix=['reservation:'],
+            placement_req_default_forbidden_member_prefix=['reservation:'],
+            max_attempts=len(HOSTS) + 1,
+            group='scheduler',
+        )
+        fixture.config(
+            request_filters=FILTERS,
+            reservation_key_sources=['hint'],
+            group=ia_conf.GROUP,
+        )
+        yield fixture.conf
+        registration.uninstall()
+
+
+class Cloud:
+    """A cloud in which Nova and Placement disagree on hosts of aggregates."""
+
+    def __init__(self, chance, filters, placement):
+        self.chance = chance
+        self.placement = placement
+        self.enabled = [OUR_HOST_FILTER] if chance.random() < 0.9 else []
+        self.enabled += [HOST_FILTER] if chance.random() < 0.9 else []
+        self.filters = filters
+        self.pipeline = Pipeline(filters)
+        self.limit = REST + chance.choice(ROOM)
+        self.clock = Clock()
+        self.observer = Refusals()
+        self.drawn = [
+            self._aggregate(number) for number in range(chance.randint(3, 11))
+        ]
+        wrong = chance.choice([0, 0, 0.1, 0.3])
+        self.in_placement, self.in_memory = (
+            {
+                host: {
+                    a.uuid
+                    for a in self.drawn
+                    if (host in a.hosts) != (chance.random() < wrong)
+                }
+                for host in HOSTS
+            }
+            for _ in range(2)
+        )
+        # The hosts with a provider for VCPU below the root.
+        self.below = {
+            host: {a.uuid for a in self.drawn if chance.random() < 0.1}
+            for host in HOSTS
+            if chance.random() < 0.1
+        }
+        self.in_rollups = {}
+        for host in HOSTS:
+            right = self._right_rollups(host)
+            self.in_rollups[host] = {
+                rollup.uuid
+                for rollup in self.rollups()
+                if (rollup.uuid in right) != (chance.random() < wrong / 3)
+            }
+        self._load()
+
+    def _aggregate(self, number):
+        chance = self.chance
+        keys = chance.sample(sorted(VALUES), chance.choice([0, 0, 1, 2]))
+        metadata = {key: chance.choice(VALUES[key]) for key in keys}
+        for tags in chance.sample(TAGS, chance.choice([0, 1, 1, 2])):
+            metadata |= tags
+        if chance.random() < 0.15:
+            metadata |= POOL
+        return Aggregate(
+            f'aaaaaaaa-0000-4000-8000-{number:012}',
+            f'a{number}',
+            metadata,
+            frozenset(h for h in HOSTS if chance.random() < 0.15),
+            availability_zone=metadata.get('availability_zone'),
+        )
+
+    def rollups(self):
+        return rollups(self.pipeline.locks(AggregateIndex(self.drawn)))
+
+    def _held(self, host):
+        """Return the aggregates of all providers of a host in Placement."""
+        return self.in_placement[host] | self.below.get(host, set())
+
+    def _right_rollups(self, host):
+        held = self._held(host)
+        return {r.uuid for r in self.rollups() if r.aggregates & held}
+
+    def tree(self, host):
+        """Return the providers of a host, as the model knows them."""
+        # All providers of a host are in its rollups.
+        root = frozenset(self.in_placement[host] | self.in_rollups[host])
+        if host not in self.below:
+            return [Modelled(('DISK_GB', 'MEMORY_MB', 'VCPU'), root)]
+        child = frozenset(self.below[host] | self.in_rollups[host])
+        return [
+            Modelled(('DISK_GB', 'MEMORY_MB'), root),
+            Modelled(('VCPU',), child),
+        ]
+
+    def _load(self):
+        providers = []
+        for node in NODES:
+            for level, modelled in enumerate(self.tree(node.name)):
+                providers.append(
+                    Provider(
+                        node.uuid
+                        if not level
+                        else node.uuid.replace('b', 'c'),
+                        f'{node.name}-{level}',
+                        parent=node.uuid if level else None,
+                        inventories=dict.fromkeys(
+                            modelled.classes, Inventory(4096)
+                        ),
+                        traits=frozenset(TRAITS),
+                        aggregates=modelled.held,
+                    )
+                )
+        self.placement.load(providers)
+
+    def aggregates(self):
+        """Return the aggregates as Nova's database has them."""
+        return self.drawn
+
+    def aggregates_of(self, hosts):
+        """Return who is in them there."""
+        index = AggregateIndex(self.drawn)
+        return {
+            host: index.aggregates_of.get(host, frozenset()) for host in hosts
+        }
+
+    def start(self):
+        """Start nova-scheduler; return it and its request filters."""
+        placement = self.placement
+        self.verified = None
+        if OUR_HOST_FILTER in self.enabled:
+            self.verified = VerifiedWhileWaiting(
+                lambda: placement.client, self.limit, self.clock
+            )
+            if self.chance.random() < 0.5:
+                self.verified.use(self.rollups())
+                self.verified.finish()
+        shortener = Shortener(
+            self.limit,
+            self.pipeline.locks,
+            self.verified,
+            self.clock,
+            host_filters=self.enabled,
+        )
+        window = self.chance.choice([0, 30])
+        runner = Runner(
+            nova.conf.CONF,
+            self.filters,
+            IndexCache(self.aggregates, ttl=window, clock=self.clock),
+            shortener,
+            self,
+            ForcedHosts(self, lambda: placement.client, self.clock),
+            ReturnedHosts(lambda: placement.client, self.limit, self.clock),
+            self.observer,
+        )
+        scheduler = Scheduler(NODES, placement)
+        hosts = scheduler.host_manager
+        theirs = aggregate_instance_extra_specs
+        classes = {
+            OUR_HOST_FILTER: host_filter.IsolatedAggregatesFilter,
+            HOST_FILTER: theirs.AggregateInstanceExtraSpecsFilter,
+        }
+        hosts.enabled_filters = [classes[name]() for name in self.enabled]
+        read = hosts.get_host_states_by_uuids
+
+        def states(*arguments):
+            for state in read(*arguments):
+                state.aggregates = [
+                    SimpleNamespace(metadata=dict(a.metadata))
+                    for a in self.drawn
+                    if a.uuid in self.in_memory[state.host]
+                ]
+                yield state
+
+        hosts.get_host_states_by_uuids = states
+        return scheduler, runner
+
+    def change(self):
+        """Let hosts join or leave, in Nova, in Placement, or in both."""
+        for _ in range(self.chance.choice([0, 0, 1, 2])):
+            host = self.chance.choice(HOSTS)
+            number = self.chance.randrange(len(self.drawn))
+            changed = self.drawn[number]
+            if self.chance.random() < 0.4:
+                self.drawn[number] = dataclasses.replace(
+                    changed, hosts=changed.hosts ^ {host}
+                )
+            if self.chance.random() < 0.7:
+                self.in_placement[host] ^= {changed.uuid}
+            elif host in self.below:
+                self.below[host] ^= {changed.uuid}
+            if (known := self.rollups()) and self.chance.random() < 0.2:
+                rollup = self.chance.choice(known)
+                self.in_rollups[host] ^= {rollup.uuid}
+        self.clock.now += self.chance.choice([0, 0.5, 20, 130])
+        self._load()
+
+    def demand(self):
+        """Return a request of any kind."""
+        chance = self.chance
+        keys = chance.sample(
+            sorted(WANTED), chance.choice([0, 0, 0, 0, 1, 2, 3])
+        )
+        pools = [
+            a.name for a in self.drawn if POOL.items() <= a.metadata.items()
+        ]
+        return Wish(
+            chance.choice(sorted(OPERATIONS)),
+            chance.choice(HOSTS),
+            tuple(t for t in TRAITS if chance.random() < 0.2),
+            RESERVATION if chance.random() < 0.05 else None,
+            chance.choice(PROJECTS),
+            {key: chance.choice(WANTED[key]) for key in keys},
+            chance.choice(pools) if pools and chance.random() < 0.1 else None,
+        )
+
+    def decision(self, demand):
+        """Return the decision of the filters, without any shortcut."""
+        index = AggregateIndex(self.drawn)
+        return decide(demand.request(), index, self.pipeline)
+
+    def admitted(self, demand):
+        """Return the hosts that the full query admits."""
+        decision = self.decision(demand)
+        if decision.destination.refusals:
+            return set()
+        if demand.operation == 'rebuild':
+            # It stays where it is, and Placement is not asked.
+            return {
+                host
+                for host, held in self.aggregates_of(HOSTS).items()
+                if not host_check.objections(decision.destination, held)
+            }
+        query = decision.query(demand.request()).to_querystring()
+        return {host for host in HOSTS if offers(self.tree(host), query)}
+
+    def agreed(self, host):
+        """Return whether everybody has the same memberships of a host."""
+        in_nova = self.aggregates_of([host])[host]
+        return (
+            in_nova == self.in_placement[host] == self.in_memory[host]
+            and host not in self.below
+            and self.in_rollups[host] == self._right_rollups(host)
+        )
+
+    def fits(self, demand):
+        """Return whether there is a query for a request within the limit.
+
+        Tries everything: each set of verified rollups, and each set of
+        requirements that are left to Nova's host filter.
+        """
+        length = REST
+        if names_host(demand):
+            length += len(f'&in_tree={NODES[0].uuid}')
+        if demand.traits:
+            length += len('&required=' + '%2C'.join(demand.traits))
+        destination = self.decision(demand).destination
+        forbidden = destination.forbidden_aggregates
+        required = [
+            (choice - forbidden) or choice
+            for choice in destination.required_aggregates
+        ]
+        may_omit = self.verified and not demand.is_forced
+        omittable = [
+            may_omit and destination.host_filters.get(choice) in self.enabled
+            for choice in destination.required_aggregates
+        ]
+        covers = [frozenset()]
+        if self.verified:
+            covers = [
+                self.verified.coverage(rollup).verified
+                for rollup in self.rollups()
+                if rollup.aggregates <= forbidden
+            ]
+        fewest = min(
+            number + len(forbidden.difference(*used))
+            for number in range(len(covers) + 1)
+            for used in itertools.combinations(covers, number)
+        )
+        length += len('&member_of=%21in%3A') - 3 + 39 * fewest if fewest else 0
+        shortest = min(
+            sum(
+                len('&member_of=in%3A') - 3 + 39 * len(choice)
+                for choice in {*sent}
+                if not any(other < choice for other in sent)
+            )
+            for sent in itertools.chain.from_iterable(
+                itertools.combinations(required, number)
+                for number in range(len(required) + 1)
+            )
+            if all(
+                is_omittable or any(other <= choice for other in sent)
+                for choice, is_omittable in zip(
+                    required, omittable, strict=True
+                )
+            )
+        )
+        return length + shortest <= self.limit
+
+
+def names_host(demand):
+    """Return whether a request is for one host only."""
+    parts = OPERATIONS[demand.operation].keys()
+    return not parts.isdisjoint({'destination', 'force_hosts', 'force_nodes'})
+
+
+def reach(demand):
+    """Return the hosts that Nova considers for a request."""
+    if names_host(demand):
+        return {demand.host}
+    ignored = 'ignore_hosts' in OPERATIONS[demand.operation]
+    return {*HOSTS} - {demand.host} if ignored else {*HOSTS}
+
+
+@pytest.fixture
+def placement(monkeypatch):
+    """A Placement; in Nova, only our request filters."""
+    # Others of Nova's read databases.
+    monkeypatch.setattr(
+        request_filter,
+        'ALL_REQUEST_FILTERS',
+        [request_filter.isolate_aggregates],
+    )
+    monkeypatch.setattr(
+        forced,
+        '_nodes',
+        lambda context, hosts, nodes: {
+            n.name: [n.uuid] for n in NODES if n.name in (*hosts, *nodes)
+        },
+    )
+    # No server was rebuilt.
+    monkeypatch.setattr(images, '_read', lambda spec: None)
+    return Placement()
+
+
+def test_shortcuts_admit_a_subset_and_refuse_nothing_else(
+    conf, monkeypatch, placement
+):
+    filters = loading.load(conf)
+    assert sorted(loaded.name for loaded in filters) == FILTERS
+    seen = Counter()
+    for number in range(CLOUDS):
+        # Each cloud can be made again without the ones before.
+        chance = random.Random(f'{SEED} {number}')
+        cloud = Cloud(chance, filters, placement)
+        scheduler, runner = cloud.start()
+        monkeypatch.setattr(
+            registration, '_make_runner', lambda _, r=runner: r
+        )
+        registration.install()
+        for _ in range(REQUESTS):
+            demand = cloud.demand()
+            if demand.operation == 'rebuild' and (
+                OUR_HOST_FILTER not in cloud.enabled
+            ):
+                # Nova calls none of our filters for it.
+                continue
+            check(seen, cloud, scheduler, runner, demand)
+            cloud.change()
+    print(dict(seen))
+    for outcome in (
+        'served',
+        'with rollups',
+        'with several rollups',
+        'with requirements left out',
+        'forced, with rollups',
+        'refused as too long',
+        'excluded after Placement',
+    ):
+        assert seen[outcome] > CLOUDS // 400, (outcome, seen)
+
+
+def check(seen, cloud, scheduler, runner, demand):
+    """Schedule a request, and compare."""
+    case = (demand, cloud.limit, cloud.enabled, cloud.drawn)
+    cloud.placement.queries.clear()
+    cloud.observer.error = None
+    spec = demand.spec()
+    found = scheduler.hosts_for(spec)
+    admitted = cloud.admitted(demand)
+
+    assert found <= admitted, case
+    seen['served'] += bool(found)
+
+    asked = None
+    for path, query in cloud.placement.queries:
+        assert len(query) <= cloud.limit, (query, case)
+        if path == '/allocation_candidates':
+            asked = query
+    if cloud.observer.error:
+        if isinstance(cloud.observer.error, exception.QueryNotShortened):
+            assert not cloud.fits(demand), case
+            seen['refused as too long'] += 1
+        else:
+            seen['refused otherwise'] += 1
+            seen['forced, with rollups'] += 'forced host' in str(
+                cloud.observer.error
+            )
+        return
+    agreed = {host for host in admitted if cloud.agreed(host)}
+    assert agreed & reach(demand) <= found, case
+    seen['admitted'] += bool(admitted & reach(demand))
+
+    progress = runner.progress(spec)
+    decision = progress and progress.decision
+    if asked:
+        offered = {h for h in HOSTS if offers(cloud.tree(h), asked)}
+        seen['excluded after Placement'] += bool(
+            offered & reach(demand) - found
+        )
+    if decision and decision.shortened:
+        seen['with rollups'] += 1
+        seen['with several rollups'] += len(decision.shortened.rollups) > 1
+        seen['forced, with rollups'] += demand.is_forced
+    if decision and decision.left_out:
+        seen['with requirements left out'] += 1
