@@ -210,6 +210,14 @@ ENDURANCE_TIMES: Columns = {
     'Half of them at most': amount('p50'),
     '99 % at most': amount('p99'),
 }
+TROUBLE: Columns = {
+    'State': text('state'),
+    'Request': text('kind'),
+    'Number': number('requests'),
+    'Refused': number('refused'),
+    'Half of them at most': amount('p50'),
+    '99 % at most': amount('p99'),
+}
 
 
 def tables() -> Iterator[tuple[pathlib.Path, str]]:
@@ -242,6 +250,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     endurance = results('endurance')
     yield 'endurance', ENDURANCE, endurance
     yield 'endurance-times', ENDURANCE_TIMES, endurance
+    yield 'trouble', TROUBLE, results('trouble')
 
 
 def _written(columns: Columns, rows: Sequence[Row]) -> str:

@@ -39,6 +39,10 @@ _OPTIONS = Options(
     cafile='[placement] cafile',
     endpoint='[placement] endpoint_override',
 )
+_IMPATIENT = dataclasses.replace(
+    _OPTIONS,
+    timeout=f'{_OPTIONS.timeout}, of which at most {TIMEOUT:g} are used here',
+)
 
 
 def client() -> PlacementClient:
@@ -51,17 +55,13 @@ def impatient_client() -> PlacementClient:
     return PlacementClient(
         _impatient_adapter(),
         retries=0,
-        options=dataclasses.replace(
-            _OPTIONS,
-            timeout=f'{_OPTIONS.timeout}, of which at most {TIMEOUT:g} are '
-            'used here',
-        ),
+        options=_IMPATIENT,
     )
 
 
 def query_limit() -> Limit:
     """Measure the longest query from nova-scheduler that reaches Placement."""
-    return measure(_impatient_adapter())
+    return measure(_impatient_adapter(), _IMPATIENT)
 
 
 def _impatient_adapter() -> adapter.Adapter:

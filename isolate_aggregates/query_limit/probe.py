@@ -19,6 +19,8 @@ from isolate_aggregates.placement.client import PlacementClient
 if TYPE_CHECKING:
     from keystoneauth1 import adapter
 
+    from isolate_aggregates.rest.errors import Options
+
 # The longest query to try, and the precision of the result.
 MOST = 65_535
 _EXACTLY = 32
@@ -108,7 +110,9 @@ _ADVICE = {
 }
 
 
-def measure(client: 'adapter.Adapter') -> Limit:
+def measure(
+    client: 'adapter.Adapter', options: 'Options | None' = None
+) -> Limit:
     """Find the limit by binary search.
 
     A query has arrived only if Placement answers the complete query. A query
@@ -116,13 +120,15 @@ def measure(client: 'adapter.Adapter') -> Limit:
     requests, and a short query succeeds. Any other failure is an error.
 
     :param client: A keystoneauth adapter for Placement, which is modified.
+    :param options: The options to name in messages; None for those of
+        commands.
     """
     # For headers as long as those of nova-scheduler.
     client.global_request_id = f'req-{uuid.uuid4()}'
     # Or a kept-alive connection that the server closes would look like a
     # failure of the next request.
     client.additional_headers['Connection'] = 'close'
-    probe = _Probe(client)
+    probe = _Probe(client, options)
     low, high = probe.shortest, MOST
     probe.ask(low)
     failed_with = probe.refusal(high)
@@ -143,10 +149,15 @@ def measure(client: 'adapter.Adapter') -> Limit:
 class _Probe:
     """Sends queries of different lengths to Placement."""
 
-    def __init__(self, client: 'adapter.Adapter') -> None:
+    def __init__(
+        self, client: 'adapter.Adapter', options: 'Options | None'
+    ) -> None:
         self.shortest = len(_BEGINNING) + len(_END)
         self._placement = PlacementClient(
-            client, retries=0, long_query=len(_path(self.shortest))
+            client,
+            retries=0,
+            long_query=len(_path(self.shortest)),
+            options=options,
         )
 
     @property

@@ -95,6 +95,18 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             id='endurance',
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            'trouble',
+            ['10', '--states', 'all answer'],
+            ('state', 'kind', 'requests', 'refused'),
+            [
+                ('all answer', 'fits', '10', '0'),
+                ('all answer', 'shortened', '10', '0'),
+                ('all answer', 'host check', '10', '0'),
+                ('all answer', 'forced', '1', '0'),
+            ],
+            id='trouble',
+        ),
     ],
 )
 def test_a_benchmark_writes_the_columns_that_pages_are_made_from(

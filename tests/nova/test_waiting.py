@@ -101,7 +101,15 @@ def test_a_dripping_placement_does_not_hold_the_verifying_thread(caplog):
     assert 'has not answered completely within 0.2 s' in caplog.text
 
 
-def test_a_timeout_names_the_options_of_nova_scheduler(monkeypatch):
+@pytest.mark.parametrize(
+    'call',
+    [
+        lambda: placement.impatient_client().resource_providers(),
+        placement.query_limit,
+    ],
+    ids=['a request', 'the measured limit'],
+)
+def test_a_timeout_names_the_options_of_nova_scheduler(monkeypatch, call):
     monkeypatch.setattr(
         placement.utils,
         'get_ksa_adapter',
@@ -114,7 +122,7 @@ def test_a_timeout_names_the_options_of_nova_scheduler(monkeypatch):
     with requests_mock.Mocker() as http:
         http.get(requests_mock.ANY, exc=requests.ReadTimeout)
         with pytest.raises(exception.ServiceUnreachable) as caught:
-            placement.impatient_client().resource_providers()
+            call()
     assert str(caught.value) == (
         'Placement at http://placement does not answer in time; check whether '
         'it is overloaded, or allow more seconds with [placement] timeout, of '
