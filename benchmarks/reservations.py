@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures planning and reconciling with many reservations.
 
-    python benchmarks/reservations.py [--csv FILE] [hosts:reservations ...]
+    python benchmarks/reservations.py [--csv FILE] [SIZE ...]
+
+A size is HOSTS:RESERVATIONS, followed by ``:full`` if all hosts are full.
 
 Placement is a real one (in this process, on SQLite); Nova answers at once from
 memory. Each reservation has four slots, starts within a month and lasts up to
-two weeks. What is measured: planning alone with all that is known of the
-hosts, creating one more reservation, listing all in a new process, reconciling
+two weeks. Where hosts are full, reservations have started, each slot has a
+server, and no host has room for another. What is measured: planning alone with
+all that is known of the hosts, creating one more reservation, extending one,
+each as the only command of a process, listing all in another one, reconciling
 in a new process with nothing to do, reconciling again in the same process,
 reconciling when one in a hundred reservations starts, and the memory that
 listing needs. HTTP calls are counted as they leave. Times are processor time,
@@ -37,7 +41,13 @@ import table  # noqa: E402
 
 from isolate_aggregates import exception, reservations  # noqa: E402
 from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
-from isolate_aggregates.reservations import host_capacity, names, planner  # noqa: E402
+from isolate_aggregates.reservations import (  # noqa: E402
+    HostSlots,
+    host_capacity,
+    names,
+    planner,
+    slots,
+)
 from isolate_aggregates.reservations.record import describe  # noqa: E402
 from isolate_aggregates.reservations.reservation import Reservation  # noqa: E402
 from isolate_aggregates.tools.embedded import EmbeddedPlacement  # noqa: E402
@@ -49,6 +59,10 @@ SIZES = (
     '1000:300',
     '1000:1000',
     '1000:10000',
+    '300:300:full',
+    '300:1000:full',
+    '1000:1000:full',
+    '1000:10000:full',
 )
 DAY = 24 * HOUR
 SLOTS = 4
@@ -61,9 +75,12 @@ class Row:
 
     hosts: int
     reservations: int
+    full: bool
     plan: float
     create: float
     create_calls: int
+    update: float
+    update_calls: int
     list: float
     list_calls: int
     first_round: float
@@ -75,34 +92,48 @@ class Row:
     memory: float
 
 
-def build(world: World, hosts: int, reservations: int) -> None:
+def build(world: World, hosts: int, reservations: int, full: bool) -> None:
     """Fill a cloud directly, without the library's many calls."""
     chance = random.Random(7)
-    held: dict[int, dict[str, Inventory]] = {}
-    closed = Inventory(SLOTS // 2, reserved=SLOTS // 2, max_unit=1)
+    held: dict[int, dict[str, HostSlots]] = {}
     for number in range(reservations):
         start = NOW + chance.randrange(1, 30 * 24) * HOUR
         if number % 100 == 0:
             start = NOW + HOUR
+        elif full:
+            start -= 30 * DAY
         made = Reservation(
-            id=f'00000009-0000-4000-8000-{number:012x}',
+            id=reservation_id(number),
             incarnation='00000000',
             project=PROJECT,
             start=start,
-            end=start + chance.randrange(1, 14) * DAY,
+            end=max(start, NOW) + chance.randrange(1, 14) * DAY,
             amount=SLOTS,
             shape=SHAPE,
+            has_access=start <= NOW,
         )
         record(world, made)
-        for host in chance.sample(range(hosts), 2):
-            held.setdefault(host, {})[made.resource_class] = closed
+        used = SLOTS // 2 if start <= NOW else 0
+        there = (
+            (2 * number % hosts, (2 * number + 1) % hosts)
+            if full
+            else chance.sample(range(hosts), 2)
+        )
+        for host in there:
+            held.setdefault(host, {})[made.resource_class] = HostSlots(
+                SLOTS // 2, used, used
+            )
     pool = world.set_pool()
     providers = []
     for number in range(hosts):
         name = f'n{number:05d}'
         root = world.add_node(name)
         pool['hosts'].append(name)
+        there = held.get(number, {})
         amounts = {'VCPU': 64, 'MEMORY_MB': 10240, 'DISK_GB': 100}
+        if full:
+            amounts['VCPU'] = sum(on.total for on in there.values()) or 1
+        servers = sum(on.used for on in there.values())
         providers += [
             Provider(
                 root,
@@ -111,17 +142,34 @@ def build(world: World, hosts: int, reservations: int) -> None:
                     key: Inventory(amount, max_unit=amount)
                     for key, amount in amounts.items()
                 },
+                usages={
+                    'VCPU': servers,
+                    'MEMORY_MB': 64 * servers,
+                    'DISK_GB': servers,
+                },
                 aggregates=frozenset([pool['uuid']]),
             ),
             Provider(
                 names.provider_uuid(root),
                 names.provider(name),
                 parent=root,
-                inventories=held.get(number, {}),
+                inventories={
+                    names.MARKER: Inventory(1),
+                    **{
+                        name: Inventory(**slots.inventory(on))
+                        for name, on in there.items()
+                    },
+                },
+                usages={name: on.used for name, on in there.items()},
                 traits=frozenset([names.TRAIT]),
             ),
         ]
     placement_rows.load(providers)
+
+
+def reservation_id(number: int) -> str:
+    """Return the id of an existing reservation."""
+    return f'00000009-0000-4000-8000-{number:012x}'
 
 
 def record(world: World, made: Reservation) -> None:
@@ -139,7 +187,7 @@ def record(world: World, made: Reservation) -> None:
         'extra_specs': dict(flavor.extra_specs),
         'description': describe(made),
     }
-    world.nova.access[made.id] = set()
+    world.nova.access[made.id] = {PROJECT} if made.start <= NOW else set()
 
 
 def planning(world: World) -> float:
@@ -173,10 +221,12 @@ def memory(what: Callable[[], object]) -> float:
 
 def measure(size: str) -> Row:
     """Build a cloud and run all measurements once."""
-    hosts, number = map(int, size.split(':'))
+    parts = size.split(':')
+    hosts, number = map(int, parts[:2])
+    full = parts[2:] == ['full']
     placement = EmbeddedPlacement()
     world = World(placement.open())
-    build(world, hosts, number)
+    build(world, hosts, number, full)
     seconds = planning(world)
 
     def create() -> None:
@@ -185,6 +235,14 @@ def measure(size: str) -> Row:
         with contextlib.suppress(exception.ReservationError):
             reservations.create(world.store, wanted, NOW)
 
+    def update() -> None:
+        store = world.new_store()
+        # It may not fit.
+        with contextlib.suppress(exception.ReservationError):
+            reservations.update(
+                store, reservation_id(1), NOW, end=NOW + 60 * DAY
+            )
+
     def show() -> None:
         reservations.list_reservations(world.new_store(), NOW)
 
@@ -192,13 +250,16 @@ def measure(size: str) -> Row:
         reservations.reconcile_all(world.store, now)
 
     created = timed(world, create)
+    updated = timed(world, update)
     listed = timed(world, show)
     world.store = world.new_store()
     row = Row(
         hosts,
         number,
+        full,
         seconds,
         *created,
+        *updated,
         *listed,
         # As in a new process, and a second time.
         *timed(world, reconcile),

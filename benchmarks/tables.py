@@ -177,8 +177,10 @@ def work(name: str, calls: str) -> Callable[[Row], str]:
 RESERVATIONS: Columns = {
     'Hosts': number('hosts'),
     'Reservations': number('reservations'),
+    'Full': lambda row: 'yes' if row['full'] == 'True' else '-',
     'Plan': lambda row: f'{shown(1000 * float(row["plan"]))} ms',
     'Create one more': work('create', 'create_calls'),
+    'Extend one': work('update', 'update_calls'),
     'List': work('list', 'list_calls'),
     'First round': work('first_round', 'first_calls'),
     'Next round': work('next_round', 'next_calls'),

@@ -27,11 +27,13 @@ def is_settled(
     observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
-    is_granted: bool,
+    has_lost_access: bool,
     leave: Collection[str] = (),
 ) -> bool:
     """Return whether there is nothing to do for a reservation.
 
+    :param has_lost_access: Whether its project lacks access although it was
+        granted.
     :param leave: The hosts whose slots without a server are to be moved.
     """
     return not (
@@ -42,7 +44,8 @@ def is_settled(
         or is_misplaced(observed, reservation, leave)
         or has_left(observed, reservation)
         or hosts_to_switch(observed, reservation, now)
-        or (is_open(reservation, now) and not is_granted)
+        or has_wrong_access(reservation, now)
+        or (has_lost_access and is_open(reservation, now))
     )
 
 
@@ -92,10 +95,19 @@ def has_begun(
 
     Another run whose clock is ahead may have opened slots already.
     """
-    return reservation.has_started(now) or any(
-        slots.open or slots.used
-        for slots in observed.slots(reservation.id).values()
+    return (
+        reservation.has_started(now)
+        or reservation.has_access
+        or any(
+            slots.open or slots.used
+            for slots in observed.slots(reservation.id).values()
+        )
     )
+
+
+def has_wrong_access(reservation: Reservation, now: datetime.datetime) -> bool:
+    """Return whether access is to be granted, or withdrawn, by the record."""
+    return is_open(reservation, now) not in (None, reservation.has_access)
 
 
 def has_left(observed: ObservedState, reservation: Reservation) -> bool:
@@ -135,7 +147,11 @@ def hosts_to_switch(
     hosts = []
     for name, slots in sorted(observed.slots(reservation.id).items()):
         is_to_open = is_host_open(reservation, name, now)
-        if is_to_open is not None and slots.open != is_to_open * slots.total:
+        if is_to_open is not None and (
+            slots.open != is_to_open * slots.total
+            # Closed in a way that the candidates do not show.
+            or not (is_to_open or slots.used or slots.is_planned)
+        ):
             hosts.append(name)
     return hosts
 

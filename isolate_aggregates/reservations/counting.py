@@ -2,7 +2,7 @@
 """Computes the capacity of hosts, and what the slots on them need."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import datetime
 
@@ -66,8 +66,10 @@ class HostClaims:
                 return f'has slots of reservation {name}, which is unknown'
         return None
 
-    def capacity(self, host: ReservationHost) -> room.HostCapacity:
-        root, *below = self.store.tree(self.observed, host)
+    def capacity(
+        self, host: ReservationHost, tree: Sequence[ProviderSummary]
+    ) -> room.HostCapacity:
+        root, *below = tree
         return room.HostCapacity(
             host=host.name,
             capacity=root.capacity,
@@ -104,7 +106,6 @@ class HostClaims:
     def with_usage(
         self,
         host: ReservationHost,
-        tree: list[ProviderSummary],
         but: str | None = None,
     ) -> room.HostCapacity:
         """Return the capacity of a host, with all claims except one.
@@ -112,6 +113,11 @@ class HostClaims:
         :param but: The id of the reservation whose slots are left out.
         :raises ServiceNotFound: if one of its providers is gone.
         """
+        tree = self.observed.tree(host)
+        if not tree:
+            raise exception.ServiceNotFound(
+                'Placement', None, f'has no resource provider {host.root}'
+            )
         ordinary = self._ordinary(host, tree)
         return room.HostCapacity(
             host=host.name,

@@ -3,14 +3,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent import futures
-import contextlib
 import dataclasses
 import datetime
 from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories, resources
-from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.request import Request
 from isolate_aggregates.reservations import counting, names, planner, room
 from isolate_aggregates.reservations.observed import (
@@ -126,7 +124,7 @@ def all_hosts(
         obstacle = host.obstacle or claims.unknown_slots(host)
         if obstacle is None:
             try:
-                return claims.with_usage(host, store.tree(observed, host))
+                return claims.with_usage(host)
             except exception.ServiceNotFound:
                 obstacle = 'is gone'
         return room.HostCapacity(host.name, obstacle=obstacle)
@@ -154,10 +152,10 @@ def shortages(
     for name in observed.hosts if only is None else only:
         host = observed.hosts[name]
         if host.slots and claims.unknown_slots(host) is None:
-            with contextlib.suppress(exception.ServiceNotFound):
-                short = room.shortage(claims.capacity(host), now)
-                if short:
-                    problems[name] = short
+            tree = observed.tree(host)
+            short = tree and room.shortage(claims.capacity(host, tree), now)
+            if short:
+                problems[name] = short
     return problems
 
 
@@ -204,15 +202,14 @@ class Capacities:
         if unknown or (basis.obstacle and not own):
             return basis
         try:
-            tree = self._store.tree(self._observed, host)
-            whole = self._claims.with_usage(host, tree, self._reservation.id)
+            whole = self._claims.with_usage(host, self._reservation.id)
         except exception.ServiceNotFound:
             return dataclasses.replace(basis, obstacle='is gone')
         return dataclasses.replace(
             whole,
             own=basis.own,
             used=basis.used,
-            obstacle=basis.obstacle or self._trait_obstacle(tree),
+            obstacle=basis.obstacle or self._trait_obstacle(host),
         )
 
     def accepts_server(self, host: ReservationHost) -> bool:
@@ -223,7 +220,7 @@ class Capacities:
         """
         offers = [
             inventories.read(self._store.placement, provider.uuid).by_class
-            for provider in self._store.tree(self._observed, host)
+            for provider in self._observed.tree(host)
         ]
         for name, amount in counting.without_slots(self._request).items():
             limits_by_provider = [
@@ -241,7 +238,7 @@ class Capacities:
                 return False
         return True
 
-    def _trait_obstacle(self, tree: list[ProviderSummary]) -> str | None:
+    def _trait_obstacle(self, host: ReservationHost) -> str | None:
         """Return which required or forbidden traits rule a host out.
 
         If several providers of the tree have an inventory of a resource class,
@@ -250,6 +247,7 @@ class Capacities:
         """
         if not self._required and not self._forbidden:
             return None
+        tree = self._observed.tree(host)
         suppliers = [
             [
                 provider.traits

@@ -8,11 +8,12 @@ are kept out all the time.
 """
 
 from collections.abc import Collection
+import contextlib
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import generations, inventories, providers
-from isolate_aggregates.reservations import counting, names
+from isolate_aggregates.reservations import counting, names, slots
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.observed import (
@@ -38,6 +39,7 @@ def would_enable_host(store: ReservationStore, name: str) -> bool:
     return not (
         host
         and host.is_enabled
+        and host.is_marked
         and pool
         and not _missing_metadata(pool)
         and _is_mirrored(store, pool, node.uuid)
@@ -61,7 +63,7 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     providers.change_aggregates(
         store.placement, node.uuid, lambda before: before | {pool.uuid}
     )
-    if not (host and host.is_ready):
+    if not (host and host.is_ready and host.is_marked):
         try:
             # Check again: a server may have come before the host joined.
             _refuse_ordinary(store, node, host)
@@ -214,6 +216,9 @@ def delete_pool(store: ReservationStore) -> None:
         # aggregate that has hosts.
         store.compute.delete_aggregate(observed.pool)
     providers.delete_trait(store.placement, names.TRAIT)
+    with contextlib.suppress(exception.ServiceConflict):
+        # Another pool may have hosts.
+        inventories.delete_class(store.placement, names.MARKER)
 
 
 def _refuse_use(
@@ -406,6 +411,7 @@ def _create_provider(
             store.placement, names.provider(node.name), uuid, node.uuid
         )
     try:
+        slots.mark(store.placement, uuid)
         providers.change_traits(
             store.placement, uuid, lambda before: before | {names.TRAIT}
         )

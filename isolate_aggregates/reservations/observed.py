@@ -9,7 +9,6 @@ the provider and the record of every reservation with slots there.
 from collections.abc import Mapping
 import dataclasses
 import enum
-from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
@@ -27,11 +26,14 @@ class HostSlots:
 
     :param open: The number of slots that servers may use.
     :param used: The number of slots with a server.
+    :param is_planned: Whether the slots are closed as those of a reservation
+        that has not started; see ``slots``.
     """
 
     total: int
     open: int
     used: int
+    is_planned: bool = False
 
 
 class HostState(enum.Enum):
@@ -53,26 +55,25 @@ class ReservationHost:
     :param in_pool: Whether it is in the pool, which excludes ordinary servers.
     :param has_failed: Whether its compute service is gone or down, disabled
         or not.
-    :param below: The generations of its other child providers, for example
-        GPUs, by uuid.
     :param provider: The uuid of its reservation provider; None if it has
         none.
     :param is_ready: Whether the reservation provider has the trait that
         allows slots on it.
+    :param is_marked: Whether the reservation provider has a unit of the
+        marker class.
     :param slots: The slots on it, by reservation id.
     """
 
     name: str
     root: str
-    root_generation: int
     service: str | None
     state: HostState
     in_pool: bool
     has_failed: bool = False
-    below: Mapping[str, int] = dataclasses.field(default_factory=dict)
     provider: str | None = None
     generation: int = 0
     is_ready: bool = False
+    is_marked: bool = False
     slots: Mapping[str, HostSlots] = dataclasses.field(default_factory=dict)
 
     @property
@@ -102,7 +103,8 @@ class ObservedState:
     :param hosts: The hosts for reservations, by name.
     :param extra_specs: The extra specs of the reservations' flavors, by
         flavor id.
-    :param summaries: Capacity and usage of the providers in the pool, by uuid.
+    :param summaries: Capacity, usage and traits of the providers of hosts with
+        a reservation provider, by uuid.
     """
 
     pool: Aggregate | None
@@ -133,6 +135,26 @@ class ObservedState:
             self.records.reservations.values(), key=lambda r: (r.start, r.id)
         )
 
+    def tree(self, host: ReservationHost) -> list[ProviderSummary]:
+        """Return the providers of a host's resources, the root first.
+
+        :returns: An empty list if the host is gone.
+        """
+        return self._trees.get(host.root, [])
+
+    @lazy_property
+    def _trees(self) -> Mapping[str, list[ProviderSummary]]:
+        own = {host.provider for host in self.hosts.values()}
+        trees = {
+            summary.root: [summary]
+            for summary in self.summaries.values()
+            if summary.parent is None
+        }
+        for summary in self.summaries.values():
+            if summary.parent is not None and summary.uuid not in own:
+                trees.get(summary.root, []).append(summary)
+        return trees
+
     def slots(self, reservation: str) -> dict[str, HostSlots]:
         """Return the slots of a reservation by name of the host."""
         return dict(self._by_reservation.get(reservation, {}))
@@ -144,23 +166,3 @@ class ObservedState:
             for reservation, slots in host.slots.items():
                 by_reservation.setdefault(reservation, {})[host.name] = slots
         return by_reservation
-
-
-def slots_from(
-    inventories: Mapping[str, Mapping[str, Any]], used: Mapping[str, int]
-) -> dict[str, HostSlots]:
-    """Return the slots in a provider's inventories, by reservation id.
-
-    :param inventories: The inventories by resource class.
-    :param used: The usage by resource class.
-    """
-    slots = {}
-    for name, inventory in inventories.items():
-        reservation = names.reservation_of(name)
-        if reservation is not None:
-            total = inventory['total']
-            reserved = inventory.get('reserved', 0)
-            slots[reservation] = HostSlots(
-                total, max(0, total - reserved), used.get(name, 0)
-            )
-    return slots

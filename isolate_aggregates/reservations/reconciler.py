@@ -4,6 +4,7 @@
 from collections.abc import Collection, Iterable
 import contextlib
 import datetime
+import logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
@@ -11,6 +12,7 @@ from isolate_aggregates.reservations import (
     conditions,
     host_capacity,
     names,
+    slots,
 )
 from isolate_aggregates.reservations.healing import Move, no_host
 from isolate_aggregates.reservations.observed import ObservedState
@@ -24,6 +26,8 @@ from isolate_aggregates.reservations.unreadable import (
     find_unreadable,
     log_unreadable,
 )
+
+LOG = logging.getLogger(__name__)
 
 
 def reconcile(
@@ -46,7 +50,7 @@ def reconcile(
     if run.has_opened:
         # If it was ended meanwhile, its slots must be closed again.
         observed = run.settle(None)
-    observed = observed or store.read(reservation)
+    observed = observed or store.read()
     short = host_capacity.shortages(
         store, observed, now, observed.slots(reservation)
     )
@@ -73,26 +77,18 @@ def reconcile_all(
     for problem in find_unreadable(store, before):
         on_unreadable(problem)
     remove_strays(store, before)
+    mark_hosts(store, before)
     runs = {
         reservation.id: Reconciliation(store, reservation.id, now, move)
         for reservation in before.reservations
     }
-    store.access.forget_all_but(runs.keys())
     due = list(runs.values())
     short = host_capacity.shortages(store, observed, now)
+    lost = store.access.lost(_with_access(before.reservations, now))
     while due:
-        # For all reservations at once, so that the calls run in parallel.
-        granted = store.access.granted(
-            (
-                reservation
-                for reservation in observed.reservations
-                if reservation.has_started(now)
-                and not reservation.has_ended(now)
-            ),
-            again=observed is before,
-        )
         leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
-        changed = [run for run in due if run.attempt(observed, granted, leave)]
+        changed = [run for run in due if run.attempt(observed, lost, leave)]
+        lost = set()
         if changed:
             observed = store.read()
             short = host_capacity.shortages(store, observed, now)
@@ -114,14 +110,25 @@ def unsettled(
     """Return the ids of the reservations that reconciling would change."""
     short = host_capacity.shortages(store, observed, now)
     leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
-    granted = store.access.granted(checked, again=True)
+    lost = store.access.lost(_with_access(checked, now))
     return {
         reservation.id
         for reservation in checked
         if not conditions.is_settled(
-            observed, reservation, now, reservation.id in granted, leave
+            observed, reservation, now, reservation.id in lost, leave
         )
     }
+
+
+def _with_access(
+    reservations: Iterable[Reservation], now: datetime.datetime
+) -> list[Reservation]:
+    """Return the active reservations whose project was given access."""
+    return [
+        reservation
+        for reservation in reservations
+        if reservation.has_access and not reservation.has_ended(now)
+    ]
 
 
 def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
@@ -154,6 +161,21 @@ def orphans(records: Records, classes: Iterable[str]) -> list[str]:
         and reservation not in reservations
         and names.is_made_here(reservation)
     ]
+
+
+def mark_hosts(store: ReservationStore, observed: ObservedState) -> None:
+    """Give the marker class to reservation providers without it.
+
+    Those are Blazar's, and those whose marker somebody deleted. Without it
+    they must be read one by one.
+    """
+    for host in observed.hosts.values():
+        if host.provider and not host.is_marked:
+            try:
+                slots.mark(store.placement, host.provider)
+            except exception.IsolateAggregatesError as exc:
+                # It works without, only slower.
+                LOG.warning('Host %s was not marked: %s', host.name, exc)
 
 
 def remove_strays(store: ReservationStore, observed: ObservedState) -> None:

@@ -79,12 +79,14 @@ class _SlotWrite:
         return 1 if self.total < self.before.total else 2
 
     @property
-    def open(self) -> int:
-        """The new number of open slots."""
+    def after(self) -> HostSlots:
+        """The new slots."""
         if self.is_pending or self.total < self.before.total:
-            return min(self.before.open, self.total)
-        # All or none: see Reconciliation._secure.
-        return self.total if self.before.open else 0
+            opened = min(self.before.open, self.total)
+        else:
+            # All or none: see Reconciliation._secure.
+            opened = self.total if self.before.open else 0
+        return HostSlots(self.total, opened, self.before.used)
 
 
 class Reconciliation:
@@ -119,19 +121,20 @@ class Reconciliation:
     def attempt(
         self,
         observed: ObservedState,
-        granted: set[str],
+        lost: set[str],
         leave: Collection[str],
     ) -> bool:
         """Reconcile the reservation if necessary, and note any failure.
 
-        :param granted: The ids of the reservations whose project has access.
+        :param lost: The ids of the reservations whose project lacks access
+            although it was granted.
         :param leave: The hosts whose slots without a server are to be moved.
         :returns: Whether there was something to do.
         """
         self._update_time()
         reservation = observed.records.reservations.get(self.id)
         if reservation is None or conditions.is_settled(
-            observed, reservation, self._now, self.id in granted, leave
+            observed, reservation, self._now, self.id in lost, leave
         ):
             return False
         try:
@@ -200,7 +203,7 @@ class Reconciliation:
         :param states: The state, if it has just been read; it is used once.
         """
         self._update_time()
-        observed = states.pop() if states else self._store.read(self.id)
+        observed = states.pop() if states else self._store.read()
         reservation = observed.reservation(self.id)
         for flavor in observed.records.superseded.get(self.id, ()):
             self._store.compute.delete_flavor(flavor)
@@ -296,7 +299,9 @@ class Reconciliation:
                 or observed.hosts[name].provider not in (self._secured[1])
             ):
                 opened = on_host.total if on_host.open else 0
-                self._write_slots(observed, name, on_host.total, opened)
+                self._write_slots(
+                    observed, name, dataclasses.replace(on_host, open=opened)
+                )
 
     def _release(
         self, observed: ObservedState, reservation: Reservation
@@ -328,7 +333,7 @@ class Reconciliation:
         # Another run may have removed it, and the id been used again: then
         # this revision belongs to nothing.
         self._check_newest(ended)
-        providers = self._providers(self._store.read(self.id))
+        providers = self._providers(self._store.read())
         ending.remove(self._store, self.id, providers)
         self._store.compute.delete_record(ended)
 
@@ -384,11 +389,11 @@ class Reconciliation:
             if total != on_host.total:
                 writes.append(_SlotWrite(name, on_host, total, is_pending))
         for write in sorted(writes, key=lambda write: write.order):
-            self._write_slots(observed, write.host, write.total, write.open)
+            self._write_slots(observed, write.host, write.after)
         return bool(writes)
 
     def _write_slots(
-        self, observed: ObservedState, name: str, total: int, opened: int
+        self, observed: ObservedState, name: str, new: HostSlots
     ) -> None:
         host = observed.hosts[name]
         if host.provider is None:
@@ -399,8 +404,7 @@ class Reconciliation:
                 self._store.placement,
                 host.provider,
                 resource_class,
-                total,
-                opened,
+                new,
                 host.generation,
             )
         except exception.BadQuery as exc:
@@ -422,35 +426,53 @@ class Reconciliation:
         :returns: Whether anything was changed.
         """
         is_open = conditions.is_open(reservation, self._now)
-        lacks_access = is_open and not self._store.access.granted(
-            [reservation]
-        )
+        access = self._store.access
+        lacks_access = is_open and not access.is_granted(reservation)
         to_switch = conditions.hosts_to_switch(
             observed, reservation, self._now
         )
-        if (lacks_access and reservation.former) or (
-            to_switch and is_open is False
-        ):
-            # Access of a former project, or from before the start was moved.
-            self._store.access.revoke(self.id)
+        if is_open is False and reservation.has_access:
+            reservation = self._store.compute.write_record(
+                dataclasses.replace(reservation, has_access=False)
+            )
+            is_early = True
+        else:
+            is_early = bool(is_open is False and to_switch)
+        if is_early or (lacks_access and reservation.former):
+            # Access from a clock that is ahead, or of a former project.
+            access.revoke(self.id)
         for name in to_switch:
             provider = observed.hosts[name].provider
             on_host = observed.slots(self.id)[name]
-            if provider:
+            is_to_open = conditions.is_host_open(reservation, name, self._now)
+            if not is_to_open and not on_host.used:
+                closed = dataclasses.replace(on_host, open=0)
+                self._write_slots(observed, name, closed)
+            elif provider:
                 slots.change(
                     self._store.placement,
                     provider,
                     reservation.resource_class,
-                    slots.opened_from(on_host.total, on_host.open)
-                    if conditions.is_host_open(reservation, name, self._now)
-                    else slots.closed,
+                    slots.opened_from(on_host) if is_to_open else slots.closed,
                 )
         if lacks_access:
             # No command changes project or start once slots are open, so they
             # cannot change after this check.
             self._check_newest(reservation)
-            self._store.access.grant(reservation)
-        return bool(to_switch or lacks_access)
+            access.grant(reservation)
+            if reservation.has_access:
+                LOG.warning(
+                    'Project %s had lost access to the flavor of its '
+                    'reservation %s, and has it again.',
+                    reservation.project,
+                    self.id,
+                )
+        if is_open and not reservation.has_access:
+            self._store.compute.write_record(
+                dataclasses.replace(reservation, has_access=True)
+            )
+            return True
+        return bool(to_switch or lacks_access or is_early)
 
     def _check_newest(self, reservation: Reservation) -> None:
         """Raise ServiceConflict unless a record is unchanged."""

@@ -79,6 +79,7 @@ def describe(reservation: Reservation) -> str:
         'affinity': reservation.affinity,
         'leaving': list(reservation.leaving),
         'former': list(reservation.former),
+        'has_access': reservation.has_access,
         'extra_specs': dict(sorted(reservation.shape.extra_specs.items())),
     }
     pending = reservation.pending
@@ -204,6 +205,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
             affinity=_affinity(document['affinity']),
             leaving=_texts(document, 'leaving'),
             former=_texts(document, 'former'),
+            has_access=document['has_access'] is True,
             pending=pending
             and PendingChange(
                 _amount(pending['amount']),

@@ -85,6 +85,9 @@ class Reservation:
     :param leaving: The names of hosts that the reservation is leaving. Slots
         with a server remain there and do not count towards the amount.
     :param former: The ids of earlier projects, which may still have access.
+    :param has_access: Whether the project was given access to the flavor.
+        It is recorded after the access was granted, and withdrawn before the
+        access is revoked.
     :param incarnation: Distinguishes the reservation from an earlier one with
         the same id.
     :param revision: The number of the record's revision that it was read from.
@@ -99,6 +102,7 @@ class Reservation:
     affinity: bool | None = None
     leaving: tuple[str, ...] = ()
     former: tuple[str, ...] = ()
+    has_access: bool = False
     pending: PendingChange | None = None
     incarnation: str = ''
     revision: int = 0

@@ -1,51 +1,123 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes slots, as inventories of reservation providers.
+"""Reads and writes slots, as inventories of reservation providers.
 
-The ``total`` of an inventory is the number of slots; slots that are closed to
-servers are ``reserved``. A write carries the provider's generation, so that it
-fails if another client has changed the provider since.
+The ``total`` of an inventory is the number of slots. They are closed to
+servers in one of two ways:
+
+* Slots without servers, such as all before the start, are *planned*: their
+  ``min_unit`` is larger than their ``max_unit``, so that Placement accepts no
+  amount. The ``allocation_ratio`` makes that visible in the capacity, which is
+  all that the summaries of allocation candidates have of an inventory.
+* Slots that may have servers, on hosts to leave and after the end, are
+  ``reserved``. Placement checks ``min_unit`` and ``max_unit`` also for a
+  server that has a slot already and is moved; ``reserved`` it does not. Their
+  capacity is 0, so their inventory must be read to know their number.
+
+A write carries the provider's generation, so that it fails if another client
+has changed the provider since.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+import contextlib
 from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.client import (
+    PlacementClient,
+    ProviderSummary,
+)
+from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.conflicts import retried
+from isolate_aggregates.reservations.observed import HostSlots
 
 InventoryBody = Mapping[str, Any]
 Edit = Callable[[InventoryBody], InventoryBody | None]
 
+# The allocation ratio of planned slots: larger than any number of slots, and
+# stored exactly by databases with numbers of six digits.
+_PLANNED = 1_000_000
 
-def inventory(total: int, opened: int) -> dict[str, Any]:
-    """Return an inventory of slots.
 
-    :param opened: The number of slots that servers may use.
-    """
+def inventory(slots: HostSlots) -> dict[str, Any]:
+    """Return the inventory of slots."""
+    is_planned = not slots.open and not slots.used
     return {
-        'total': total,
-        'reserved': total - opened,
-        'min_unit': 1,
+        'total': slots.total,
+        'reserved': 0 if is_planned else slots.total - slots.open,
+        'min_unit': 2 if is_planned else 1,
         'max_unit': 1,
         'step_size': 1,
-        'allocation_ratio': 1.0,
+        'allocation_ratio': float(_PLANNED) if is_planned else 1.0,
     }
+
+
+def opened(total: int) -> dict[str, Any]:
+    """Return the inventory of open slots."""
+    return inventory(HostSlots(total, total, 0))
+
+
+def from_inventories(
+    by_class: Mapping[str, InventoryBody], used: Mapping[str, int]
+) -> dict[str, HostSlots]:
+    """Return the slots in a provider's inventories, by reservation id.
+
+    :param used: The usage by resource class.
+    """
+    return {
+        reservation: _slots(body, used.get(name, 0))
+        for name, body in by_class.items()
+        if (reservation := names.reservation_of(name))
+    }
+
+
+def _slots(body: InventoryBody, used: int) -> HostSlots:
+    free = max(0, body['total'] - body['reserved'])
+    if body['min_unit'] <= body['max_unit']:
+        return HostSlots(body['total'], free, used)
+    is_visible = body['allocation_ratio'] == _PLANNED
+    return HostSlots(body['total'], 0, used, is_planned=is_visible)
+
+
+def from_summary(
+    summary: ProviderSummary, changing: Container[str]
+) -> dict[str, HostSlots] | None:
+    """Return the slots in a provider's summary, by reservation id.
+
+    :param changing: The ids of reservations that may have open and closed
+        slots on one host.
+    :returns: None if the inventories must be read, because the capacity does
+        not tell the number of slots.
+    """
+    slots = {}
+    for name, capacity in summary.capacity.items():
+        reservation = names.reservation_of(name)
+        if reservation is None:
+            continue
+        planned, rest = divmod(capacity, _PLANNED)
+        if not capacity or (planned and rest) or reservation in changing:
+            return None
+        slots[reservation] = HostSlots(
+            planned or capacity,
+            0 if planned else capacity,
+            summary.used.get(name, 0),
+            is_planned=bool(planned),
+        )
+    return slots
 
 
 def write(
     placement: PlacementClient,
     provider: str,
     resource_class: str,
-    total: int,
-    opened: int,
+    slots: HostSlots,
     generation: int,
 ) -> None:
     """Write the slots of one resource class; other classes do not change.
 
     :param provider: The uuid of the reservation provider.
-    :param total: The number of slots; 0 deletes the inventory.
-    :param opened: The number of slots that servers may use.
+    :param slots: The new slots, with their servers; a ``total`` of 0 deletes
+        the inventory.
     :param generation: The generation that the decision was based on.
     :raises ServiceConflict: if the provider has another generation now.
     """
@@ -60,8 +132,8 @@ def write(
         )
     by_class = dict(current.by_class)
     by_class.pop(resource_class, None)
-    if total:
-        by_class[resource_class] = inventory(total, opened)
+    if slots.total:
+        by_class[resource_class] = inventory(slots)
     inventories.write(
         placement, provider, inventories.Inventories(generation, by_class)
     )
@@ -103,25 +175,55 @@ def change(
         return
 
 
-def opened_from(total: int, opened: int) -> Edit:
+def opened_from(slots: HostSlots) -> Edit:
     """Return an edit that opens all slots unless they have changed.
 
-    :param total: The number of slots when they were read.
-    :param opened: The number of open slots then.
+    :param slots: The slots when they were read.
     """
 
     def edit(before: InventoryBody) -> InventoryBody:
-        was = inventory(total, opened)
-        if any(before[key] != was[key] for key in ('total', 'reserved')):
+        now = _slots(before, slots.used)
+        if (now.total, now.open) != (slots.total, slots.open):
             return before
-        return {**before, 'reserved': 0}
+        return opened(slots.total)
 
     return edit
 
 
 def closed(before: InventoryBody) -> InventoryBody:
-    """Return the inventory with all slots closed."""
-    return {**before, 'reserved': before['total']}
+    """Return the inventory with all slots closed; they may have servers."""
+    if not _slots(before, used=0).open:
+        return before
+    return {**opened(before['total']), 'reserved': before['total']}
+
+
+def mark(placement: PlacementClient, provider: str) -> None:
+    """Give a reservation provider its unit of the marker class.
+
+    :param provider: The uuid of the reservation provider, which may be gone.
+    """
+    inventories.create_class(placement, names.MARKER)
+    with contextlib.suppress(exception.ServiceNotFound):
+        put(placement, provider, names.MARKER, opened(1))
+
+
+@retried
+def put(
+    placement: PlacementClient,
+    provider: str,
+    resource_class: str,
+    body: InventoryBody,
+) -> None:
+    """Give a provider an inventory, unless it has it."""
+    current = inventories.read(placement, provider)
+    if current.by_class.get(resource_class) != body:
+        inventories.write(
+            placement,
+            provider,
+            inventories.Inventories(
+                current.generation, {**current.by_class, resource_class: body}
+            ),
+        )
 
 
 def gone(before: InventoryBody) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads reservations and their hosts from Nova and Placement, with few calls.
 
-A few lists have most of the data: a single query for allocation candidates
-returns capacity and usage of the providers in the pool. Closed slots are not
-visible there, so reservation providers that have some are read individually,
-and again only after their generation has changed.
+A few lists have almost everything: a single query for allocation candidates
+returns capacity, usage and traits of all hosts for reservations, full ones
+included. Only hosts that are not in its answer are read individually, and the
+inventories of slots whose number it does not tell; see ``slots``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,8 +12,6 @@ from concurrent import futures
 import dataclasses
 import datetime
 from typing import Any
-
-import os_resource_classes as orc
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
@@ -23,7 +21,7 @@ from isolate_aggregates.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations import names, record, slots
 from isolate_aggregates.reservations.access import FlavorAccess
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.observed import (
@@ -31,7 +29,6 @@ from isolate_aggregates.reservations.observed import (
     HostState,
     ObservedState,
     ReservationHost,
-    slots_from,
 )
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.rest.connection import Connection
@@ -70,10 +67,6 @@ class ReservationStore:
         self.placement = PlacementClient(
             connection.adapter('placement'), retry_delay
         )
-        # Cache: the slots on a reservation provider at a generation, by uuid.
-        self._known: dict[str, tuple[int, dict[str, HostSlots]]] = {}
-        # Cache: a provider of a full host at a generation, by uuid.
-        self._providers: dict[str, tuple[int, ProviderSummary]] = {}
 
     def now(self) -> datetime.datetime:
         """Return the time of the local clock, after checking it.
@@ -103,52 +96,28 @@ class ReservationStore:
                 )
         return after
 
-    def read(
-        self, closely: str | None = None, only: str | None = None
-    ) -> ObservedState:
-        """Read the current state.
-
-        :param closely: The id of a reservation that may have both open and
-            closed slots on a host.
-        :param only: The id of a reservation; hosts that certainly have no
-            slots of it are left out. None for all hosts.
-        """
+    def read(self) -> ObservedState:
+        """Read the current state."""
+        # The generations come first; see observed.
         listed = self.placement.resource_providers()
-        # If a provider gets the trait between the two calls, its generation is
-        # newer in the second one; _hosts uses the older one.
-        try:
-            ready = self.placement.resource_providers(required=[names.TRAIT])
-        except exception.BadQuery:
-            # No host was ever enabled, so the trait does not exist.
-            ready = []
         nodes = self.compute.nodes()
         pool = self.read_pool()
-        summaries = self._summaries(pool)
-        for cache in self._known, self._providers:
-            for uuid in cache.keys() - {entry['uuid'] for entry in listed}:
-                cache.pop(uuid, None)
-        hosts = self._hosts(
-            listed, {entry['uuid']: entry for entry in ready}, nodes, pool
-        )
-        if only is not None:
-            # A provider with slots, open or closed, has the resource class.
-            name = names.resource_class(only)
-            hosts = [
-                host
-                for host in hosts
-                if not (summary := summaries.get(host.provider or ''))
-                or name in summary.capacity
-            ]
+        summaries = self._summaries()
         flavors = self.compute.records()
         records = record.read(flavors)
-        changing = {
-            reservation.id
-            for reservation in records.reservations.values()
-            if reservation.pending
-            or reservation.leaving
-            or reservation.id == closely
+        hosts = _hosts(listed, nodes, pool)
+        # Not to be in the answer does not mean to have no slots.
+        unlisted = {
+            host.root
+            for host in hosts
+            if host.provider and host.provider not in summaries
         }
-        slots = self._slots(hosts, summaries, changing)
+        summaries |= self._read_each(
+            entry
+            for entry in listed
+            if entry['root_provider_uuid'] in unlisted
+        )
+        slots = self._slots(hosts, summaries, records)
         return ObservedState(
             pool=pool,
             nodes=tuple(nodes),
@@ -159,8 +128,13 @@ class ReservationStore:
             },
             hosts={
                 host.name: dataclasses.replace(
-                    host, slots=slots.get(host.provider or '', {})
+                    host,
+                    is_ready=names.TRAIT in summary.traits,
+                    is_marked=names.MARKER in summary.capacity,
+                    slots=slots.get(summary.uuid, {}),
                 )
+                if (summary := summaries.get(host.provider or ''))
+                else host
                 for host in hosts
             },
             records=records,
@@ -186,189 +160,120 @@ class ReservationStore:
                 return aggregate
         return None
 
-    def tree(
-        self, observed: ObservedState, host: ReservationHost
-    ) -> list[ProviderSummary]:
-        """Return the providers of a host's resources, the root first.
+    def _summaries(self) -> dict[str, ProviderSummary]:
+        """Return the trees of all hosts with the marker class."""
+        request = ResourceRequest()
+        request.group().resources[names.MARKER] = 1
+        try:
+            return dict(
+                self.placement.allocation_candidates(request).summaries
+            )
+        except exception.BadQuery:
+            # The class does not exist, as no host has a unit of it.
+            return {}
 
-        A full host is no allocation candidate, so its providers are read
-        individually, and again only after their generation has changed.
-        Deleting an allocation does not change the generation, so the usage of
-        deleted servers may still count.
+    def _read_each(
+        self, listed: Iterable[Mapping[str, Any]]
+    ) -> dict[str, ProviderSummary]:
+        """Read providers one by one, without those that are gone."""
+        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+            summaries = pool.map(self._read_provider, listed)
+            return {summary.uuid: summary for summary in summaries if summary}
 
-        :raises ServiceNotFound: if one of the providers is gone.
-        """
-        generations = {host.root: host.root_generation, **host.below}
-        return [
-            observed.summaries.get(uuid)
-            or self._provider(uuid, host.root, generation)
-            for uuid, generation in generations.items()
-        ]
-
-    def _provider(
-        self, uuid: str, root: str, generation: int
-    ) -> ProviderSummary:
-        cached_at, cached = self._providers.get(uuid, (None, None))
-        if cached and cached_at == generation:
-            return cached
-        current = inventories.read(self.placement, uuid)
-        later, used = inventories.usages(self.placement, uuid)
-        summary = ProviderSummary(
+    def _read_provider(
+        self, entry: Mapping[str, Any]
+    ) -> ProviderSummary | None:
+        uuid = entry['uuid']
+        try:
+            by_class = inventories.read(self.placement, uuid).by_class
+            _, used = inventories.usages(self.placement, uuid)
+            traits = providers.traits(self.placement, uuid)
+        except exception.ServiceNotFound:
+            return None
+        return ProviderSummary(
             uuid=uuid,
-            root=root,
-            parent=None if uuid == root else root,
+            root=entry['root_provider_uuid'],
+            parent=entry['parent_provider_uuid'],
             capacity={
-                name: inventories.capacity(inventory)
-                for name, inventory in current.by_class.items()
+                name: inventories.capacity(body)
+                for name, body in by_class.items()
             },
             used=used,
-            traits=providers.traits(self.placement, uuid),
+            traits=traits,
         )
-        if generation == current.generation == later:
-            self._providers[uuid] = generation, summary
-        return summary
-
-    def _summaries(
-        self, pool: Aggregate | None
-    ) -> Mapping[str, ProviderSummary]:
-        if pool is None:
-            return {}
-        request = ResourceRequest()
-        request.group().resources[orc.VCPU] = 1
-        request.group().aggregates.append(frozenset([pool.uuid]))
-        return self.placement.allocation_candidates(request).summaries
-
-    def _hosts(
-        self,
-        listed: Iterable[Mapping[str, Any]],
-        ready: Mapping[str, Mapping[str, Any]],
-        nodes: Iterable[Node],
-        pool: Aggregate | None,
-    ) -> list[ReservationHost]:
-        by_uuid = {node.uuid: node for node in nodes}
-        children = {
-            (entry['parent_provider_uuid'], entry['name']): entry
-            for entry in listed
-            if entry['parent_provider_uuid']
-        }
-        below: dict[str, dict[str, int]] = {}
-        for entry in listed:
-            if entry['parent_provider_uuid']:
-                tree = below.setdefault(entry['root_provider_uuid'], {})
-                tree[entry['uuid']] = entry['generation']
-        hosts = []
-        for entry in listed:
-            if entry['parent_provider_uuid']:
-                continue
-            node = by_uuid.get(entry['uuid'])
-            child = children.get(
-                (entry['uuid'], names.provider(entry['name']))
-            )
-            in_pool = bool(node and pool and node.service in pool.hosts)
-            if not child and not in_pool:
-                continue
-            host = ReservationHost(
-                name=entry['name'],
-                root=entry['uuid'],
-                root_generation=entry['generation'],
-                service=node.service if node else None,
-                state=_state(node),
-                in_pool=in_pool,
-                has_failed=not (node and node.is_up),
-                below={
-                    uuid: generation
-                    for uuid, generation in below.get(
-                        entry['uuid'], {}
-                    ).items()
-                    if not child or uuid != child['uuid']
-                },
-            )
-            if child:
-                is_ready = child['uuid'] in ready
-                host = dataclasses.replace(
-                    host,
-                    provider=child['uuid'],
-                    # The older one, at which it certainly had the trait.
-                    generation=min(
-                        child['generation'],
-                        ready.get(child['uuid'], child)['generation'],
-                    ),
-                    is_ready=is_ready,
-                )
-            hosts.append(host)
-        return sorted(hosts, key=lambda host: host.name)
 
     def _slots(
         self,
         hosts: Iterable[ReservationHost],
         summaries: Mapping[str, ProviderSummary],
-        changing: set[str],
+        records: record.Records,
     ) -> dict[str, dict[str, HostSlots]]:
-        mixed = {names.resource_class(name) for name in changing}
-        slots: dict[str, dict[str, HostSlots]] = {}
-        unknown = []
-        for host in hosts:
-            if host.provider is None:
-                continue
-            generation, cached = self._known.get(host.provider, (None, {}))
-            summary = summaries.get(host.provider)
-            if generation == host.generation and summary:
-                slots[host.provider] = {
-                    name: dataclasses.replace(
-                        on_host,
-                        used=summary.used.get(names.resource_class(name), 0),
-                    )
-                    for name, on_host in cached.items()
-                }
-            elif generation == host.generation and not (
-                # New allocations change the generation; deleted ones do not.
-                (host.obstacle or changing & cached.keys())
-                and any(on_host.used for on_host in cached.values())
-            ):
-                slots[host.provider] = cached
-            elif (
-                summary
-                and all(summary.capacity.values())
-                and not mixed & summary.capacity.keys()
-            ):
-                # All slots are open: a host has both open and closed slots of
-                # a reservation only while a change is pending.
-                slots[host.provider] = slots_from(
-                    {
-                        name: {'total': total}
-                        for name, total in summary.capacity.items()
-                    },
-                    summary.used,
-                )
-            else:
-                unknown.append(host)
+        """Return the slots by uuid of the reservation provider."""
+        changing = {
+            reservation.id
+            for reservation in records.reservations.values()
+            if reservation.pending
+        }
+        by_provider = {
+            summary.uuid: slots.from_summary(summary, changing)
+            for host in hosts
+            if (summary := summaries.get(host.provider or ''))
+        }
+        unclear = [
+            summaries[uuid]
+            for uuid, read in by_provider.items()
+            if read is None
+        ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            readings = pool.map(
-                lambda host: self._read_slots(host, summaries), unknown
+            readings = pool.map(self._read_slots, unclear)
+            by_provider |= dict(
+                zip((s.uuid for s in unclear), readings, strict=True)
             )
-            for host, reading in zip(unknown, readings, strict=True):
-                slots[host.provider or ''] = reading
-        return slots
+        return {uuid: read or {} for uuid, read in by_provider.items()}
 
-    def _read_slots(
-        self, host: ReservationHost, summaries: Mapping[str, ProviderSummary]
-    ) -> dict[str, HostSlots]:
-        provider = host.provider or ''
+    def _read_slots(self, summary: ProviderSummary) -> dict[str, HostSlots]:
         try:
-            current = inventories.read(self.placement, provider)
-            generation = current.generation
-            if provider in summaries:
-                # Still valid: read after the generation of the host.
-                used = summaries[provider].used
-            else:
-                generation, used = inventories.usages(self.placement, provider)
+            current = inventories.read(self.placement, summary.uuid)
         except exception.ServiceNotFound:
             # Deleted meanwhile; writes to it will fail.
             return {}
-        slots = slots_from(current.by_class, used)
-        if host.generation == current.generation == generation:
-            self._known[provider] = generation, slots
-        return slots
+        return slots.from_inventories(current.by_class, summary.used)
+
+
+def _hosts(
+    listed: Iterable[Mapping[str, Any]],
+    nodes: Iterable[Node],
+    pool: Aggregate | None,
+) -> list[ReservationHost]:
+    """Return the hosts for reservations, without what their trees tell."""
+    by_uuid = {node.uuid: node for node in nodes}
+    children = {
+        (entry['parent_provider_uuid'], entry['name']): entry
+        for entry in listed
+        if entry['parent_provider_uuid']
+    }
+    hosts = []
+    for entry in listed:
+        if entry['parent_provider_uuid']:
+            continue
+        node = by_uuid.get(entry['uuid'])
+        child = children.get((entry['uuid'], names.provider(entry['name'])))
+        in_pool = bool(node and pool and node.service in pool.hosts)
+        if not child and not in_pool:
+            continue
+        hosts.append(
+            ReservationHost(
+                name=entry['name'],
+                root=entry['uuid'],
+                service=node.service if node else None,
+                state=_state(node),
+                in_pool=in_pool,
+                has_failed=not (node and node.is_up),
+                provider=child['uuid'] if child else None,
+                generation=child['generation'] if child else 0,
+            )
+        )
+    return sorted(hosts, key=lambda host: host.name)
 
 
 def _now() -> datetime.datetime:

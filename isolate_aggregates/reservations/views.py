@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import host_capacity, names, room
+from isolate_aggregates.reservations import host_capacity, room
 from isolate_aggregates.reservations.observed import HostSlots, ObservedState
 from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.reservation import Reservation
@@ -87,7 +87,7 @@ def show(
     store: ReservationStore, reservation_id: str, now: datetime.datetime
 ) -> Status:
     """Return the status of a reservation."""
-    observed = store.read(only=names.reservation_id(reservation_id))
+    observed = store.read()
     reservation = observed.reservation(reservation_id)
     short = host_capacity.shortages(
         store, observed, now, observed.slots(reservation.id)

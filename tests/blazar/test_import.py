@@ -85,7 +85,12 @@ def state(cloud):
     ]
     return (
         flavors['flavors'],
-        [cloud.slots(flavor) for flavor in cloud.flavors()],
+        # A revision of a record has none.
+        [
+            slots
+            for flavor in cloud.flavors()
+            if (slots := cloud.slots(flavor))
+        ],
         cloud.call('GET', 'compute/os-aggregates')['aggregates'],
         cloud.groups(),
         cloud.servers(),

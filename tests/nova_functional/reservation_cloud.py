@@ -7,6 +7,8 @@ from nova.tests import fixtures as nova_fixtures
 OWNER = nova_fixtures.PROJECT_ID
 STRANGER = 'b' * 32
 TRAIT = 'CUSTOM_RESERVATION_HOST'
+# Of hosts, not of a reservation.
+MARKER = 'CUSTOM_RESERVATION_HOSTS'
 SIZE = ('--vcpus', '1', '--ram', '64', '--disk', '1')
 TAKEN = {'VCPU': 1, 'MEMORY_MB': 64, 'DISK_GB': 1}
 
@@ -101,6 +103,7 @@ class ReservationTest(CommandTest):
                 *(f['name'] for f in self.admin_api.get_flavors()),
             )
             if name.startswith(('CUSTOM_RESERVATION_', 'reservation:'))
+            and name != MARKER
         ]
 
     def is_gone(self, server):

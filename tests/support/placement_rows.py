@@ -29,7 +29,7 @@ _CLOUD = [
 
 @dataclasses.dataclass
 class ProviderRows:
-    """What Placement has of a provider; inventories are total and reserved."""
+    """What Placement has of a provider; inventories are total and closed."""
 
     uuid: str
     parent: str | None
@@ -82,12 +82,13 @@ def read() -> dict[str, ProviderRows]:
             ' JOIN placement_aggregates a ON a.id = aggregate_id',
         ):
             found[name].aggregates.add(aggregate)
-        for name, resource_class, total, reserved in ask(
-            'c.name, total, reserved',
+        for name, resource_class, total, closed in ask(
+            'c.name, total,'
+            ' CASE WHEN min_unit > max_unit THEN total ELSE reserved END',
             'JOIN inventories ON resource_provider_id = p.id'
             ' JOIN resource_classes c ON c.id = resource_class_id',
         ):
-            found[name].inventories[resource_class] = (total, reserved)
+            found[name].inventories[resource_class] = (total, closed)
     return found
 
 

@@ -54,6 +54,9 @@ class Wire(adapters.HTTPAdapter):
         self.meddle = None
         # The time that web servers tell, if they do.
         self.date = None
+        # The most candidates in an answer of Placement, as operators can
+        # configure with [placement] max_allocation_candidates.
+        self.most_candidates = None
 
     def send(self, request, **kwargs):
         """Carry a call."""
@@ -63,6 +66,8 @@ class Wire(adapters.HTTPAdapter):
             return self._fail(request, fault)
         if self.meddle:
             self.meddle(request.method, request.url)
+        if self.most_candidates and '/allocation_candidates' in request.url:
+            request.url += f'&limit={self.most_candidates}'
         if request.url.startswith(NOVA):
             answer = self._ask_nova(request)
         else:
@@ -143,6 +148,7 @@ class World:
         placement_backup.put_back(placement)
         self.nova.put_back(nova)
         self.wire.fault = self.wire.meddle = None
+        self.wire.most_candidates = None
         self.store = self.new_store()
         self.wire.calls.clear()
 
@@ -219,6 +225,29 @@ class World:
         )
         return device
 
+    def write_as_blazar(self):
+        """Close planned slots as ``reserved``, and remove all markers."""
+        for entry in self.direct.resource_providers():
+            found = inventories.read(self.direct, entry['uuid'])
+            if names.MARKER not in found.by_class:
+                continue
+            by_class = {
+                name: {
+                    'total': body['total'],
+                    'reserved': body['total'],
+                    'max_unit': 1,
+                }
+                if body['min_unit'] > body['max_unit']
+                else body
+                for name, body in found.by_class.items()
+                if name != names.MARKER
+            }
+            inventories.write(
+                self.direct,
+                entry['uuid'],
+                inventories.Inventories(found.generation, by_class),
+            )
+
     def set_vcpus(self, name, vcpus):
         """Let a compute node have another number of VCPUs."""
         found = inventories.read(self.direct, uuid(1, name))
@@ -244,14 +273,23 @@ class World:
         self._provide(names.provider(name), child, root)
         self.direct.send(
             'PUT',
+            f'/resource_providers/{child}/inventories',
+            {
+                'resource_provider_generation': 0,
+                'inventories': {names.MARKER: {'total': 1}},
+            },
+        )
+        self.direct.send(
+            'PUT',
             f'/resource_providers/{child}/traits',
-            {'resource_provider_generation': 0, 'traits': [names.TRAIT]},
+            {'resource_provider_generation': 1, 'traits': [names.TRAIT]},
         )
 
     def set_pool(self):
         """Return the pool, made if there is none yet."""
         if not self.nova.aggregates:
             self.direct.send('PUT', f'/traits/{names.TRAIT}')
+            inventories.create_class(self.direct, names.MARKER)
             self.nova.create_aggregate({}, {'aggregate': {'name': 'freepool'}})
             self.nova.aggregates[1]['metadata'] = dict(names.POOL_METADATA)
         return self.nova.aggregates[1]
@@ -317,6 +355,7 @@ class World:
             for name, rows in placement_rows.read().items()
             if rows.parent
             for found, (total, reserved) in rows.inventories.items()
+            if names.reservation_of(found)
         }
 
     def records(self):
@@ -362,6 +401,7 @@ class World:
                     'parent': rows.parent,
                     'traits': sorted(rows.traits),
                     'aggregates': sorted(rows.aggregates),
+                    'is_marked': names.MARKER in rows.inventories,
                 }
                 for name, rows in placement_rows.read().items()
             },

@@ -22,7 +22,6 @@ from isolate_aggregates.reservations.blazar.record import (
     End,
     parse,
 )
-from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.store import ReservationStore
@@ -104,11 +103,11 @@ class Backend:
                 stay[host] = self._withdraw(reservation, provider)
         for host, number in sorted(numbers.items()):
             provider = self._provider(host) or self._create_provider(host)
-            _put(
+            slots.put(
                 self._placement,
                 provider,
                 names.resource_class(reservation),
-                number,
+                slots.opened(number),
             )
             if host in former:
                 used = self._used(reservation, provider)
@@ -280,22 +279,3 @@ class Backend:
         except exception.ServiceNotFound:
             return 0
         return used.get(names.resource_class(reservation), 0)
-
-
-@retried
-def _put(
-    placement: PlacementClient, provider: str, resource_class: str, total: int
-) -> None:
-    """Give a provider an inventory of open slots, unless it has it."""
-    current = inventories.read(placement, provider)
-    before = current.by_class.get(resource_class, {})
-    after = slots.inventory(total, total)
-    if before == after:
-        return
-    inventories.write(
-        placement,
-        provider,
-        inventories.Inventories(
-            current.generation, {**current.by_class, resource_class: after}
-        ),
-    )

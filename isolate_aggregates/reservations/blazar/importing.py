@@ -159,9 +159,8 @@ def _import(
                 store.placement,
                 host.provider,
                 reservation.resource_class,
-                number,
-                opened=0,
-                generation=host.generation,
+                HostSlots(number, 0, 0),
+                host.generation,
             )
     # Last, because with this description it counts as imported.
     store.compute.describe_flavor(reservation.id, record.describe(reservation))

@@ -170,8 +170,22 @@ class Disable(Case):
         reservations.disable_host(world.store, 'h2')
 
 
+class TakeOver(Case):
+    """Slots and hosts are as Blazar writes them."""
+
+    def begin(self, world):
+        super().begin(world)
+        reservations.create(world.store, wanted(NOW + HOUR), NOW)
+        running = wanted(amount=1, name=OTHER)
+        reservations.create(world.store, running, NOW)
+        world.write_as_blazar()
+
+    def act(self, world):
+        reservations.reconcile_all(world.store, NOW)
+
+
 KINDS = (
-    *(Create, Start, End),
+    *(Create, Start, End, TakeOver),
     *(
         pytest.param(kind, marks=pytest.mark.slow)
         for kind in (

@@ -264,12 +264,48 @@ def test_access_is_granted_only_as_recorded(world, other):
         assert (project, start) == (owner, START.isoformat())
 
 
-def numbers(world, command, every=EVERY):
-    """Set up the scene for each call to interleave at."""
+def take_over(store):
+    reservations.reconcile_all(store, NOW)
+
+
+@pytest.mark.parametrize(
+    'other',
+    [
+        more,
+        reconcile_all,
+        *(
+            pytest.param(other, marks=pytest.mark.slow)
+            for other in (create, create_later, end, to_other, take_over)
+        ),
+    ],
+    ids=lambda command: command.__name__,
+)
+def test_slots_are_taken_over_while_another_command_runs(world, other):
+    """They are written as Blazar does, on hosts without a marker."""
+    for number in numbers(world, take_over, begin=begin_as_blazar):
+        _, told, refusal = interleave(world, number, take_over, other)
+        assert refusal is None
+        if other in (create, create_later) and told is None:
+            reservations.end(world.store, W, START)
+        check(world, PROMISES.get(other, {}) if told is None else {})
+        assert all(
+            host.is_marked for host in world.store.read().hosts.values()
+        )
+
+
+def begin_as_blazar(world):
     begin(world)
+    world.write_as_blazar()
+
+
+def numbers(world, command, every=EVERY, begin=begin):
+    """Set up the scene for each call to interleave at, and after the last."""
+    begin(world)
+    world.wire.calls.clear()
     scene = world.keep()
     attempt(command, world.store)
-    for number in range(1, len(world.wire.calls) + 2, every):
+    last = len(world.wire.calls) + 1
+    for number in [*range(1, last, every), last]:
         world.put_back(scene)
         yield number
 
