@@ -45,7 +45,7 @@ from isolate_aggregates.reservations import (  # noqa: E402
     HostSlots,
     host_capacity,
     names,
-    planner,
+    plan,
     slots,
 )
 from isolate_aggregates.reservations.record import describe  # noqa: E402
@@ -198,7 +198,7 @@ def planning(world: World) -> float:
     ).settled
     known = host_capacity.Capacities(world.store, found, wanted, NOW).all()
     begin = time.process_time()
-    planner.assign(host_capacity.demand(wanted, NOW), known.values())
+    plan.assign(host_capacity.demand(wanted, NOW), known.values())
     return time.process_time() - begin
 
 

@@ -55,11 +55,10 @@ Expected errors are subclasses of
 ``InvalidRequest`` and ``ServiceError``.
 
 :mod:`.blazar` reuses ``names``, ``slots`` (writes inventories), ``ending``
-(removes a reservation) and ``room`` (computes the capacity of hosts).
+(removes a reservation) and ``plan`` (computes the capacity of hosts).
 """
 
-from isolate_aggregates.reservations.creation import create, preview
-from isolate_aggregates.reservations.healing import FailedHosts
+from isolate_aggregates.reservations.conditions import FailedHosts
 from isolate_aggregates.reservations.hosts import (
     delete_pool,
     disable_host,
@@ -69,32 +68,38 @@ from isolate_aggregates.reservations.hosts import (
     would_disable_host,
     would_enable_host,
 )
-from isolate_aggregates.reservations.observed import (
-    HostSlots,
-    HostState,
-    ReservationHost,
-)
 from isolate_aggregates.reservations.operations import (
     UNCHANGED,
+    create,
     end,
     evacuate,
     move,
+    preview,
     repair,
     to_evacuate,
     to_repair,
     update,
 )
-from isolate_aggregates.reservations.reconciler import reconcile, reconcile_all
+from isolate_aggregates.reservations.plan import FreePeriod
+from isolate_aggregates.reservations.reconciliation import (
+    reconcile,
+    reconcile_all,
+)
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,
     Terms,
+    new,
 )
-from isolate_aggregates.reservations.room import FreePeriod
-from isolate_aggregates.reservations.status import Phase, Status
+from isolate_aggregates.reservations.state import (
+    HostSlots,
+    HostState,
+    Phase,
+    ReservationHost,
+    Status,
+)
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.validation import new
 from isolate_aggregates.reservations.views import (
     HostCalendar,
     calendar,

@@ -1,38 +1,236 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the capacity that hosts have for a reservation, and plans it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent import futures
+import contextlib
 import dataclasses
 import datetime
 from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories, resources
-from isolate_aggregates.request import Request
-from isolate_aggregates.reservations import counting, names, planner, room
-from isolate_aggregates.reservations.observed import (
+from isolate_aggregates.placement.client import ProviderSummary
+from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.reservations import names, plan
+from isolate_aggregates.reservations.reservation import (
+    Reservation,
+    needs,
+    without_slots,
+)
+from isolate_aggregates.reservations.state import (
     ObservedState,
     ReservationHost,
 )
-from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.store import ReservationStore
 
+_ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _NO_TIME = datetime.timedelta()
+_INSTANT = datetime.timedelta(microseconds=1)
+
 
 _PARALLEL = 8
+
+
+class HostClaims:
+    """The capacity of hosts, and what the slots on them need."""
+
+    def __init__(
+        self,
+        store: ReservationStore,
+        observed: ObservedState,
+        now: datetime.datetime,
+    ) -> None:
+        self.store = store
+        self.observed = observed
+        self.now = now
+        # Flavors with invalid extra specs are left out; see unknown_slots().
+        self.needs = dict(
+            _countable(
+                reservation.flavor
+                for reservation in observed.records.reservations.values()
+            )
+        )
+        self.foreign = dict(_countable(observed.records.foreign.values()))
+
+    def unknown_slots(self, host: ReservationHost) -> str | None:
+        for name in sorted(host.slots):
+            if name not in self.needs and name not in self.foreign:
+                return f'has slots of reservation {name}, which is unknown'
+        return None
+
+    def capacity(
+        self, host: ReservationHost, tree: Sequence[ProviderSummary]
+    ) -> plan.HostCapacity:
+        root, *below = tree
+        return plan.HostCapacity(
+            host=host.name,
+            capacity=root.capacity,
+            below=tuple(provider.capacity for provider in below),
+            claims=tuple(self.claims(host)),
+        )
+
+    def claims(
+        self,
+        host: ReservationHost,
+        but: str | None = None,
+        cleaning_time: datetime.timedelta = _NO_TIME,
+    ) -> Iterator[plan.Claim]:
+        """Yield what the slots of all reservations except one need.
+
+        :param but: The id of the reservation to leave out.
+        :param cleaning_time: How long slots count after their end.
+        """
+        for name, slots in host.slots.items():
+            if name == but:
+                continue
+            number = max(slots.total, slots.used)
+            other = self.observed.records.reservations.get(name)
+            if other is None:
+                # Its start and end are unknown, so it always counts.
+                yield plan.Claim(_ALWAYS, None, self.foreign[name], number)
+                continue
+            end = other.counted_until
+            if end is not None:
+                # Slots that still exist after the end count until removed.
+                end = max(plan.later(end, cleaning_time), self.now + _INSTANT)
+            yield plan.Claim(other.counted_from, end, self.needs[name], number)
+
+    def with_usage(
+        self,
+        host: ReservationHost,
+        but: str | None = None,
+    ) -> plan.HostCapacity:
+        """Return the capacity of a host, with all claims except one.
+
+        :param but: The id of the reservation whose slots are left out.
+        :raises ServiceNotFound: if one of its providers is gone.
+        """
+        tree = self.observed.tree(host)
+        if not tree:
+            raise exception.ServiceNotFound(
+                'Placement', None, f'has no resource provider {host.root}'
+            )
+        ordinary = self._ordinary(host, tree)
+        return plan.HostCapacity(
+            host=host.name,
+            capacity=tree[0].capacity,
+            ordinary=ordinary.get(host.root, {}),
+            below=tuple(
+                {
+                    name: has - ordinary.get(provider.uuid, {}).get(name, 0)
+                    for name, has in provider.capacity.items()
+                }
+                for provider in tree[1:]
+            ),
+            claims=tuple(self.claims(host, but, self.store.cleaning_time)),
+        )
+
+    def _ordinary(
+        self, host: ReservationHost, tree: list[ProviderSummary]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what servers outside reservations use, by provider."""
+        reserved = [
+            (
+                slots.used,
+                self.needs.get(name) or self.foreign[name],
+            )
+            for name, slots in host.slots.items()
+            if slots.used
+        ]
+        if not reserved:
+            return {summary.uuid: summary.used for summary in tree}
+        rest: Counter[str] = Counter()
+        for summary in tree:
+            rest.update(summary.used)
+        for number, amounts in reserved:
+            rest.subtract({n: number * most for n, most in amounts.items()})
+        if not any(rest.values()):
+            return {}
+        # The difference need not be ordinary servers: a server in a slot may
+        # use less than the slot has, for example if it boots from a volume.
+        # So the consumers are read one by one.
+        total: dict[str, Counter[str]] = {}
+        for summary in tree:
+            if any(summary.used.values()):
+                total[summary.uuid] = Counter()
+                for taken in ordinary_consumers(
+                    self.store, summary.uuid, host.provider
+                ).values():
+                    total[summary.uuid].update(taken)
+        return total
+
+
+def ordinary_consumers(
+    store: ReservationStore, source: str, provider: str | None
+) -> Mapping[str, Mapping[str, int]]:
+    """Return what the consumers without a slot use of a provider.
+
+    :param source: The uuid of the provider that they use.
+    :param provider: The uuid of the host's reservation provider, if any.
+    :raises ServiceNotFound: if one of the providers is gone.
+    """
+    consumers = inventories.consumers(store.placement, source)
+    reserved = (
+        inventories.consumers(store.placement, provider) if provider else {}
+    )
+    return {
+        consumer: amounts
+        for consumer, amounts in consumers.items()
+        if consumer not in reserved
+    }
+
+
+def _countable(
+    flavors: Iterable[Flavor],
+) -> Iterator[tuple[str, dict[str, int]]]:
+    # There are many flavors but few sizes, so each size is computed once.
+    by_size: dict[tuple[object, ...], dict[str, int] | None] = {}
+    for flavor in flavors:
+        size = _size(flavor)
+        if size not in by_size:
+            by_size[size] = None
+            with contextlib.suppress(exception.InvalidRequest):
+                by_size[size] = needs(flavor)
+        amounts = by_size[size]
+        if amounts is not None:
+            yield flavor.id, amounts
+
+
+def _size(flavor: Flavor) -> tuple[object, ...]:
+    """Return everything that determines the flavor's needs."""
+    return (
+        flavor.vcpus,
+        flavor.ram,
+        flavor.disk,
+        flavor.ephemeral,
+        flavor.swap,
+        *sorted(
+            (key, value)
+            for key, value in flavor.extra_specs.items()
+            if names.reservation_of(key.partition(':')[2]) is None
+        ),
+    )
 
 
 def demand(
     reservation: Reservation,
     now: datetime.datetime,
     cleaning_time: datetime.timedelta = _NO_TIME,
-) -> room.Demand:
+) -> plan.Demand:
     """Return what a reservation needs, from its start or from now."""
-    return room.Demand(
+    return plan.Demand(
         start=max(reservation.start, now),
         end=reservation.end,
-        needs=counting.needs(reservation.flavor),
+        needs=needs(reservation.flavor),
         amount=reservation.amount,
         affinity=reservation.affinity,
         cleaning_time=cleaning_time,
@@ -45,7 +243,7 @@ def assign(
     reservation: Reservation,
     now: datetime.datetime,
     leave: Collection[str] = (),
-) -> planner.Assignment:
+) -> plan.Assignment:
     """Choose hosts for the slots of a reservation.
 
     :param leave: The hosts whose slots without a server are to be moved.
@@ -54,7 +252,7 @@ def assign(
     return _choose(
         observed,
         Capacities(store, observed, reservation, now),
-        lambda hosts: planner.assign(need, hosts, leave),
+        lambda hosts: plan.assign(need, hosts, leave),
     )
 
 
@@ -63,7 +261,7 @@ def first_fit(
     observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
-) -> planner.Assignment:
+) -> plan.Assignment:
     """Find the earliest time and the hosts at which a reservation fits.
 
     :param reservation: The reservation with its earliest possible start.
@@ -75,15 +273,15 @@ def first_fit(
     return _choose(
         observed,
         Capacities(store, observed, reservation, now),
-        lambda hosts: planner.first_fit(need, hosts),
+        lambda hosts: plan.first_fit(need, hosts),
     )
 
 
 def _choose(
     observed: ObservedState,
     capacities: 'Capacities',
-    choose: Callable[[list[room.HostCapacity]], planner.Assignment],
-) -> planner.Assignment:
+    choose: Callable[[list[plan.HostCapacity]], plan.Assignment],
+) -> plan.Assignment:
     """Choose hosts, and reject those that do not accept a single server.
 
     Only chosen hosts are checked, as that reads their inventories.
@@ -116,18 +314,18 @@ def _choose(
 
 def all_hosts(
     store: ReservationStore, observed: ObservedState, now: datetime.datetime
-) -> list[room.HostCapacity]:
+) -> list[plan.HostCapacity]:
     """Return the capacity of all hosts with all claims, sorted by name."""
-    claims = counting.HostClaims(store, observed, now)
+    claims = HostClaims(store, observed, now)
 
-    def one(host: ReservationHost) -> room.HostCapacity:
+    def one(host: ReservationHost) -> plan.HostCapacity:
         obstacle = host.obstacle or claims.unknown_slots(host)
         if obstacle is None:
             try:
                 return claims.with_usage(host)
             except exception.ServiceNotFound:
                 obstacle = 'is gone'
-        return room.HostCapacity(host.name, obstacle=obstacle)
+        return plan.HostCapacity(host.name, obstacle=obstacle)
 
     hosts = [observed.hosts[name] for name in sorted(observed.hosts)]
     with futures.ThreadPoolExecutor(_PARALLEL) as pool:
@@ -147,13 +345,13 @@ def shortages(
     :param only: The names of the hosts to check; None for all.
     :returns: The problem by name of the host, as the predicate of a sentence.
     """
-    claims = counting.HostClaims(store, observed, now)
+    claims = HostClaims(store, observed, now)
     problems = {}
     for name in observed.hosts if only is None else only:
         host = observed.hosts[name]
         if host.slots and claims.unknown_slots(host) is None:
             tree = observed.tree(host)
-            short = tree and room.shortage(claims.capacity(host, tree), now)
+            short = tree and plan.shortage(claims.capacity(host, tree), now)
             if short:
                 problems[name] = short
     return problems
@@ -172,7 +370,7 @@ class Capacities:
         self._store = store
         self._observed = observed
         self._reservation = reservation
-        self._claims = counting.HostClaims(store, observed, now)
+        self._claims = HostClaims(store, observed, now)
         self._request = resources.resource_request(Request(reservation.flavor))
         # The slots' own trait is on the reservation providers.
         self._required = self._request.all_required_traits - {names.TRAIT}
@@ -180,7 +378,7 @@ class Capacities:
             *(g.forbidden_traits for g in self._request.groups.values())
         )
 
-    def all(self) -> dict[str, room.HostCapacity]:
+    def all(self) -> dict[str, plan.HostCapacity]:
         hosts = [
             host
             for host in self._observed.hosts.values()
@@ -190,10 +388,10 @@ class Capacities:
             capacities = pool.map(self._capacity, hosts)
             return {capacity.host: capacity for capacity in capacities}
 
-    def _capacity(self, host: ReservationHost) -> room.HostCapacity:
+    def _capacity(self, host: ReservationHost) -> plan.HostCapacity:
         own = host.slots.get(self._reservation.id)
         unknown = self._claims.unknown_slots(host)
-        basis = room.HostCapacity(
+        basis = plan.HostCapacity(
             host=host.name,
             own=own.total if own else 0,
             used=own.used if own else 0,
@@ -222,7 +420,7 @@ class Capacities:
             inventories.read(self._store.placement, provider.uuid).by_class
             for provider in self._observed.tree(host)
         ]
-        for name, amount in counting.without_slots(self._request).items():
+        for name, amount in without_slots(self._request).items():
             limits_by_provider = [
                 by_class[name] for by_class in offers if name in by_class
             ]
@@ -254,7 +452,7 @@ class Capacities:
                 for provider in tree
                 if provider.capacity.get(name)
             ]
-            for name in counting.without_slots(self._request)
+            for name in without_slots(self._request)
         ]
         certain: set[str] = set()
         possible: set[str] = set()

@@ -13,10 +13,10 @@ import contextlib
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import generations, inventories, providers
-from isolate_aggregates.reservations import counting, names, slots
+from isolate_aggregates.reservations import host_capacity, names, slots
 from isolate_aggregates.reservations.compute import Node
-from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.observed import (
+from isolate_aggregates.reservations.slots import retried
+from isolate_aggregates.reservations.state import (
     ObservedState,
     ReservationHost,
 )
@@ -316,7 +316,7 @@ def _find_host(observed: ObservedState, name: str) -> ReservationHost | None:
 def _refuse_ordinary(
     store: ReservationStore, node: Node, host: ReservationHost | None
 ) -> None:
-    consumers = counting.ordinary_consumers(
+    consumers = host_capacity.ordinary_consumers(
         store, node.uuid, host.provider if host else None
     )
     if consumers:

@@ -1,31 +1,253 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on existing reservations.
+"""Creates, changes, ends and repairs reservations.
 
 Each operation records the request and then reconciles. If it is interrupted,
-:func:`~isolate_aggregates.reservations.reconciler.reconcile_all` completes it.
+:func:`~isolate_aggregates.reservations.reconciliation.reconcile_all` completes
+it.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+import contextlib
 import dataclasses
 import datetime
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
-from isolate_aggregates.reservations import changes, conditions, reconciler
-from isolate_aggregates.reservations.healing import every_host
-from isolate_aggregates.reservations.observed import ObservedState
+from isolate_aggregates.reservations import conditions, reconciliation
+from isolate_aggregates.reservations.conditions import every_host
+from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Terms,
+    check_amount,
+    utc,
 )
-from isolate_aggregates.reservations.status import Phase, Status
-from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.unreadable import (
+from isolate_aggregates.reservations.state import ObservedState, Phase, Status
+from isolate_aggregates.reservations.store import (
     OnUnreadable,
+    ReservationStore,
     log_unreadable,
 )
-from isolate_aggregates.reservations.validation import check_amount, utc
+from isolate_aggregates.reservations.views import would_be
+
+# How often a command retries because another one changed the reservation.
+_ATTEMPTS = 10
+
+
+# Returns the wanted change, given the current state.
+_Decide = Callable[[ObservedState, Reservation], PendingChange]
+
+
+def _present(reservation: Reservation) -> PendingChange:
+    """Return a pending change that equals the current values."""
+    return PendingChange(
+        reservation.amount, reservation.end, reservation.leaving
+    )
+
+
+def _preview_change(
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    decide: _Decide,
+) -> Status:
+    """Return the status that a change would lead to; change nothing."""
+    observed = store.read()
+    reservation = observed.reservation(reservation_id)
+    # A pending change of another command is completed first.
+    current = reservation.settled
+    _check_changeable(current, now)
+    changed = dataclasses.replace(current, pending=decide(observed, current))
+    return would_be(store, observed, changed, now)
+
+
+def _check_changeable(
+    reservation: Reservation, now: datetime.datetime
+) -> None:
+    if conditions.is_ending(reservation, now):
+        over = 'has ended' if reservation.has_ended(now) else 'is about to end'
+        raise exception.ReservationError(
+            reservation.id, f'cannot be changed, because it {over}'
+        )
+
+
+def _change(
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    decide: _Decide,
+    is_done: Callable[[Status], bool],
+) -> Status:
+    """Change a reservation, and retry if another command interferes.
+
+    :param decide: Called again after each change by another command.
+    :raises ReservationError: if the change does not fit, the reservation ends
+        now, or other commands keep changing it.
+    """
+    for _ in range(_ATTEMPTS):
+        observed = store.read()
+        reservation = observed.reservation(reservation_id)
+        if reservation.pending:
+            # Complete the change of another command, which may have been
+            # interrupted. If it does not fit, that command reports it.
+            with contextlib.suppress(exception.ReservationError):
+                reconciliation.reconcile(store, reservation.id, now)
+            observed = store.read()
+            reservation = observed.reservation(reservation_id)
+        _check_changeable(reservation, now)
+        if reservation.pending:
+            continue
+        change = decide(observed, reservation)
+        if change != _present(reservation):
+            try:
+                store.compute.write_record(
+                    dataclasses.replace(reservation, pending=change)
+                )
+            except exception.ServiceConflict:
+                continue
+        status = reconciliation.reconcile(
+            store, reservation.id, now, before=observed
+        )
+        if status.is_over:
+            raise exception.ReservationError(
+                reservation.id, 'has ended while it was changed'
+            )
+        if is_done(status):
+            return status
+        # Another command refused this change or made a different one.
+    raise _contended(reservation_id)
+
+
+def _contended(reservation_id: str) -> exception.ReservationError:
+    """Return the error for a command that gave up because of conflicts."""
+    return exception.ReservationError(
+        reservation_id,
+        'was changed repeatedly by other commands; run this command again',
+    )
+
+
+def create(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> Status:
+    """Create a reservation, or complete an interrupted attempt to.
+
+    :param reservation: A reservation from :func:`new`.
+    :raises ReservationError: if it does not fit, or the id is taken; nothing
+        is left behind then.
+    """
+    _check_new(reservation, now)
+    _write_record(store, reservation, now)
+    with contextlib.suppress(exception.NotFound):
+        status = reconciliation.reconcile(store, reservation.id, now)
+        if not status.is_over:
+            return status
+    # Another run refused it, because it did not fit, or a command ended it.
+    preview(store, reservation, now)
+    raise exception.ReservationError(
+        reservation.id,
+        'was refused or ended by another command while it was created; run '
+        'this command again',
+    )
+
+
+def preview(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> Status:
+    """Return the status that creating would lead to; change nothing.
+
+    :param reservation: A reservation from :func:`new`.
+    """
+    _check_new(reservation, now)
+    observed = store.read()
+    if _is_taken(observed.records, reservation):
+        raise _taken_error(reservation.id)
+    present = observed.records.reservations.get(reservation.id)
+    _check_not_ending(present, now)
+    if present is not None and not present.was_refused:
+        # It would be completed, with its own times.
+        reservation = present
+    return would_be(store, observed, reservation, now)
+
+
+def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
+    if not reservation.project:
+        raise exception.InvalidRequest('A reservation needs a project.')
+    if reservation.has_ended(now):
+        raise exception.InvalidRequest(
+            f'A reservation cannot end at {reservation.end}, which is in the '
+            'past.'
+        )
+
+
+def _write_record(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> None:
+    """Write the record of a new reservation, unless it exists."""
+    for _ in range(_ATTEMPTS):
+        if store.compute.create_record(reservation):
+            return
+        records = store.read().records
+        present = records.reservations.get(reservation.id)
+        if present is not None and present.was_refused:
+            with contextlib.suppress(exception.NotFound):
+                reconciliation.reconcile(store, reservation.id, now)
+        elif _is_taken(records, reservation):
+            break
+        elif present is not None:
+            _check_not_ending(present, now)
+            return
+    raise _taken_error(reservation.id)
+
+
+def _check_not_ending(
+    reservation: Reservation | None, now: datetime.datetime
+) -> None:
+    """Raise if a reservation with the id ends, and would not be kept."""
+    if (
+        reservation
+        and reservation.settled.has_ended(now)
+        and not reservation.was_refused
+    ):
+        raise exception.ReservationError(
+            reservation.id,
+            'cannot be created, because an earlier reservation with that id '
+            'is still ending; try again when reconcile has removed it',
+        )
+
+
+def _is_taken(records: Records, reservation: Reservation) -> bool:
+    """Return whether the id is taken by another reservation or flavor."""
+    present = records.reservations.get(reservation.id)
+    if present is None:
+        return reservation.id in records.foreign
+    return not (present.was_refused or _is_same(present, reservation))
+
+
+def _taken_error(reservation_id: str) -> exception.ReservationError:
+    return exception.ReservationError(
+        reservation_id,
+        'cannot be created, because another reservation or a flavor already '
+        'has that id',
+    )
+
+
+def _is_same(present: Reservation, reservation: Reservation) -> bool:
+    """Return whether the existing reservation was created with these values.
+
+    The times are not compared: a repeated command may compute them from now.
+    """
+
+    def fixed(either: Reservation) -> tuple[object, ...]:
+        settled = either.settled
+        return (
+            settled.project,
+            settled.amount,
+            settled.shape,
+            settled.affinity,
+        )
+
+    return fixed(present) == fixed(reservation)
 
 
 class Unchanged:
@@ -86,7 +308,7 @@ def update(
         )
         if change.terms and conditions.has_begun(observed, reservation, now):
             raise exception.ReservationError(reservation.id, conditions.BEGUN)
-        if change != changes.present(reservation):
+        if change != _present(reservation):
             _check_end(reservation, terms.start, change, now)
         return change
 
@@ -99,8 +321,8 @@ def update(
         )
 
     if dry_run:
-        return changes.preview(store, reservation_id, now, decide)
-    return changes.make(store, reservation_id, now, decide, is_done)
+        return _preview_change(store, reservation_id, now, decide)
+    return _change(store, reservation_id, now, decide, is_done)
 
 
 def move(
@@ -127,7 +349,7 @@ def move(
         observed: ObservedState, reservation: Reservation
     ) -> PendingChange:
         return dataclasses.replace(
-            changes.present(reservation),
+            _present(reservation),
             leaving=_leaving(observed, reservation, named),
         )
 
@@ -140,8 +362,8 @@ def move(
         )
 
     if dry_run:
-        return changes.preview(store, reservation_id, now, decide)
-    return changes.make(store, reservation_id, now, decide, is_done)
+        return _preview_change(store, reservation_id, now, decide)
+    return _change(store, reservation_id, now, decide, is_done)
 
 
 def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
@@ -213,9 +435,9 @@ def end(
     Its servers are deleted. Until they are gone it is ``ending``; call again
     or reconcile to complete it.
     """
-    for _ in range(changes.ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         observed = store.read()
-        reconciler.remove_strays(store, observed)
+        reconciliation.remove_strays(store, observed)
         reservation = observed.reservation(reservation_id)
         if reservation.pending or not reservation.has_ended(now):
             reservation = dataclasses.replace(
@@ -226,13 +448,13 @@ def end(
             except exception.ServiceConflict:
                 continue
         try:
-            status = reconciler.reconcile(store, reservation.id, now)
+            status = reconciliation.reconcile(store, reservation.id, now)
         except exception.NotFound:
             # Another command completed it.
             return Status(reservation, Phase.ENDED)
         if status.reservation.has_ended(now):
             return status
-    raise changes.contended(reservation_id)
+    raise _contended(reservation_id)
 
 
 def repair(
@@ -252,13 +474,15 @@ def repair(
     """
     if reservation_id is None:
         classes = inventories.classes(store.placement)
-        statuses = reconciler.reconcile_all(
+        statuses = reconciliation.reconcile_all(
             store, now, every_host, on_unreadable
         )
-        reconciler.remove_orphans(store, classes)
+        reconciliation.remove_orphans(store, classes)
         return statuses
     reservation = store.read().reservation(reservation_id)
-    return [reconciler.reconcile(store, reservation.id, now, move=every_host)]
+    return [
+        reconciliation.reconcile(store, reservation.id, now, move=every_host)
+    ]
 
 
 def to_repair(
@@ -278,11 +502,11 @@ def to_repair(
     checked = list(observed.reservations)
     remnants: list[str] = []
     if reservation_id is None:
-        remnants += reconciler.orphans(records, classes)
+        remnants += reconciliation.orphans(records, classes)
         remnants += [stray.flavor_id for stray in records.strays]
     else:
         checked = [observed.reservation(reservation_id)]
-    due = reconciler.unsettled(store, observed, checked, now, every_host)
+    due = reconciliation.unsettled(store, observed, checked, now, every_host)
     return due, remnants
 
 

@@ -18,7 +18,7 @@ because a change is written only if the state it is based on is still current:
 On a conflict, a command reads the state again and decides again.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -35,16 +35,27 @@ from isolate_aggregates.reservations import (
     names,
     slots,
 )
-from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.healing import Move
-from isolate_aggregates.reservations.observed import HostSlots, ObservedState
-from isolate_aggregates.reservations.planner import Assignment
+from isolate_aggregates.reservations.conditions import Move, no_host
+from isolate_aggregates.reservations.plan import Assignment
+from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
 )
-from isolate_aggregates.reservations.status import Phase, Status, status_of
-from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.slots import retried
+from isolate_aggregates.reservations.state import (
+    HostSlots,
+    ObservedState,
+    Phase,
+    Status,
+    status_of,
+)
+from isolate_aggregates.reservations.store import (
+    OnUnreadable,
+    ReservationStore,
+    find_unreadable,
+    log_unreadable,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -94,6 +105,7 @@ class Reconciliation:
 
     :param move: Returns whether slots without a server may be moved off a host
         that has a problem.
+    :param before: A state that was read moments ago; see ``store.read``.
     """
 
     def __init__(
@@ -102,6 +114,7 @@ class Reconciliation:
         reservation: str,
         now: datetime.datetime,
         move: Move,
+        before: ObservedState | None = None,
     ) -> None:
         self.id = reservation
         self.notes: list[str] = []
@@ -115,6 +128,7 @@ class Reconciliation:
         self._patience = _PATIENCE
         # A revision, and the providers written since it was read.
         self._secured: tuple[int, set[str]] = (0, set())
+        self._before = before
         self._ended: Reservation | None = None
         self._created_class = False
 
@@ -143,6 +157,9 @@ class Reconciliation:
             LOG.debug('Reservation %s was ended by another command.', self.id)
         except exception.IsolateAggregatesError as exc:
             self.notes.append(str(exc).rstrip('.'))
+        finally:
+            # There may be as many runs as reservations.
+            self._before = None
         return True
 
     def settle(self, observed: ObservedState | None) -> ObservedState | None:
@@ -203,7 +220,8 @@ class Reconciliation:
         :param states: The state, if it has just been read; it is used once.
         """
         self._update_time()
-        observed = states.pop() if states else self._store.read()
+        observed = states.pop() if states else self._store.read(self._before)
+        self._before = observed
         reservation = observed.reservation(self.id)
         for flavor in observed.records.superseded.get(self.id, ()):
             self._store.compute.delete_flavor(flavor)
@@ -333,7 +351,7 @@ class Reconciliation:
         # Another run may have removed it, and the id been used again: then
         # this revision belongs to nothing.
         self._check_newest(ended)
-        providers = self._providers(self._store.read())
+        providers = self._providers(self._store.read(self._before))
         ending.remove(self._store, self.id, providers)
         self._store.compute.delete_record(ended)
 
@@ -523,3 +541,163 @@ class Reconciliation:
             observed.hosts[name].provider for name in observed.slots(self.id)
         )
         return [provider for provider in providers if provider]
+
+
+def reconcile(
+    store: ReservationStore,
+    reservation: str,
+    now: datetime.datetime,
+    move: Move = no_host,
+    before: ObservedState | None = None,
+) -> Status:
+    """Bring a reservation to the state it should be in.
+
+    :param move: Returns whether slots without a server may be moved off a host
+        that is down, disabled, gone or too small.
+    :param before: A state that was read moments ago; see ``store.read``.
+    :returns: The resulting status, with what could not be done among its
+        problems.
+    :raises ReservationError: if a pending change does not fit. The change is
+        then withdrawn; a new reservation is removed.
+    """
+    run = Reconciliation(store, reservation, now, move, before)
+    observed = run.settle(None)
+    if run.has_opened:
+        # If it was ended meanwhile, its slots must be closed again.
+        observed = run.settle(None)
+    observed = observed or store.read()
+    short = host_capacity.shortages(
+        store, observed, now, observed.slots(reservation)
+    )
+    return run.status(observed, short)
+
+
+def reconcile_all(
+    store: ReservationStore,
+    now: datetime.datetime,
+    move: Move = no_host,
+    on_unreadable: OnUnreadable = log_unreadable,
+) -> list[Status]:
+    """Bring all reservations to the state they should be in.
+
+    If one reservation fails, the others are still reconciled. Reservations
+    whose record cannot be read are skipped.
+
+    :param move: Returns whether slots without a server may be moved off a host
+        that is down, disabled, gone or too small.
+    :returns: The resulting statuses, including reservations that ended, sorted
+        by start. What could not be done is among their problems.
+    """
+    before = observed = store.read()
+    for problem in find_unreadable(store, before):
+        on_unreadable(problem)
+    remove_strays(store, before)
+    mark_hosts(store, before)
+    runs = {
+        reservation.id: Reconciliation(store, reservation.id, now, move)
+        for reservation in before.reservations
+    }
+    due = list(runs.values())
+    short = host_capacity.shortages(store, observed, now)
+    lost = store.access.lost(_with_access(before.reservations, now))
+    while due:
+        leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
+        changed = [run for run in due if run.attempt(observed, lost, leave)]
+        lost = set()
+        if changed:
+            observed = store.read()
+            short = host_capacity.shortages(store, observed, now)
+        # If one was ended meanwhile, its slots must be closed again.
+        due = [run for run in changed if run.has_opened]
+    return [
+        run.status(observed, short, before.reservation(name))
+        for name, run in runs.items()
+    ]
+
+
+def unsettled(
+    store: ReservationStore,
+    observed: ObservedState,
+    checked: Collection[Reservation],
+    now: datetime.datetime,
+    move: Move,
+) -> set[str]:
+    """Return the ids of the reservations that reconciling would change."""
+    short = host_capacity.shortages(store, observed, now)
+    leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
+    lost = store.access.lost(_with_access(checked, now))
+    return {
+        reservation.id
+        for reservation in checked
+        if not conditions.is_settled(
+            observed, reservation, now, reservation.id in lost, leave
+        )
+    }
+
+
+def _with_access(
+    reservations: Iterable[Reservation], now: datetime.datetime
+) -> list[Reservation]:
+    """Return the active reservations whose project was given access."""
+    return [
+        reservation
+        for reservation in reservations
+        if reservation.has_access and not reservation.has_ended(now)
+    ]
+
+
+def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
+    """Delete the resource classes of reservations that no longer exist.
+
+    Such a class remains if a run is interrupted after creating it for a
+    reservation that another run is ending. Only classes of generated ids are
+    deleted, because Blazar uses the same names and creates the class before
+    the flavor.
+
+    :param classes: The names of resource classes, read before the records.
+    """
+    for name in orphans(store.records(), classes):
+        # Placement refuses to delete a class that still has inventories.
+        with contextlib.suppress(exception.ServiceConflict):
+            inventories.delete_class(store.placement, name)
+
+
+def orphans(records: Records, classes: Iterable[str]) -> list[str]:
+    """Return the resource classes of reservations that are gone."""
+    reservations = {
+        *records.reservations,
+        *records.problems,
+        *records.foreign,
+    }
+    return [
+        name
+        for name in classes
+        if (reservation := names.reservation_of(name))
+        and reservation not in reservations
+        and names.is_made_here(reservation)
+    ]
+
+
+def mark_hosts(store: ReservationStore, observed: ObservedState) -> None:
+    """Give the marker class to reservation providers without it.
+
+    Those are Blazar's, and those whose marker somebody deleted. Without it
+    they must be read one by one.
+    """
+    for host in observed.hosts.values():
+        if host.provider and not host.is_marked:
+            try:
+                slots.mark(store.placement, host.provider)
+            except exception.IsolateAggregatesError as exc:
+                # It works without, only slower.
+                LOG.warning('Host %s was not marked: %s', host.name, exc)
+
+
+def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
+    """Delete the revisions of reservations that are gone."""
+    for stray in observed.records.strays:
+        # Read the record again: flavors are listed page by page, and the
+        # reservation may have been created between two pages.
+        flavor = store.compute.record(stray.reservation)
+        if flavor is None or stray.incarnation not in flavor.description:
+            store.compute.delete_flavor(stray.flavor_id)

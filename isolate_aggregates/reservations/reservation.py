@@ -1,12 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data model of a reservation."""
+"""The data model of a reservation, and the values of a new one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import datetime
+import uuid
 
-from isolate_aggregates.request import Flavor
+from isolate_aggregates import exception
+from isolate_aggregates.placement import resources
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names
+
+# With an empty value these request nothing.
+_KEYS = (
+    'accel:device_profile',
+    'hw:mem_page_size',
+    'hw:numa_nodes',
+    'pci_passthrough:alias',
+)
+
+_PREFIXES = ('hw:numa_cpus.', 'hw:numa_mem.')
+
+# With these policies all CPUs of a server come from one NUMA node.
+_CPU_POLICY = 'hw:cpu_policy'
+_PINNED = ('dedicated', 'mixed')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,3 +207,134 @@ class Reservation:
         refused it is ahead of this one.
         """
         return self.was_refused or (self.end is not None and self.end <= now)
+
+
+def uncounted(extra_specs: Mapping[str, str]) -> list[str]:
+    """Return the uncountable ones of a flavor's extra specs, as KEY=VALUE."""
+    return sorted(f'{key}={extra_specs[key]}' for key in _keys(extra_specs))
+
+
+def _keys(extra_specs: Mapping[str, str]) -> Iterator[str]:
+    for key, value in extra_specs.items():
+        if (
+            (key in _KEYS and value)
+            or key.startswith(_PREFIXES)
+            or (key == _CPU_POLICY and value in _PINNED)
+            or _is_granular(key, value)
+        ):
+            yield key
+
+
+def _is_granular(key: str, value: str) -> bool:
+    """Return whether it belongs to a suffixed request group."""
+    return any(spec.suffix for spec in xs.parse({key: value}))
+
+
+def needs(flavor: Flavor) -> dict[str, int]:
+    """Return the resources that one server of a flavor takes from its host.
+
+    :raises InvalidRequest: if its extra specs contradict each other.
+    """
+    return without_slots(resources.resource_request(Request(flavor)))
+
+
+def without_slots(request: ResourceRequest) -> dict[str, int]:
+    return {
+        name: amount
+        for name, amount in request.merged_resources().items()
+        if names.reservation_of(name) is None
+    }
+
+
+def new(
+    project: str,
+    amount: int,
+    shape: Shape,
+    start: datetime.datetime,
+    end: datetime.datetime | None = None,
+    affinity: bool | None = None,
+    reservation_id: str | None = None,
+    allow_uncounted: bool = False,
+) -> Reservation:
+    """Return a reservation to pass to ``create`` or ``find``.
+
+    :param project: The id of the project that may use it; may be empty for
+        ``find``.
+    :param start: The start, with a time zone.
+    :param end: The end, with a time zone; None for no end.
+    :param affinity: True for all slots on one host, False for no two slots on
+        one host, None for no restriction.
+    :param reservation_id: The id, a uuid; None to generate one.
+    :param allow_uncounted: Whether slots may need resources that cannot be
+        counted, for example PCI devices. These are then not guaranteed.
+    """
+    canonical_id = names.reservation_id(
+        reservation_id or names.new_reservation_id()
+    )
+    check_amount(amount)
+    # Times of one time zone are compared by the clock on the wall, which shows
+    # an hour twice when summer time ends.
+    start = utc('start', start)
+    end = None if end is None else utc('end', end)
+    if end is not None and end <= start:
+        raise exception.InvalidRequest(
+            f'A reservation cannot end at {end.isoformat()}, because it '
+            f'starts at {start.isoformat()}.'
+        )
+    reservation = Reservation(
+        id=canonical_id,
+        project=project,
+        start=start,
+        end=end,
+        amount=0,
+        shape=shape,
+        affinity=affinity,
+        pending=PendingChange(amount, end),
+        incarnation=uuid.uuid4().hex[:8],
+    )
+    if any(
+        names.reservation_of(key.partition(':')[2])
+        for key in shape.extra_specs
+    ):
+        raise exception.InvalidRequest(
+            'The slots of a reservation cannot be taken from another '
+            'reservation.'
+        )
+    unknown = [] if allow_uncounted else uncounted(shape.extra_specs)
+    if unknown:
+        raise exception.InvalidRequest(
+            f'A slot cannot be planned with {", ".join(unknown)}, because '
+            'Placement does not count it. Leave it out, or use '
+            '--allow-uncounted: a server may then get no host although its '
+            'reservation has a free slot.'
+        )
+    if not any(needs(reservation.flavor).values()):
+        raise exception.InvalidRequest(
+            'A slot of a reservation must request at least one resource.'
+        )
+    return reservation
+
+
+def check_amount(amount: int) -> None:
+    if amount < 1:
+        raise exception.InvalidRequest(
+            f'A reservation must have at least 1 slot, not {amount}.'
+        )
+
+
+def utc(what: str, time: datetime.datetime) -> datetime.datetime:
+    """Return a time in UTC.
+
+    :raises InvalidRequest: if it has no time zone, or is out of range in UTC.
+    """
+    if time.tzinfo is None:
+        raise exception.InvalidRequest(
+            f'The {what} {time.isoformat()} has no time zone.'
+        )
+    try:
+        return time.astimezone(datetime.UTC)
+    except OverflowError:
+        raise exception.InvalidRequest(
+            f'The {what} {time.isoformat()} is not between the years 1 and '
+            '9999 in UTC.'
+        ) from None

@@ -19,7 +19,10 @@ has changed the provider since.
 
 from collections.abc import Callable, Container, Mapping
 import contextlib
+import logging
 from typing import Any
+
+import tenacity
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
@@ -28,8 +31,23 @@ from isolate_aggregates.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.reservations import names
-from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.observed import HostSlots
+from isolate_aggregates.reservations.state import HostSlots
+
+LOG = logging.getLogger(__name__)
+
+# Each server that is created or deleted can cause a conflict.
+_ATTEMPTS = 20
+_LONGEST_PAUSE = 0.5  # seconds
+
+retried = tenacity.retry(
+    retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
+    stop=tenacity.stop_after_attempt(_ATTEMPTS),
+    # Random, or two clients could conflict again on every attempt.
+    wait=tenacity.wait_random_exponential(0.02, _LONGEST_PAUSE),
+    before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG),
+    reraise=True,
+)
+
 
 InventoryBody = Mapping[str, Any]
 Edit = Callable[[InventoryBody], InventoryBody | None]

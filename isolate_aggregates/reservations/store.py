@@ -7,13 +7,14 @@ included. Only hosts that are not in its answer are read individually, and the
 inventories of slots whose number it does not tell; see ``slots``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 import dataclasses
 import datetime
+import logging
 from typing import Any
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.placement.client import (
@@ -22,15 +23,14 @@ from isolate_aggregates.placement.client import (
 )
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import names, record, slots
-from isolate_aggregates.reservations.access import FlavorAccess
-from isolate_aggregates.reservations.compute import Compute, Node
-from isolate_aggregates.reservations.observed import (
+from isolate_aggregates.reservations.compute import Compute, FlavorAccess, Node
+from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.state import (
     HostSlots,
     HostState,
     ObservedState,
     ReservationHost,
 )
-from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.rest.connection import Connection
 
 # Parallel requests: enough to hide latency, without overloading Placement.
@@ -41,6 +41,12 @@ MOST_SKEW = datetime.timedelta(seconds=10)
 
 DEFAULT_POOL = 'freepool'
 _NO_TIME = datetime.timedelta()
+
+
+LOG = logging.getLogger(__name__)
+
+# Called for each reservation that cannot be read, with what is wrong.
+OnUnreadable = Callable[[exception.ReservationError], None]
 
 
 class ReservationStore:
@@ -96,12 +102,17 @@ class ReservationStore:
                 )
         return after
 
-    def read(self) -> ObservedState:
-        """Read the current state."""
-        # The generations come first; see observed.
+    def read(self, before: ObservedState | None = None) -> ObservedState:
+        """Read the current state.
+
+        :param before: A state that was read moments ago, to take the compute
+            nodes and the pool from; None to read them too. A host that is
+            disabled meanwhile has a new generation.
+        """
+        # The generations come first; see state.
         listed = self.placement.resource_providers()
-        nodes = self.compute.nodes()
-        pool = self.read_pool()
+        nodes = before.nodes if before else tuple(self.compute.nodes())
+        pool = before.pool if before else self.read_pool()
         summaries = self._summaries()
         flavors = self.compute.records()
         records = record.read(flavors)
@@ -120,7 +131,7 @@ class ReservationStore:
         slots = self._slots(hosts, summaries, records)
         return ObservedState(
             pool=pool,
-            nodes=tuple(nodes),
+            nodes=nodes,
             providers={
                 entry['name']: entry['uuid']
                 for entry in listed
@@ -286,3 +297,79 @@ def _state(node: Node | None) -> HostState:
     if not node.is_enabled:
         return HostState.DISABLED
     return HostState.UP if node.is_up else HostState.DOWN
+
+
+def log_unreadable(problem: exception.ReservationError) -> None:
+    LOG.error('%s', problem)
+
+
+def find_unreadable(
+    store: ReservationStore, observed: ObservedState
+) -> list[exception.ReservationError]:
+    """Return what is wrong with each reservation that cannot be read.
+
+    Their slots stay, and nothing else can be planned on the hosts of a
+    reservation that has no record at all.
+    """
+    records = observed.records
+    readable_or_foreign = {*records.reservations, *records.foreign}
+    lost: dict[str, dict[str, HostSlots]] = {}
+    for host in observed.hosts.values():
+        for name, on_host in host.slots.items():
+            if name not in readable_or_foreign and _is_lost(store, host, name):
+                lost.setdefault(name, {})[host.name] = on_host
+    return [
+        *records.problems.values(),
+        *(
+            exception.ReservationError(
+                name, _problem(observed, name, lost[name])
+            )
+            for name in sorted(lost)
+        ),
+    ]
+
+
+def _is_lost(
+    store: ReservationStore, host: ReservationHost, reservation: str
+) -> bool:
+    """Return whether a host has slots of a reservation without a record.
+
+    The slots and the records were not read at the same time, and the
+    reservation may have ended in between: then its slots were deleted before
+    its record.
+    """
+    if store.compute.record(reservation) is not None:
+        return False
+    try:
+        current = inventories.read(store.placement, host.provider or '')
+    except exception.ServiceNotFound:
+        return False
+    return names.resource_class(reservation) in current.by_class
+
+
+def _problem(
+    observed: ObservedState, reservation: str, slots: Mapping[str, HostSlots]
+) -> str:
+    """Return the predicate of a sentence about a reservation."""
+    total = sum(on_host.total for on_host in slots.values())
+    used = sum(on_host.used for on_host in slots.values())
+    name = names.resource_class(reservation)
+    providers = sorted(observed.hosts[host].provider or '' for host in slots)
+    free = ' and '.join(
+        'openstack resource provider inventory delete --resource-class '
+        f'{name} {provider}'
+        for provider in providers
+    )
+    servers = (
+        f', {used} with {text.plural(used, "a server", "servers")}'
+        if used
+        else ''
+    )
+    first = 'first delete the servers, then ' if used else ''
+    return (
+        f'has no record in Nova, but {text.counted(total, "slot")} on '
+        f'{text.named("host", slots)}{servers}; no other slots are planned '
+        'there. To keep '
+        f'it, run reservation create --id {reservation} with its values; to '
+        f'free its slots, {first}run {free}'
+    )

@@ -6,19 +6,22 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import host_capacity, room
-from isolate_aggregates.reservations.observed import HostSlots, ObservedState
-from isolate_aggregates.reservations.planner import Assignment
-from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.reservations.room import FreePeriod
-from isolate_aggregates.reservations.status import Phase, Status, status_of
-from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.unreadable import (
+from isolate_aggregates.reservations import host_capacity, plan
+from isolate_aggregates.reservations.plan import Assignment, FreePeriod
+from isolate_aggregates.reservations.reservation import Reservation, utc
+from isolate_aggregates.reservations.state import (
+    HostSlots,
+    ObservedState,
+    Phase,
+    Status,
+    status_of,
+)
+from isolate_aggregates.reservations.store import (
     OnUnreadable,
+    ReservationStore,
     find_unreadable,
     log_unreadable,
 )
-from isolate_aggregates.reservations.validation import utc
 
 
 def would_be(
@@ -165,8 +168,8 @@ def calendar(
         HostCalendar(
             host.host,
             host.obstacle,
-            room.capacity(host),
-            () if host.obstacle else tuple(room.periods(host, start, end)),
+            plan.capacity(host),
+            () if host.obstacle else tuple(plan.periods(host, start, end)),
         )
         for host in host_capacity.all_hosts(store, store.read(), now)
     ]

@@ -60,7 +60,7 @@ def copied(tmp_path_factory) -> pathlib.Path:
         ),
         pytest.param(
             'testing',
-            'from isolate_aggregates.reservations import planner',
+            'from isolate_aggregates.reservations import plan',
             {'wings'},
             id='helpers for tests import reservations',
         ),

@@ -12,7 +12,7 @@ from releasing import ROOT, run, tool
 # themselves, as nova-scheduler does, are in no extra.
 ONLY_IN = {
     'blazar': ['reservations/blazar'],
-    'icalendar': ['reservations/ical.py'],
+    'icalendar': ['reservations/commands/ical.py'],
     'nova': ['nova'],
     'oslo_concurrency': ['reservations/blazar'],
     'oslo_db': ['nova', 'tools/embedded.py', 'reservations/blazar'],

@@ -15,7 +15,7 @@ EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 # The packages for modules with optional dependencies.
 NEEDS = {
     'isolate_aggregates.reservations.blazar': 'blazar',
-    'isolate_aggregates.reservations.ical': 'calendar',
+    'isolate_aggregates.reservations.commands.ical': 'calendar',
     'isolate_aggregates.tools.metrics': 'metrics',
     'isolate_aggregates.nova': 'nova',
     # pytest itself loads it.

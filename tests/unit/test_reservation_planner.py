@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import pytest
 from thorough import examples
 
-from isolate_aggregates.reservations import planner, room
-from isolate_aggregates.reservations.room import Claim, Demand, HostCapacity
+from isolate_aggregates.reservations import plan
+from isolate_aggregates.reservations.plan import Claim, Demand, HostCapacity
 
 BEGIN = datetime.datetime(2027, 3, 1, tzinfo=datetime.UTC)
 LAST = 6
@@ -151,7 +151,7 @@ def test_slots_are_placed_exactly_if_a_placement_exists(
     question: tuple[Demand, list[HostCapacity]],
 ) -> None:
     demand, found = question
-    assignment = planner.assign(demand, found)
+    assignment = plan.assign(demand, found)
     slots = tuple(assignment.slots.get(host.host, 0) for host in found)
     every = list(choices(demand, found))
     assert (assignment.missing == 0) is bool(every)
@@ -165,7 +165,7 @@ def test_as_many_slots_as_possible_stay_where_they_are(
     question: tuple[Demand, list[HostCapacity]],
 ) -> None:
     demand, found = question
-    assignment = planner.assign(demand, found)
+    assignment = plan.assign(demand, found)
     every = list(choices(demand, found))
     if not every:
         return
@@ -188,7 +188,7 @@ def test_the_order_of_the_hosts_does_not_matter(
     demand, found = question
     shuffled = list(found)
     chance.shuffle(shuffled)
-    assert planner.assign(demand, found) == planner.assign(demand, shuffled)
+    assert plan.assign(demand, found) == plan.assign(demand, shuffled)
 
 
 @examples(60)
@@ -197,7 +197,7 @@ def test_no_slot_with_a_server_is_removed(
     question: tuple[Demand, list[HostCapacity]], move: bool
 ) -> None:
     demand, found = question
-    assignment = planner.assign(
+    assignment = plan.assign(
         demand, found, [host.host for host in found] if move else ()
     )
     for host in found:
@@ -222,7 +222,7 @@ def test_the_first_fit_is_the_earliest_possible(
 ) -> None:
     demand, found = question
     hours = datetime.timedelta(hours=cleaning)
-    assignment = planner.first_fit(
+    assignment = plan.first_fit(
         dataclasses.replace(demand, cleaning_time=hours), found
     )
     # With the cleaning time it is as if it ended later.
@@ -254,7 +254,7 @@ def test_free_room_equals_the_unused_room_of_each_hour(
 ) -> None:
     hour = datetime.timedelta(hours=1)
     start, end = BEGIN + first * hour, BEGIN + LAST * hour
-    found = room.periods(host, start, end)
+    found = plan.periods(host, start, end)
     assert [found[0].start, *(period.end for period in found)] == (
         [*(period.start for period in found), end]
     )
@@ -285,9 +285,9 @@ def test_free_room_includes_devices_and_ends_between_hours() -> None:
         below=({'VGPU': 2}, {'VGPU': 3}),
         claims=(Claim(NOW, half, {'VCPU': 4, 'VGPU': 1}, 2),),
     )
-    assert room.periods(host, NOW, LATER) == [
-        room.FreePeriod(NOW, half, 2, {'VCPU': 1, 'VGPU': 3}),
-        room.FreePeriod(half, LATER, 0, {'VCPU': 9, 'VGPU': 5}),
+    assert plan.periods(host, NOW, LATER) == [
+        plan.FreePeriod(NOW, half, 2, {'VCPU': 1, 'VGPU': 3}),
+        plan.FreePeriod(half, LATER, 0, {'VCPU': 9, 'VGPU': 5}),
     ]
 
 
@@ -297,9 +297,9 @@ def test_a_demand_beyond_the_last_time_does_not_fit() -> None:
     busy = HostCapacity(
         'h1', TEN, claims=(Claim(NOW, last - hour, {'VCPU': 9}, 1),)
     )
-    assert planner.first_fit(demand(1), [busy]).missing == 0
+    assert plan.first_fit(demand(1), [busy]).missing == 0
     cleaned = dataclasses.replace(demand(1), cleaning_time=hour)
-    assert planner.first_fit(cleaned, [busy]).missing == 1
+    assert plan.first_fit(cleaned, [busy]).missing == 1
 
 
 NOW, LATER = BEGIN, BEGIN + datetime.timedelta(hours=1)
@@ -314,10 +314,10 @@ def demand(amount: int, affinity: bool | None = None) -> Demand:
 def test_every_slot_of_an_overlapping_reservation_counts() -> None:
     claim = Claim(NOW, None, {'VCPU': 4}, 2)
     host = HostCapacity('h1', TEN, claims=(claim,))
-    assert room.free_slots(host, demand(1)) == 0
+    assert plan.free_slots(host, demand(1)) == 0
     one = dataclasses.replace(claim, slots=1)
     assert (
-        room.free_slots(HostCapacity('h1', TEN, claims=(one,)), demand(1)) == 1
+        plan.free_slots(HostCapacity('h1', TEN, claims=(one,)), demand(1)) == 1
     )
 
 
@@ -325,7 +325,7 @@ def test_a_reservation_frees_its_room_at_its_end() -> None:
     before = Claim(BEGIN - datetime.timedelta(hours=1), NOW, {'VCPU': 9}, 1)
     after = Claim(LATER, None, {'VCPU': 9}, 1)
     host = HostCapacity('h1', TEN, claims=(before, after))
-    assert room.free_slots(host, demand(1)) == 2
+    assert plan.free_slots(host, demand(1)) == 2
 
 
 def test_reservations_that_do_not_overlap_count_one_at_a_time() -> None:
@@ -338,7 +338,7 @@ def test_reservations_that_do_not_overlap_count_one_at_a_time() -> None:
             Claim(half, None, {'VCPU': 6}, 1),
         ),
     )
-    assert room.free_slots(host, demand(1)) == 1
+    assert plan.free_slots(host, demand(1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -357,22 +357,22 @@ def test_affinity_selects_the_hosts(
         HostCapacity('h2', TEN),
         HostCapacity('h3', {'VCPU': 12}),
     ]
-    assert planner.assign(demand(3, affinity), found).slots == slots
+    assert plan.assign(demand(3, affinity), found).slots == slots
 
 
 def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
     failed = HostCapacity('h1', TEN, own=2, used=1, obstacle='is down')
     one, two = HostCapacity('h2', TEN), HostCapacity('h3', {'VCPU': 3})
-    assert planner.assign(demand(2), [failed, one]).slots == {'h1': 2}
-    moved = planner.assign(demand(2), [failed, one], ['h1'])
+    assert plan.assign(demand(2), [failed, one]).slots == {'h1': 2}
+    moved = plan.assign(demand(2), [failed, one], ['h1'])
     assert moved.slots == {'h1': 1, 'h2': 1}
     # Slots that fit nowhere else are kept.
-    assert planner.assign(demand(2), [failed, two], ['h1']).slots == {'h1': 2}
+    assert plan.assign(demand(2), [failed, two], ['h1']).slots == {'h1': 2}
 
 
 def test_servers_on_two_hosts_do_not_meet_affinity() -> None:
     split = [HostCapacity(host, TEN, own=1, used=1) for host in ('h1', 'h2')]
-    assignment = planner.assign(demand(2, affinity=True), split)
+    assignment = plan.assign(demand(2, affinity=True), split)
     # Where servers are slots stay, but it is not what was demanded.
     assert (assignment.slots, assignment.missing) == ({'h1': 1, 'h2': 1}, 1)
 
@@ -410,7 +410,7 @@ def test_a_slot_is_free_only_if_a_device_always_has_room(
         below=tuple({'VGPU': share} for share in shares),
         claims=tuple(Claim(NOW, None, {'VGPU': n}, k) for n, k in others),
     )
-    number = room.free_slots(host, wanted)
+    number = plan.free_slots(host, wanted)
     taken = tuple(n for n, k in others for _ in range(k))
     if number:
         assert not may_strand(tuple(shares), taken + number * (size,))
@@ -420,7 +420,7 @@ def test_a_slot_is_free_only_if_a_device_always_has_room(
 
 def test_a_demand_without_resources_has_no_slots() -> None:
     nothing = dataclasses.replace(demand(1), needs={'VCPU': 0})
-    assert room.free_slots(HostCapacity('h1', TEN), nothing) == 0
+    assert plan.free_slots(HostCapacity('h1', TEN), nothing) == 0
 
 
 @pytest.mark.parametrize(
@@ -432,9 +432,9 @@ def test_a_demand_without_resources_has_no_slots() -> None:
     ],
 )
 def test_a_refusal_counts_hosts(hosts: int, expected: str) -> None:
-    full = [room.HostCapacity(host=f'h{n}') for n in range(hosts)]
-    demand = room.Demand(NOW, None, {'VCPU': 1}, amount=1)
-    assert planner.assign(demand, full).refusal.endswith(expected)
+    full = [plan.HostCapacity(host=f'h{n}') for n in range(hosts)]
+    demand = plan.Demand(NOW, None, {'VCPU': 1}, amount=1)
+    assert plan.assign(demand, full).refusal.endswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -456,10 +456,10 @@ def test_the_first_fit_uses_hosts_to_the_last_slot(
         HostCapacity('h2', capacity={'VCPU': 1}),
     ]
     demand = Demand(BEGIN, at(1), {'VCPU': 1}, amount, affinity=affinity)
-    free = planner._FreeSlots(demand, hosts)
+    free = plan._FreeSlots(demand, hosts)
     free.move_to(demand)
     assert free.is_enough is (slots is not None)
-    assignment = planner.first_fit(demand, hosts)
+    assignment = plan.first_fit(demand, hosts)
     assert (assignment.missing == 0) is (slots is not None)
     if slots:
         assert {k: n for k, n in assignment.slots.items() if n} == slots

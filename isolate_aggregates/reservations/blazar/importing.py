@@ -30,11 +30,14 @@ from isolate_aggregates.reservations import (
 )
 from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.record import parse
-from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.observed import HostSlots, ObservedState
-from isolate_aggregates.reservations.reservation import Reservation, Shape
+from isolate_aggregates.reservations.reservation import (
+    Reservation,
+    Shape,
+    uncounted,
+)
+from isolate_aggregates.reservations.slots import retried
+from isolate_aggregates.reservations.state import HostSlots, ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.uncounted import uncounted
 from isolate_aggregates.tools.cli import settings
 
 _TYPES = (instances.RESOURCE_TYPE, flavors.RESOURCE_TYPE)

@@ -20,7 +20,7 @@ from isolate_aggregates.reservations.blazar import rows, usage
 from isolate_aggregates.reservations.blazar.exceptions import (
     UnknownResourceProperty,
 )
-from isolate_aggregates.reservations.room import (
+from isolate_aggregates.reservations.plan import (
     Demand,
     HostCapacity,
     free_slots,

@@ -13,8 +13,8 @@ from typing import Any
 from blazar import status
 from blazar.db import api as db_api
 
+from isolate_aggregates.reservations.plan import Claim
 from isolate_aggregates.reservations.reservation import Shape
-from isolate_aggregates.reservations.room import Claim
 
 # The columns of Blazar's hosts, by resource class.
 _COLUMNS = {'VCPU': 'vcpus', 'MEMORY_MB': 'memory_mb', 'DISK_GB': 'local_gb'}

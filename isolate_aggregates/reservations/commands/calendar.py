@@ -90,7 +90,7 @@ class ShowCalendar(output.ReportLister):
 
     def _write_ical(self, args: argparse.Namespace) -> None:
         try:
-            from isolate_aggregates.reservations import ical
+            from isolate_aggregates.reservations.commands import ical
         except ImportError as exc:
             raise exception.InvalidRequest(
                 'An iCalendar file needs icalendar; install '

@@ -10,7 +10,11 @@ from oslo_log import log as logging
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations.commands import common, times
-from isolate_aggregates.reservations.healing import FailedHosts, Move, no_host
+from isolate_aggregates.reservations.conditions import (
+    FailedHosts,
+    Move,
+    no_host,
+)
 from isolate_aggregates.tools.cli import base, consent, periodic
 
 LOG = logging.getLogger(__name__)

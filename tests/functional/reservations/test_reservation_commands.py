@@ -15,7 +15,7 @@ from reservation_world import HOUR, PROJECT
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations
-from isolate_aggregates.reservations import healing, names
+from isolate_aggregates.reservations import conditions, names
 from isolate_aggregates.reservations.commands import calendar, times
 from isolate_aggregates.tools.report import calendar as page_calendar
 
@@ -570,7 +570,7 @@ def test_a_watch_heals_slots_on_failed_hosts(
     done(*CREATE, '--id', ID)
     world.fail_host('h1')
     clock = itertools.count(0, 50)
-    monkeypatch.setattr(healing.time, 'monotonic', lambda: next(clock))
+    monkeypatch.setattr(conditions.time, 'monotonic', lambda: next(clock))
     rounds = iter([lambda: None, lambda: None, lambda: None, end])
 
     def meddle(method, url):

@@ -10,6 +10,7 @@ import pytest
 from reservation_world import NOW, PROJECT
 
 from isolate_aggregates import reservations
+from isolate_aggregates.reservations import commands
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 LATER = '5e28e52b-941e-48c3-a2d8-50afd1bf722f'
@@ -117,9 +118,9 @@ def test_a_failed_write_is_one_sentence(run, world, tmp_path):
 
 @pytest.mark.usefixtures('world')
 def test_without_icalendar_the_error_names_the_extra(run, monkeypatch):
-    name = 'isolate_aggregates.reservations.ical'
+    name = 'isolate_aggregates.reservations.commands.ical'
     monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.delattr(reservations, 'ical', raising=False)
+    monkeypatch.delattr(commands, 'ical', raising=False)
     monkeypatch.setitem(sys.modules, 'icalendar', None)
     assert refusal(run, *MONTH, '-') == (
         'An iCalendar file needs icalendar; install '

@@ -9,7 +9,7 @@ from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import views
-from isolate_aggregates.reservations.observed import ReservationHost
+from isolate_aggregates.reservations.state import ReservationHost
 
 NEEDS = {'VCPU': 8, 'MEMORY_MB': 64}
 HALF = HOUR / 2

@@ -10,7 +10,7 @@ import datetime
 import icalendar
 
 from isolate_aggregates import text
-from isolate_aggregates.reservations.status import Phase, Status
+from isolate_aggregates.reservations.state import Phase, Status
 
 _PRODUCT = '-//isolate-aggregates//reservations//EN'
 
