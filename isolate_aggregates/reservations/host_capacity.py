@@ -295,20 +295,18 @@ def _choose(
             if slots > hosts[name].own
         ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            too_small = [
-                host.name
-                for host, accepts in zip(
-                    chosen,
-                    pool.map(capacities.accepts_server, chosen),
+            obstacles = dict(
+                zip(
+                    (host.name for host in chosen),
+                    pool.map(capacities.size_obstacle, chosen),
                     strict=True,
                 )
-                if not accepts
-            ]
-        if not too_small:
+            )
+        if not any(obstacles.values()):
             return assignment
-        for name in too_small:
+        for name, obstacle in obstacles.items():
             hosts[name] = dataclasses.replace(
-                hosts[name], obstacle='cannot take a server of that size'
+                hosts[name], obstacle=obstacle or hosts[name].obstacle
             )
 
 
@@ -410,8 +408,8 @@ class Capacities:
             obstacle=basis.obstacle or self._trait_obstacle(host),
         )
 
-    def accepts_server(self, host: ReservationHost) -> bool:
-        """Return whether a host accepts one server of the reservation.
+    def size_obstacle(self, host: ReservationHost) -> str | None:
+        """Return why a host does not accept one server of the reservation.
 
         Every provider with enough capacity must also accept the amount in one
         allocation, as Placement may choose any of them.
@@ -433,8 +431,11 @@ class Capacities:
                 limits not in takers and inventories.capacity(limits) >= amount
                 for limits in limits_by_provider
             ):
-                return False
-        return True
+                return (
+                    f'does not accept {amount} {name} for one server, see '
+                    'min_unit, max_unit and step_size of its inventory'
+                )
+        return None
 
     def _trait_obstacle(self, host: ReservationHost) -> str | None:
         """Return which required or forbidden traits rule a host out.

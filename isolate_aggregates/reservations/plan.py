@@ -262,6 +262,7 @@ class Assignment:
     :param slots: The number of slots by host, none of them 0.
     :param missing: The number of slots that do not fit on any host.
     :param free: The number of slots that each host could take, by host.
+    :param obstacles: Why hosts cannot take new slots, by host.
     """
 
     demand: Demand
@@ -269,6 +270,7 @@ class Assignment:
     missing: int
     used: int
     free: Mapping[str, int]
+    obstacles: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def refusal(self) -> str:
@@ -290,7 +292,22 @@ class Assignment:
         return (
             f'needs {slots} of {needs}{_AFFINITY[demand.affinity]} from '
             f'{start} {end}, but there is room for {self._free_text}'
+            f'{self._obstacles_text}'
         )
+
+    @property
+    def _obstacles_text(self) -> str:
+        """The hosts that cannot take slots, by cause, as text."""
+        by_cause: dict[str, list[str]] = {}
+        for host, obstacle in self.obstacles.items():
+            by_cause.setdefault(obstacle.removeprefix('is '), []).append(host)
+        if not by_cause:
+            return ''
+        causes = [
+            f'{text.listed(hosts)} ({cause})'
+            for cause, hosts in sorted(by_cause.items())
+        ]
+        return f'; no slots can be added on {", ".join(causes)}'
 
     @property
     def _free_text(self) -> str:
@@ -323,13 +340,10 @@ def assign(
     :param leave: Hosts with an obstacle whose slots without a server are to be
         moved.
     """
-    hosts = sorted(
-        (
-            _Candidate.of(host, demand, host.host in leave)
-            for host in capacities
-        ),
-        key=lambda host: host.name,
-    )
+    sources = sorted(capacities, key=lambda host: host.host)
+    hosts = [
+        _Candidate.of(host, demand, host.host in leave) for host in sources
+    ]
     choose = _on_one_host if demand.affinity else _on_any_hosts
     slots = choose(demand, hosts)
     # A slot with a server cannot be removed, but counts as missing if it does
@@ -345,6 +359,9 @@ def assign(
         + _surplus(slots.values(), demand),
         used=sum(host.used for host in hosts),
         free={host.name: host.most for host in hosts},
+        obstacles={
+            host.host: host.obstacle for host in sources if host.obstacle
+        },
     )
 
 

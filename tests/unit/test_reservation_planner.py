@@ -463,3 +463,17 @@ def test_the_first_fit_uses_hosts_to_the_last_slot(
     assert (assignment.missing == 0) is (slots is not None)
     if slots:
         assert {k: n for k, n in assignment.slots.items() if n} == slots
+
+
+def test_a_refusal_tells_which_hosts_cannot_take_slots_and_why() -> None:
+    hosts = [
+        plan.HostCapacity('h1', obstacle='is down'),
+        plan.HostCapacity('h2', obstacle='lacks CUSTOM_FAST'),
+        plan.HostCapacity('h3', obstacle='is down'),
+        plan.HostCapacity('h4', {'VCPU': 1}),
+    ]
+    demand = plan.Demand(NOW, None, {'VCPU': 1}, amount=2)
+    assert plan.assign(demand, hosts).refusal.endswith(
+        'but there is room for 1 on h4; no slots can be added on h1, h3 '
+        '(down), h2 (lacks CUSTOM_FAST)'
+    )
