@@ -196,7 +196,9 @@ def planning(world: World) -> float:
     wanted = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
-    known = host_capacity.Capacities(world.store, found, wanted, NOW).all()
+    known = host_capacity.Capacities(
+        world.store, found, wanted, NOW
+    ).estimate()
     begin = time.process_time()
     plan.assign(host_capacity.demand(wanted, NOW), known.values())
     return time.process_time() - begin

@@ -108,10 +108,14 @@ class HostClaims:
         self,
         host: ReservationHost,
         but: str | None = None,
+        is_estimate: bool = False,
     ) -> plan.HostCapacity:
         """Return the capacity of a host, with all claims except one.
 
         :param but: The id of the reservation whose slots are left out.
+        :param is_estimate: Whether servers without a reservation may be missed
+            where servers in slots use less than their slots have. This saves
+            reading the servers of the host.
         :raises ServiceNotFound: if one of its providers is gone.
         """
         tree = self.observed.tree(host)
@@ -119,7 +123,7 @@ class HostClaims:
             raise exception.ServiceNotFound(
                 'Placement', None, f'has no resource provider {host.root}'
             )
-        ordinary = self._ordinary(host, tree)
+        ordinary = self._ordinary(host, tree, is_estimate)
         return plan.HostCapacity(
             host=host.name,
             capacity=tree[0].capacity,
@@ -135,7 +139,10 @@ class HostClaims:
         )
 
     def _ordinary(
-        self, host: ReservationHost, tree: list[ProviderSummary]
+        self,
+        host: ReservationHost,
+        tree: list[ProviderSummary],
+        is_estimate: bool,
     ) -> Mapping[str, Mapping[str, int]]:
         """Return what servers outside reservations use, by provider."""
         reserved = [
@@ -153,7 +160,7 @@ class HostClaims:
             rest.update(summary.used)
         for number, amounts in reserved:
             rest.subtract({n: number * most for n, most in amounts.items()})
-        if not any(rest.values()):
+        if not any(rest.values()) or (is_estimate and max(rest.values()) <= 0):
             return {}
         # The difference need not be ordinary servers: a server in a slot may
         # use less than the slot has, for example if it boots from a volume.
@@ -284,11 +291,24 @@ def _choose(
 ) -> plan.Assignment:
     """Choose hosts, and reject those that do not accept a single server.
 
-    Only chosen hosts are checked, as that reads their inventories.
+    Only chosen hosts are checked, as that reads their servers and inventories.
     """
-    hosts = capacities.all()
+    hosts = capacities.estimate()
+    exact: set[str] = set()
     while True:
         assignment = choose(list(hosts.values()))
+        due = assignment.slots.keys() - exact
+        exact |= due
+        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+            checked = list(
+                pool.map(
+                    capacities.exact,
+                    (observed.hosts[name] for name in sorted(due)),
+                )
+            )
+        if any(hosts[one.host] != one for one in checked):
+            hosts |= {one.host: one for one in checked}
+            continue
         chosen = [
             observed.hosts[name]
             for name, slots in assignment.slots.items()
@@ -376,17 +396,29 @@ class Capacities:
             *(g.forbidden_traits for g in self._request.groups.values())
         )
 
-    def all(self) -> dict[str, plan.HostCapacity]:
+    def estimate(self) -> dict[str, plan.HostCapacity]:
+        """Return the capacity of all hosts that it is not leaving.
+
+        It may be too large; see ``HostClaims.with_usage``.
+        """
         hosts = [
             host
             for host in self._observed.hosts.values()
             if host.name not in self._reservation.leaving
         ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            capacities = pool.map(self._capacity, hosts)
+            capacities = pool.map(
+                lambda host: self._capacity(host, is_estimate=True), hosts
+            )
             return {capacity.host: capacity for capacity in capacities}
 
-    def _capacity(self, host: ReservationHost) -> plan.HostCapacity:
+    def exact(self, host: ReservationHost) -> plan.HostCapacity:
+        """Return the capacity of a host."""
+        return self._capacity(host, is_estimate=False)
+
+    def _capacity(
+        self, host: ReservationHost, is_estimate: bool
+    ) -> plan.HostCapacity:
         own = host.slots.get(self._reservation.id)
         unknown = self._claims.unknown_slots(host)
         basis = plan.HostCapacity(
@@ -398,7 +430,9 @@ class Capacities:
         if unknown or (basis.obstacle and not own):
             return basis
         try:
-            whole = self._claims.with_usage(host, self._reservation.id)
+            whole = self._claims.with_usage(
+                host, self._reservation.id, is_estimate
+            )
         except exception.ServiceNotFound:
             return dataclasses.replace(basis, obstacle='is gone')
         return dataclasses.replace(

@@ -194,3 +194,46 @@ def test_a_server_can_be_moved_off_a_host_that_is_left(world, slots):
         accept=(204, 409),
     )
     assert answer.status_code == 204
+
+
+@pytest.fixture
+def _from_volumes(world, two_hosts):
+    """A server on each host uses less than its slot has."""
+    made = reservations.new(
+        PROJECT,
+        2,
+        reservations.Shape(1, 64, 10),
+        NOW,
+        affinity=False,
+        reservation_id=RUNNING,
+    )
+    reservations.create(world.store, made, NOW)
+    for host in 'h1', 'h2':
+        assert world.boot(f's-{host}', host, RUNNING)
+
+
+def on_one_host(world, amount):
+    """Return the host of slots with a disk."""
+    made = reservations.new(
+        PROJECT, amount, reservations.Shape(1, 64, 10), NOW, affinity=True
+    )
+    world.wire.calls.clear()
+    [host] = reservations.preview(world.store, made, NOW).hosts
+    return host
+
+
+@pytest.mark.usefixtures('_from_volumes')
+def test_only_the_servers_of_chosen_hosts_are_read(world):
+    chosen = on_one_host(world, 9)
+    assert {
+        url.split('/')[-2]
+        for _, url in world.wire.calls
+        if url.endswith('/allocations')
+    } == {uuid(1, chosen), world.child(chosen)}
+
+
+@pytest.mark.usefixtures('_from_volumes')
+def test_an_ordinary_server_counts_although_slots_use_less(world):
+    chosen = on_one_host(world, 9)
+    assert world.boot('o', chosen, flavor_needs={'DISK_GB': 5})
+    assert {chosen, on_one_host(world, 9)} == {'h1', 'h2'}
