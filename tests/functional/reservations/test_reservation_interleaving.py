@@ -293,6 +293,27 @@ def test_slots_are_taken_over_while_another_command_runs(world, other):
         )
 
 
+@pytest.mark.parametrize(
+    ('command', 'other'),
+    [
+        (more, reconcile_all),
+        *(
+            pytest.param(*pair, marks=pytest.mark.slow)
+            for pair in ((reconcile_all, move), (create_later, longer))
+        ),
+    ],
+    ids=lambda command: command.__name__,
+)
+def test_both_commands_are_right_with_fewer_candidates(world, command, other):
+    """Placement leaves hosts out of its answers."""
+    for number in numbers(world, command):
+        world.wire.most_candidates = 1
+        _, told, refusal = interleave(world, number, command, other)
+        promises = PROMISES.get(command, {}) if refusal is None else {}
+        later = PROMISES.get(other, {}) if told is None else {}
+        check(world, promises | later, later | promises)
+
+
 def begin_as_blazar(world):
     begin(world)
     world.write_as_blazar()
