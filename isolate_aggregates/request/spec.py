@@ -68,10 +68,13 @@ class ComputeHost:
     :param name: The requested name.
     :param providers: The uuids of the resource providers of the host's compute
         nodes: empty if the host is unknown, several for bare metal.
+    :param suggestion: If the host is unknown, the most similar name as a
+        question with a leading space; empty if there is none.
     """
 
     name: str
     providers: tuple[str, ...] = ()
+    suggestion: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,9 +57,12 @@ def make_aggregate(
     :param uuid: Its uuid; None to derive one from the name.
     :param id: Its numeric id in Nova.
     :param availability_zone: Its availability zone.
+    :raises ValueError: if the uuid is invalid.
     """
     return Aggregate(
-        uuid=uuid or derived_uuid('aggregate', name),
+        uuid=derived_uuid('aggregate', name)
+        if uuid is None
+        else _canonical(f'aggregate {name}', uuid),
         name=name,
         metadata=dict(metadata or {}),
         hosts=frozenset(hosts),
@@ -167,10 +170,12 @@ def make_provider(
     :param uuid: Its uuid; None to derive one from the name.
     :raises ValueError: if Placement would reject it: a trait or resource class
         is invalid, a value of an inventory is out of range, there is usage
-        without an inventory, or the uuid is invalid.
+        without an inventory, or its uuid or that of an aggregate is invalid.
     """
     provider = Provider(
-        uuid=uuid or derived_uuid('provider', name),
+        uuid=derived_uuid('provider', name)
+        if uuid is None
+        else _canonical(f'provider {name}', uuid),
         name=name,
         inventories={
             resource_class: Inventory(amount)
@@ -181,11 +186,14 @@ def make_provider(
         usages=dict(usages or {}),
         traits=frozenset(traits),
         aggregates=frozenset(
-            aggregate if isinstance(aggregate, str) else aggregate.uuid
+            _canonical(f'an aggregate of provider {name}', aggregate)
+            if isinstance(aggregate, str)
+            else aggregate.uuid
             for aggregate in aggregates
         ),
     )
-    return _checked(provider)
+    _check(provider)
+    return provider
 
 
 def make_compute_node(
@@ -343,11 +351,8 @@ def _check_names(
         raise ValueError(f'{where}: {problem}')
 
 
-def _checked(provider: Provider) -> Provider:
-    """Return a provider with its uuid in canonical form.
-
-    :raises ValueError: if Placement would reject it.
-    """
+def _check(provider: Provider) -> None:
+    """Reject a provider that Placement would reject."""
     where = f'provider {provider.name}'
     classes = {*provider.inventories, *provider.usages}
     _check_names(where, provider.traits, classes)
@@ -363,11 +368,14 @@ def _checked(provider: Provider) -> Provider:
                     f'{where}: the {field} of {resource_class} must be from '
                     f'{least} to {MAX_INT}, not {value}'
                 )
+
+
+def _canonical(what: str, uuid: str) -> str:
+    """Return a uuid in the form in which services return it."""
     try:
-        uuid = str(uuids.UUID(provider.uuid))
+        return str(uuids.UUID(uuid))
     except ValueError:
-        raise ValueError(f'{where}: {provider.uuid!r} is not a uuid') from None
-    return dataclasses.replace(provider, uuid=uuid)
+        raise ValueError(f'{what}: {uuid!r} is not a uuid') from None
 
 
 def _check_hosts(aggregates: Iterable[Aggregate], providers: Tree) -> None:

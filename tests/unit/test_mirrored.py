@@ -78,6 +78,14 @@ def test_an_unknown_host_is_refused_by_name():
     ]
 
 
+def test_an_unknown_host_is_refused_with_a_similar_name():
+    host = ComputeHost('win1', suggestion=' (did you mean win2?)')
+    [refusal] = constraints('requested_host', asked(requested_host=host))
+    assert refusal.reason == (
+        'there is no compute host named win1 (did you mean win2?)'
+    )
+
+
 def test_a_host_with_several_nodes_drops_others_after_placement():
     host = ComputeHost('ironic', ('uuid-1', 'uuid-2'))
     [found] = constraints('requested_host', asked(requested_host=host))

@@ -318,7 +318,19 @@ def test_a_host_is_found_by_its_service_or_by_its_node(
     nova.nodes = NODES
     nova.answer(http)
     cloud = LiveCloud(conf, connection)
-    assert cloud.requested_host(name) == ComputeHost(name, providers)
+    host = cloud.requested_host(name)
+    assert (host.name, host.providers) == (name, providers)
+
+
+def test_for_an_unknown_host_a_similar_name_is_suggested(
+    http: requests_mock.Mocker, nova: FakeNova, conf: cfg.ConfigOpts
+) -> None:
+    nova.nodes = NODES
+    nova.answer(http)
+    cloud = LiveCloud(conf, connection)
+    assert cloud.requested_host('ironik') == ComputeHost(
+        'ironik', suggestion=' (did you mean ironic?)'
+    )
 
 
 def test_node_uuids_missing_in_nova_come_from_placement(

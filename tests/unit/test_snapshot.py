@@ -94,7 +94,15 @@ def test_an_unknown_name_is_refused(kind):
     ],
 )
 def test_a_host_is_found_by_service_then_by_node(name, providers):
-    assert CLOUD.requested_host(name) == ComputeHost(name, tuple(providers))
+    host = CLOUD.requested_host(name)
+    assert (host.name, host.providers) == (name, tuple(providers))
+
+
+def test_for_an_unknown_host_a_similar_name_is_suggested():
+    assert CLOUD.requested_host('cn') == ComputeHost(
+        'cn', suggestion=' (did you mean cn1?)'
+    )
+    assert CLOUD.requested_host('nowhere') == ComputeHost('nowhere')
 
 
 def test_the_index_has_the_host_aggregates():

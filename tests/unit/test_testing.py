@@ -66,9 +66,10 @@ def test_a_request_has_the_given_values():
 
 
 def test_an_aggregate_has_the_given_values():
+    uuid = '5dde4b13-764a-5a81-93fd-8ecdac212f2f'
     assert testing.make_aggregate(
-        'a', {'k': 'v'}, ['cn1'], uuid='u', id=7, availability_zone='az'
-    ) == Aggregate('u', 'a', {'k': 'v'}, frozenset({'cn1'}), 7, 'az')
+        'a', {'k': 'v'}, ['cn1'], uuid=uuid, id=7, availability_zone='az'
+    ) == Aggregate(uuid, 'a', {'k': 'v'}, frozenset({'cn1'}), 7, 'az')
 
 
 def test_a_compute_node_has_space_for_servers_by_default():
@@ -88,7 +89,7 @@ def test_a_compute_node_has_the_given_values():
         inventories={'VCPU': 1, 'PCPU': Inventory(2, 1)},
         usages={'VCPU': 1},
         traits=['CUSTOM_A'],
-        aggregates=[OPEN, 'another'],
+        aggregates=[OPEN, '0E' * 16],
         uuid='0F' * 16,
     ) == Provider(
         '0f0f0f0f-0f0f-0f0f-0f0f-0f0f0f0f0f0f',
@@ -97,7 +98,9 @@ def test_a_compute_node_has_the_given_values():
         inventories={'VCPU': Inventory(1), 'PCPU': Inventory(2, 1)},
         usages={'VCPU': 1},
         traits=frozenset({'CUSTOM_A'}),
-        aggregates=frozenset({OPEN.uuid, 'another'}),
+        aggregates=frozenset(
+            {OPEN.uuid, '0e0e0e0e-0e0e-0e0e-0e0e-0e0e0e0e0e0e'}
+        ),
     )
 
 
@@ -222,6 +225,7 @@ def test_duplicate_uuids_are_refused(aggregates, providers, kind):
             id='more than Placement stores',
         ),
         pytest.param({'uuid': 'u'}, "'u' is not a uuid", id='no uuid'),
+        pytest.param({'uuid': ''}, "'' is not a uuid", id='empty uuid'),
     ],
 )
 @pytest.mark.parametrize(
@@ -231,6 +235,31 @@ def test_data_that_placement_rejects_is_refused(make, given, problem):
     with pytest.raises(ValueError, match=re.escape(problem)) as caught:
         make('cn1', **given)
     assert str(caught.value).startswith(f'provider cn1: {problem}')
+
+
+@pytest.mark.parametrize(
+    'make', [testing.make_provider, testing.make_compute_node]
+)
+def test_a_provider_is_not_in_an_aggregate_without_a_valid_uuid(make):
+    with pytest.raises(ValueError) as caught:
+        make('cn1', aggregates=['not-uuid'])
+    assert str(caught.value) == (
+        "an aggregate of provider cn1: 'not-uuid' is not a uuid"
+    )
+
+
+def test_an_aggregate_without_a_valid_uuid_is_refused():
+    with pytest.raises(ValueError) as caught:
+        testing.make_aggregate('gpu', uuid='x')
+    assert str(caught.value) == "aggregate gpu: 'x' is not a uuid"
+
+
+def test_uuids_are_in_the_form_in_which_services_return_them():
+    shouted = '5DDE4B13764A5A8193FD8ECDAC212F2F'
+    uuid = '5dde4b13-764a-5a81-93fd-8ecdac212f2f'
+    assert testing.make_aggregate('gpu', uuid=shouted).uuid == uuid
+    node = testing.make_compute_node('cn1', aggregates=[shouted])
+    assert node.aggregates == {uuid}
 
 
 # Hosts and reasons.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a cloud, as plain values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.text import meant
 
 _T = TypeVar('_T', Flavor, Image)
 
@@ -77,11 +78,10 @@ class Snapshot:
 
     def requested_host(self, name: str) -> ComputeHost:
         """Return a host with its compute nodes; no nodes if it is unknown."""
-        nodes = [provider for provider in self.providers if provider.host]
-        uuids = [node.uuid for node in nodes if node.host == name] or [
-            node.uuid for node in nodes if node.name == name
-        ]
-        return ComputeHost(name, tuple(uuids))
+        return compute_host(
+            name,
+            [(p.uuid, p.host, p.name) for p in self.providers if p.host],
+        )
 
     def _find(self, kind: str, name: str, things: tuple[_T, ...]) -> _T:
         matches = [thing for thing in things if thing.id == name] or [
@@ -93,3 +93,21 @@ class Snapshot:
         if len(matches) > 1:
             raise exception.NotUnique(kind, name, [t.id for t in matches])
         return matches[0]
+
+
+def compute_host(
+    name: str, nodes: Iterable[tuple[str, str, str]]
+) -> ComputeHost:
+    """Return a host with its compute nodes; no nodes if it is unknown.
+
+    :param name: The name of a compute service or of a compute node.
+    :param nodes: The uuid, compute service and name of each compute node.
+    """
+    nodes = tuple(nodes)
+    uuids = [uuid for uuid, host, _ in nodes if host == name] or [
+        uuid for uuid, _, node in nodes if node == name
+    ]
+    if uuids:
+        return ComputeHost(name, tuple(uuids))
+    names = {each for _, host, node in nodes for each in (host, node)}
+    return ComputeHost(name, suggestion=meant(name, sorted(names)))

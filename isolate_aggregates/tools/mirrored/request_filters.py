@@ -149,7 +149,8 @@ def requested_host(
     if not nodes:
         yield Refuse(
             Cause(
-                'unknown-host', f'there is no compute host named {host.name}'
+                'unknown-host',
+                f'there is no compute host named {host.name}{host.suggestion}',
             )
         )
     elif nodes == 1:

@@ -29,7 +29,7 @@ from isolate_aggregates.tools.cloud.live.cyborg import CyborgClient
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 from isolate_aggregates.tools.cloud.live.keystone import KeystoneClient
 from isolate_aggregates.tools.cloud.live.neutron import NeutronClient
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.snapshot import Snapshot, compute_host
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
 
@@ -200,11 +200,10 @@ class LiveCloud:
                 provider['uuid']
                 for provider in self.placement.resource_providers(name=name)
             ]
-        else:
-            uuids = [node.uuid for node in nodes if node.host == name] or [
-                node.uuid for node in nodes if node.name == name
-            ]
-        return ComputeHost(name, tuple(uuids))
+            return ComputeHost(name, tuple(uuids))
+        return compute_host(
+            name, [(node.uuid, node.host, node.name) for node in nodes]
+        )
 
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the id of a project from Keystone."""
