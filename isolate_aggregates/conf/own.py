@@ -78,19 +78,6 @@ reservation. Use it if all hosts of the cloud must be reserved.
 """,
     ),
     cfg.IntOpt(
-        'reservation_cleaning_time',
-        default=0,
-        min=0,
-        max=604800,
-        help="""
-Minimum number of seconds between two reservations of the same capacity.
-
-Servers are deleted at the end of a reservation. Until they are gone, the next
-owner cannot boot. Existing reservations keep their times. The commands for
-reservations use this option; Blazar has its own.
-""",
-    ),
-    cfg.IntOpt(
         'max_query_length',
         default=4000,
         min=0,

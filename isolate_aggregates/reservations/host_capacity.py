@@ -135,7 +135,7 @@ class HostClaims:
                 }
                 for provider in tree[1:]
             ),
-            claims=tuple(self.claims(host, but, self.store.cleaning_time)),
+            claims=tuple(self.claims(host, but, self.observed.cleaning_time)),
         )
 
     def _ordinary(
@@ -255,7 +255,7 @@ def assign(
 
     :param leave: The hosts whose slots without a server are to be moved.
     """
-    need = demand(reservation, now, store.cleaning_time)
+    need = demand(reservation, now, observed.cleaning_time)
     return _choose(
         observed,
         Capacities(store, observed, reservation, now),
@@ -273,7 +273,7 @@ def first_fit(
 
     :param reservation: The reservation with its earliest possible start.
     """
-    need = demand(reservation, now, store.cleaning_time)
+    need = demand(reservation, now, observed.cleaning_time)
     if reservation.end is not None:
         length = reservation.end - reservation.start
         need = dataclasses.replace(need, end=need.start + length)

@@ -261,7 +261,10 @@ def _reason_to_keep(
             'was not created by isolate-aggregates: it has no '
             f'{names.POOL_KEY}'
         )
-    others = pool.metadata.keys() - names.POOL_METADATA
+    others = pool.metadata.keys() - {
+        *names.POOL_METADATA,
+        names.CLEANING_KEY,
+    }
     if others:
         return f'has other metadata: {text.listed(others)}'
     return None

@@ -34,6 +34,11 @@ MARKER = f'{RESERVATION_CLASS}HOSTS'
 POOL_KEY = 'reservation:pool'
 POOL_METADATA = {TRAIT_KEY: 'required', POOL_KEY: 'true'}
 
+# The metadata key of the pool for the minimum number of seconds between two
+# reservations of the same capacity. All processes read it there, so none sells
+# the time that another one keeps free.
+CLEANING_KEY = 'reservation_cleaning_time'
+
 _PROVIDER = 'blazar_'
 _FLAVOR = 'reservation:'
 _REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')

@@ -23,7 +23,12 @@ from isolate_aggregates.reservations.reservation import (
     check_amount,
     utc,
 )
-from isolate_aggregates.reservations.state import ObservedState, Phase, Status
+from isolate_aggregates.reservations.state import (
+    ObservedState,
+    Phase,
+    Status,
+    cleaning_time_of,
+)
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
     ReservationStore,
@@ -137,6 +142,8 @@ def create(
         is left behind then.
     """
     _check_new(reservation, now)
+    # Now, as a record without a plan would be left behind.
+    cleaning_time_of(store.read_pool())
     _write_record(store, reservation, now)
     with contextlib.suppress(exception.NotFound):
         status = reconciliation.reconcile(store, reservation.id, now)

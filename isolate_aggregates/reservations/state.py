@@ -20,6 +20,9 @@ from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
 
+# The longest cleaning time, in seconds: a week.
+MOST_CLEANING = 604_800
+
 
 @dataclasses.dataclass(frozen=True)
 class HostSlots:
@@ -116,6 +119,11 @@ class ObservedState:
     extra_specs: Mapping[str, Mapping[str, str]]
     summaries: Mapping[str, ProviderSummary]
 
+    @lazy_property
+    def cleaning_time(self) -> datetime.timedelta:
+        """The minimum time between two reservations of the same capacity."""
+        return cleaning_time_of(self.pool)
+
     def reservation(self, reservation: str) -> Reservation:
         """Return a reservation.
 
@@ -167,6 +175,24 @@ class ObservedState:
             for reservation, slots in host.slots.items():
                 by_reservation.setdefault(reservation, {})[host.name] = slots
         return by_reservation
+
+
+def cleaning_time_of(pool: Aggregate | None) -> datetime.timedelta:
+    """Return the minimum time between two reservations of the same capacity.
+
+    :raises InvalidRequest: if the pool has no valid number of seconds.
+    """
+    if pool is None:
+        return datetime.timedelta()
+    seconds = pool.metadata.get(names.CLEANING_KEY, '0').strip()
+    if not (seconds.isdecimal() and int(seconds) <= MOST_CLEANING):
+        raise exception.InvalidRequest(
+            f'Aggregate {pool.name}: {names.CLEANING_KEY} must be a number of '
+            f'seconds from 0 to {MOST_CLEANING}, not '
+            f'"{text.escaped(seconds)}"; set it with "openstack aggregate set '
+            f'--property {names.CLEANING_KEY}=600 {pool.name}".'
+        )
+    return datetime.timedelta(seconds=int(seconds))
 
 
 class Phase(enum.Enum):

@@ -40,7 +40,6 @@ _PARALLEL = 8
 MOST_SKEW = datetime.timedelta(seconds=10)
 
 DEFAULT_POOL = 'freepool'
-_NO_TIME = datetime.timedelta()
 
 
 LOG = logging.getLogger(__name__)
@@ -55,8 +54,6 @@ class ReservationStore:
     :param pool: The name of the aggregate of the hosts for reservations.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first retry, doubled for each further one.
-    :param cleaning_time: The minimum time between the end of a reservation and
-        the start of the next one on the same host.
     """
 
     def __init__(
@@ -64,10 +61,8 @@ class ReservationStore:
         connection: Connection,
         pool: str = DEFAULT_POOL,
         retry_delay: float | None = None,
-        cleaning_time: datetime.timedelta = _NO_TIME,
     ) -> None:
         self.pool = pool
-        self.cleaning_time = cleaning_time
         self.compute = Compute(connection, retry_delay)
         self.access = FlavorAccess(self.compute)
         self.placement = PlacementClient(

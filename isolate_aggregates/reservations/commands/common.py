@@ -38,9 +38,6 @@ def store(
     return reservations.ReservationStore(
         connection,
         conf[ia_conf.BLAZAR].aggregate_freepool_name,
-        cleaning_time=datetime.timedelta(
-            seconds=conf[ia_conf.GROUP].reservation_cleaning_time
-        ),
     )
 
 

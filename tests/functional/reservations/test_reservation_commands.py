@@ -587,13 +587,13 @@ def test_a_watch_heals_slots_on_failed_hosts(
     assert command('reconcile', '--heal-after', '60').code == 2
 
 
-def test_the_cleaning_time_is_configured(run, world, tmp_path):
-    path = tmp_path / 'nova.conf'
-    path.write_text('[isolate_aggregates]\nreservation_cleaning_time = 60\n')
+def test_the_cleaning_time_is_metadata_of_the_pool(run, world):
+    [pool] = world.nova.aggregates.values()
+    pool['metadata']['reservation_cleaning_time'] = '60'
 
     def reserve(start):
         return run(
-            *('--config-file', str(path), 'reservation', *CREATE),
+            *('reservation', *CREATE),
             *('--amount', '4', '--start', start, '--end', '1h', '--yes'),
         ).code
 

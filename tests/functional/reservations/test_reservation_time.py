@@ -18,7 +18,13 @@ HALF = HOUR / 2
 @pytest.fixture(autouse=True)
 def cleaned(world, one_host):
     """Clean each slot for half an hour."""
-    world.store = world.new_store(cleaning_time=HALF)
+    clean(world, '1800')
+
+
+def clean(world, seconds):
+    """Set the cleaning time, for all processes."""
+    [pool] = world.nova.aggregates.values()
+    pool['metadata']['reservation_cleaning_time'] = seconds
 
 
 def reserve(world, start, end=None):
@@ -48,6 +54,26 @@ def test_the_next_reservation_starts_after_the_cleaning_time(world):
     assert reserve(world, 2.5)
 
 
+def test_another_process_does_not_sell_the_cleaning_time(world):
+    reserve(world, 1, 2)
+    world.store = world.new_store()
+    assert 'room for none' in refused(world, 2, 3)
+
+
+@pytest.mark.parametrize('seconds', ['5m', '-1', '', '604801', '1e3', '²'])
+def test_an_invalid_cleaning_time_is_named(world, seconds):
+    clean(world, seconds)
+    with pytest.raises(exception.InvalidRequest) as caught:
+        reserve(world, 1, 2)
+    assert str(caught.value) == (
+        'Aggregate freepool: reservation_cleaning_time must be a number of '
+        f'seconds from 0 to 604800, not "{seconds}"; set it with "openstack '
+        'aggregate set --property reservation_cleaning_time=600 freepool".'
+    )
+    # What exists goes on.
+    assert reservations.list_reservations(world.store, NOW) == []
+
+
 def test_a_later_end_leaves_the_cleaning_time_as_well(world):
     found = reserve(world, 0, 1)
     reserve(world, 2, 3)
@@ -60,11 +86,11 @@ def test_a_later_end_leaves_the_cleaning_time_as_well(world):
 
 
 def test_a_longer_cleaning_time_keeps_existing_reservations(world):
-    plain = world.new_store()
-    world.store, cleaning = plain, world.store
+    clean(world, '0')
     first, second = reserve(world, 0, 1), reserve(world, 1)
+    clean(world, '1800')
     before = world.picture()
-    statuses = reservations.repair(cleaning, NOW)
+    statuses = reservations.repair(world.store, NOW)
     assert [status.problems for status in statuses] == [(), ()]
     assert world.picture() == before
     assert {first.id, second.id} == set(world.records())
