@@ -58,14 +58,14 @@ def test_nova_scheduler_starts_with_the_kolla_ansible_example(tmp_path):
     check(path, DEFAULT_FILTERS)
 
 
-def as_ini(overrides):
-    """Write overrides as openstack-ansible's config_template does.
+def as_ini(conf):
+    """Write options as openstack-ansible's config_template does.
 
     A dictionary without values becomes an option that is repeated, in
     alphabetical order.
     """
     lines = []
-    for group, options in overrides.items():
+    for group, options in conf.items():
         lines.append(f'[{group}]')
         for name, value in options.items():
             values = sorted(value) if isinstance(value, dict) else [value]
@@ -73,19 +73,79 @@ def as_ini(overrides):
     return '\n'.join(lines)
 
 
+BLAZAR_FILTER = 'blazarnova.scheduler.filters.blazar_filter.BlazarFilter'
+
+
+def ansible_variables(uncommented=''):
+    text = (DEPLOYMENT / 'openstack-ansible/user_variables.yml').read_text()
+    if uncommented:
+        text = text.replace(f'# {uncommented}:', f'{uncommented}:')
+    return yaml.safe_load(text)
+
+
+def ansible_conf(variables, blazar_filters=()):
+    """Return the options that os_nova and the overrides set.
+
+    An override replaces all values of an option.
+    """
+    enabled = [
+        'ComputeFilter',
+        *blazar_filters,
+        *variables['nova_scheduler_extra_filters'],
+    ]
+    conf = {'filter_scheduler': {'enabled_filters': ','.join(enabled)}}
+    if blazar_filters:
+        conf['filter_scheduler']['available_filters'] = {
+            'nova.scheduler.filters.all_filters': None,
+            BLAZAR_FILTER: None,
+        }
+    for group, options in variables['nova_nova_conf_overrides'].items():
+        conf.setdefault(group, {}).update(options)
+    return f'{as_ini(conf)}\n{SERVICE_USER}'
+
+
 @pytest.mark.slow
 def test_nova_scheduler_starts_with_the_openstack_ansible_example(tmp_path):
-    given = yaml.safe_load(
-        (DEPLOYMENT / 'openstack-ansible/user_variables.yml').read_text()
-    )
-    overrides = given['nova_nova_conf_overrides']
-    # The role writes this option from its defaults and these filters.
-    overrides['filter_scheduler']['enabled_filters'] = ','.join(
-        ['ComputeFilter', *given['nova_scheduler_extra_filters']]
-    )
     path = tmp_path / 'nova.conf'
-    path.write_text(f'{as_ini(overrides)}\n{SERVICE_USER}')
+    path.write_text(ansible_conf(ansible_variables()))
     check(path, ['ComputeFilter', 'IsolatedAggregatesFilter'])
+
+
+@pytest.mark.slow
+def test_openstack_ansible_keeps_blazar_filter_if_it_is_uncommented(tmp_path):
+    path = tmp_path / 'nova.conf'
+    variables = ansible_variables(BLAZAR_FILTER)
+    path.write_text(ansible_conf(variables, ['BlazarFilter']))
+    check(path, ['ComputeFilter', 'BlazarFilter', 'IsolatedAggregatesFilter'])
+
+
+@pytest.mark.slow
+def test_openstack_ansible_with_blazar_does_not_start_without_its_filter(
+    tmp_path,
+):
+    path = tmp_path / 'nova.conf'
+    path.write_text(ansible_conf(ansible_variables(), ['BlazarFilter']))
+    with pytest.raises(AssertionError, match='BlazarFilter'):
+        starts(path)
+
+
+@pytest.mark.slow
+def test_openstack_ansible_can_replace_blazar_filter(tmp_path):
+    path = tmp_path / 'nova.conf'
+    variables = ansible_variables()
+    variables['nova_nova_conf_overrides']['isolate_aggregates'][
+        'request_filters'
+    ] += ',blazar_reservation'
+    path.write_text(ansible_conf(variables))
+    started = starts(path)
+    assert started['filters'] == (
+        'Request filters: isolate_aggregates, reservation_prefix, '
+        'blazar_reservation.'
+    )
+    assert started['host_filters'] == [
+        'ComputeFilter',
+        'IsolatedAggregatesFilter',
+    ]
 
 
 def to_oslo_conf(conf):
