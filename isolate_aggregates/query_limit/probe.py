@@ -2,7 +2,7 @@
 """Measures the longest query that reaches Placement.
 
 It sends queries of different lengths that are cheap for Placement, and checks
-which of them arrive. At most twenty requests are sent.
+which of them arrive.
 """
 
 import dataclasses

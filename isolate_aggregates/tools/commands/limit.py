@@ -13,10 +13,9 @@ from isolate_aggregates.tools.cli import fields, output
 class ShowLimit(output.ShowOne):
     """Show how long a query to Placement may be, and what to set.
 
-    Placement is asked up to nineteen times, with queries of up to 65,535
-    bytes that cost it next to nothing. What counts is the way to the endpoint
-    that these credentials lead to; isolate-aggregates-status upgrade check
-    looks at the one that nova-scheduler takes.
+    A few queries of up to 65,535 bytes are sent, which cost Placement next to
+    nothing. The result is for the endpoint of these credentials;
+    isolate-aggregates-status upgrade check measures that of nova-scheduler.
     """
 
     app: Any
