@@ -13,6 +13,8 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import random
+import uuid
 
 import pytest
 from reservation_world import HOUR, NOW, PROJECT
@@ -588,3 +590,65 @@ def interrupted(world, number, command, other, stop):
     refusal = attempt(command, world.store)
     world.wire.meddle = None
     return refusal
+
+
+CREATING = (create, create_later, give_away)
+ANY = (
+    *(more, longer, shorter, too_many, end, reconcile_all, repair, to_other),
+    *(later, move, take_over, *CREATING),
+)
+
+
+class History:
+    """Three commands, each of which starts during the one before.
+
+    Each is interrupted at some call, or not at all. The same seed gives the
+    same ids, commands and calls.
+    """
+
+    def __init__(self, world, seed):
+        self.world = world
+        self.chance = random.Random(seed)
+        self.told = []
+
+    def run(self, others=2):
+        command = self.chance.choice(ANY)
+        starts = self.chance.randrange(1, 40)
+        stops = self.chance.choice([None, starts + self.chance.randrange(20)])
+        calls = 0
+        outer = self.world.wire.fault
+
+        def fault(_):
+            nonlocal calls
+            calls += 1
+            if calls == starts and others:
+                self.run(others - 1)
+            return 'refused' if stops and calls > stops else None
+
+        self.world.wire.fault = fault
+        try:
+            self.told.append((command, attempt(command, self.store())))
+        except exception.ServiceError as exc:
+            self.told.append((command, f'interrupted: {exc}'))
+        finally:
+            self.world.wire.fault = outer
+
+    def store(self):
+        return self.world.new_store()
+
+
+@pytest.mark.parametrize('seed', range(1000 if THOROUGH else 4))
+def test_no_history_oversells_or_loses_a_reservation(world, monkeypatch, seed):
+    ids = random.Random(seed)
+    monkeypatch.setattr(
+        uuid, 'uuid4', lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
+    )
+    (begin_as_blazar if seed % 2 else begin)(world)
+    history = History(world, seed)
+    history.run()
+    check(world, {}, {'is_gone': True})
+    if any(
+        refusal is None and command in CREATING
+        for command, refusal in history.told
+    ):
+        assert world.store.read().reservation(W).amount, history.told
