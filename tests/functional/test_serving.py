@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import prometheus_client
@@ -60,6 +61,20 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def test_other_paths_are_not_found(url):
+    for path in ('/metric', '/metrics/', '/-/healthy', '/favicon.ico'):
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            scrape(url.replace('/metrics', path))
+        raised.value.close()
+        assert raised.value.code == 404
+
+
+def test_the_index_page_links_to_the_metrics(url):
+    page = scrape(url.replace('/metrics', '/'))
+    assert '<a href="/metrics">' in page
+    assert 'answer 42.0' not in page
 
 
 def test_half_open_connections_neither_add_up_nor_keep_others_out(url):

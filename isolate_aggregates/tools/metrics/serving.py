@@ -6,12 +6,12 @@ for each without a limit. Here both are limited, so that clients that connect
 and send nothing cost little and keep no other client out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import contextlib
 import socket
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from wsgiref import simple_server
 
 import prometheus_client
@@ -19,6 +19,17 @@ from prometheus_client import exposition
 from prometheus_client.registry import Collector
 
 from isolate_aggregates import exception
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_INDEX = b"""<!DOCTYPE html>
+<html lang="en">
+<title>isolate-aggregates exporter</title>
+<h1>isolate-aggregates exporter</h1>
+<p><a href="/metrics">Metrics</a></p>
+</html>
+"""
 
 # The most connections at the same time. For another one, the oldest is closed.
 MOST = 16
@@ -118,11 +129,35 @@ def _listening(host: str, port: int, registry: Collector) -> _Server:
     server: _Server = simple_server.make_server(
         str(address[0]),
         port,
-        prometheus_client.make_wsgi_app(registry),
+        _application(registry),
         kind,
         _Handler,
     )
     return server
+
+
+def _application(registry: Collector) -> 'WSGIApplication':
+    """Return an application with an index page, and 404 for unknown paths.
+
+    The one of prometheus-client returns the metrics at any path.
+    """
+    metrics: WSGIApplication = prometheus_client.make_wsgi_app(registry)
+
+    def serve(
+        environ: 'WSGIEnvironment', start_response: 'StartResponse'
+    ) -> Iterable[bytes]:
+        path = environ['PATH_INFO']
+        if path == '/metrics':
+            return metrics(environ, start_response)
+        status, kind, body = (
+            ('200 OK', 'text/html', _INDEX)
+            if path == '/'
+            else ('404 Not Found', 'text/plain', b'Not found; see /metrics\n')
+        )
+        start_response(status, [('Content-Type', f'{kind}; charset=utf-8')])
+        return [body]
+
+    return serve
 
 
 def _authority(host: str, port: int) -> str:
