@@ -287,13 +287,20 @@ def sync(meter: Meter) -> None:
 
         nova = http.nova
         plain = list(nova.aggregates)
+        started: list[int] = []
 
         def answer(request: Any, context: Any) -> Any:
             if meter.done % 7 == 0:
                 context.status_code = 500
-            return nova._aggregates(request, context)
+            return nova.respond(request, context)
 
         def change() -> None:
+            # The round before read all, unless Nova could not be read.
+            history = [request.url for request in http.request_history]
+            if started and (meter.done - 1) % 7:
+                assert any(url.startswith(http.placement) for url in history)
+            started.append(meter.done)
+            del started[:-1]
             http.reset_mock()
             nova.aggregates[:] = plain[meter.done // 10 % 2 :]
 
@@ -374,6 +381,7 @@ def _live() -> Iterator[Any]:
     with requests_mock.Mocker(real_http=True) as http:
         live = Live(http)
         http.nova = live.nova
+        http.placement = live.placement_url
         yield http
         live.stop()
 

@@ -247,7 +247,9 @@ def test_a_provider_is_not_in_an_aggregate_without_a_valid_uuid(make):
 
 
 def test_an_aggregate_without_a_valid_uuid_is_refused():
-    with pytest.raises(ValueError, match=r"^aggregate gpu: 'x' is not a uuid$"):
+    with pytest.raises(
+        ValueError, match=r"^aggregate gpu: 'x' is not a uuid$"
+    ):
         testing.make_aggregate('gpu', uuid='x')
 
 
