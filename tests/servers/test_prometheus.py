@@ -7,6 +7,7 @@ Placement. Prometheus and promtool are those of Debian's package.
 
 from collections.abc import Callable, Iterator
 import contextlib
+import copy
 import json
 import pathlib
 import re
@@ -37,7 +38,13 @@ HOST = '127.0.0.1'
 # Seconds that nothing here takes, even on a slow machine.
 LONG = 300
 # The values of Grafana's variables.
-VARIABLES = {'$lock': '.*', '$flavor': '.*', '$__rate_interval': '1m'}
+VARIABLES = {
+    '$cluster': '.*',
+    '$lock': '.*',
+    '$flavor': '.*',
+    '$__rate_interval': '1m',
+}
+NO_EXPORTER = 'IsolationExporterDown: there is no exporter'
 COUNT = """
 import sys, time
 from isolate_aggregates import exception
@@ -323,3 +330,65 @@ def test_the_alerts_fire_when_they_should_and_only_then(
             known = fires.setdefault(one['alertname'], set())
             known.add(bool(one['exp_alerts']))
     assert fires == {rule['alert']: {True, False} for rule in alerts()}
+
+
+def in_cloud(case: dict[str, Any], cluster: str) -> dict[str, Any]:
+    """Return a case of which all series have a label for their cloud."""
+    labelled = copy.deepcopy(case)
+    for series in labelled['input_series']:
+        series['series'] = series['series'].replace(
+            '{', f'{{cluster="{cluster}", '
+        )
+    for check in labelled['alert_rule_test']:
+        for alert in check['exp_alerts']:
+            alert['exp_labels']['cluster'] = cluster
+    return labelled
+
+
+def pairs_of_clouds() -> Iterator[dict[str, Any]]:
+    """Yield each case that fires, beside a cloud whose alert does not.
+
+    They come in both orders, as an alert may only look at the first series.
+    """
+    cases = yaml.safe_load(RULES_TEST.read_text('utf-8'))['tests']
+    quiet = {
+        check['alertname']: case
+        for case in cases
+        for check in case['alert_rule_test']
+        if not check['exp_alerts']
+    }
+    for case in cases:
+        [check] = case['alert_rule_test']
+        # Without any exporter there is no cloud to name.
+        if check['exp_alerts'] and case['name'] != NO_EXPORTER:
+            for faulty, healthy in (('a', 'b'), ('b', 'a')):
+                pair = in_cloud(case, faulty)
+                other = in_cloud(quiet[check['alertname']], healthy)
+                pair['input_series'] += other['input_series']
+                pair['name'] += f'; in cloud {faulty} of two'
+                yield pair
+
+
+@pytest.mark.smoke
+def test_an_alert_fires_for_the_right_one_of_two_clouds(
+    tmp_path: pathlib.Path,
+) -> None:
+    promtool = program('promtool')
+    cases = list(pairs_of_clouds())
+    assert {
+        check['alertname']
+        for case in cases
+        for check in case['alert_rule_test']
+    } == {rule['alert'] for rule in alerts()}
+    shutil.copy(RULES, tmp_path)
+    path = tmp_path / 'clouds.test.yml'
+    tests = {
+        'rule_files': [RULES.name],
+        'evaluation_interval': '1m',
+        'tests': cases,
+    }
+    path.write_text(yaml.safe_dump(tests), 'utf-8')
+    finished = subprocess.run(
+        [promtool, 'test', 'rules', path], capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -21,8 +21,11 @@ RULES = yaml.safe_load(
     (ETC / 'prometheus/isolate-aggregates.rules.yml').read_text('utf-8')
 )
 PAGE = (SOURCE / 'admin' / 'metrics.rst').read_text('utf-8')
-# What Prometheus itself adds.
-TARGET = {'instance', 'job'}
+# What Prometheus itself adds, and the label that tells clouds apart.
+TARGET = {'cluster', 'instance', 'job'}
+
+# The selector of the chosen clouds.
+CLUSTER = '{cluster=~"$cluster"}'
 
 ALERTS = [rule for group in RULES['groups'] for rule in group['rules']]
 PANELS = [panel for panel in DASHBOARD['panels'] if panel['type'] != 'row']
@@ -32,7 +35,7 @@ def used(expression):
     """Return the metrics and the labels that an expression names."""
     names = re.findall(r'isolate_aggregates_\w+', expression)
     labels = re.findall(r'[{,] ?(\w+)(?:=~|!=|=)', expression)
-    for some in re.findall(r'(?:by|on) \(([^)]*)\)', expression):
+    for some in re.findall(r'(?:by|on) \(([^)]+)\)', expression):
         labels += some.split(', ')
     return [name.removesuffix('_bucket') for name in names], set(labels)
 
@@ -59,6 +62,21 @@ def test_each_panel_uses_existing_metrics(panel):
         check(target['expr'], told)
 
 
+@pytest.mark.parametrize('panel', PANELS, ids=lambda panel: panel['title'])
+def test_each_panel_separates_the_chosen_clouds(panel):
+    for target in panel['targets']:
+        selectors = re.findall(
+            r'isolate_aggregates_\w+(.{20})', target['expr']
+        )
+        assert selectors
+        assert set(selectors) == {CLUSTER[:20]}
+        for labels in re.findall(r'\b(?:sum|max) (.*?)\(', target['expr']):
+            assert labels == 'by '
+        for labels in re.findall(r'by \((.*?)\)', target['expr']):
+            assert 'cluster' in labels.split(', ')
+        assert target['legendFormat'].startswith('{{cluster}} ')
+
+
 def test_panels_have_distinct_titles_and_places():
     titles = [panel['title'] for panel in DASHBOARD['panels']]
     assert len(set(titles)) == len(titles)
@@ -82,10 +100,12 @@ def test_the_data_source_and_the_selection_can_be_chosen():
     assert variables['datasource']['type'] == 'datasource'
     known = documented(PAGE)
     for name in variables.keys() - {'datasource'}:
-        metric, label = re.fullmatch(
-            r'label_values\((\w+), (\w+)\)', variables[name]['definition']
+        metric, selector, label = re.fullmatch(
+            r'label_values\((\w+)({.+})?, (\w+)\)',
+            variables[name]['definition'],
         ).groups()
-        assert label in known[metric]
+        assert label in TARGET.union(known[metric])
+        assert selector == (None if name == 'cluster' else CLUSTER)
     used = {
         name
         for panel in PANELS
@@ -99,7 +119,11 @@ def test_the_data_source_and_the_selection_can_be_chosen():
 def test_each_alert_uses_existing_metrics(rule):
     assert set(rule) == {'alert', 'expr', 'for', 'labels', 'annotations'}
     assert set(rule['labels']) == {'severity'}
-    assert set(rule['annotations']) == {'summary', 'description'}
+    runbook = rule['annotations']['runbook_url']
+    assert runbook.endswith(f'/admin/metrics.html#{rule["alert"].lower()}')
+    assert set(rule['annotations']) == {
+        *('summary', 'description', 'runbook_url')
+    }
     told = re.findall(r'\$labels\.(\w+)', str(rule['annotations']))
     check(rule['expr'], told)
 
