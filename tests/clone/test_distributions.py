@@ -136,6 +136,19 @@ def tree_files(folder: pathlib.Path) -> set[str]:
     }
 
 
+def shared_files() -> set[str]:
+    """Return the names below share/ of what the pages refer to."""
+    names = {f'examples/{path.name}' for path in EXAMPLE.parent.glob('*.yaml')}
+    for folder in ('container', 'deployment', 'grafana', 'prometheus'):
+        names |= {
+            str(path.relative_to(ROOT / 'etc'))
+            for path in (ROOT / 'etc' / folder).rglob('*')
+            if path.is_file()
+        }
+    units = (ROOT / 'etc' / 'systemd').iterdir()
+    return names | {f'systemd/{path.name}' for path in units}
+
+
 @pytest.mark.parametrize(
     ('make_tree', 'variables', 'by_sdist'),
     [
@@ -182,6 +195,11 @@ def test_the_installed_program_works(
     # Not the version of the other repository.
     assert wheel.name.startswith('isolate_aggregates-0.')
     with zipfile.ZipFile(wheel) as opened:
+        shared = {
+            name.partition('/share/isolate-aggregates/')[2]
+            for name in opened.namelist()
+            if '/share/isolate-aggregates/' in name
+        }
         package = {
             name
             for name in opened.namelist()
@@ -190,6 +208,7 @@ def test_the_installed_program_works(
     assert package == {
         name for name in expected if name.startswith('isolate_aggregates/')
     }
+    assert shared == shared_files()
 
     site = tmp_path / 'site'
     execute(

@@ -116,21 +116,27 @@ def test_the_wheel_is_the_package_and_the_files_beside_it(
     setup = configparser.ConfigParser()
     setup.read(checkout / 'setup.cfg')
     lines = setup['files']['data_files'].split()
-    beside = {name for name in lines if (checkout / name).is_file()}
+    beside = {
+        path
+        for line in lines
+        for path in checkout.glob(line.replace('/*', '/**/*'))
+        if path.is_file()
+    }
     package = {name for name in inside_wheel if 'dist-info' not in name}
     data = {name for name in package if '.data/data/' in name}
     assert package - data == _committed(checkout, 'isolate_aggregates')
     assert {pathlib.Path(name).name for name in data} == {
-        pathlib.Path(name).name for name in beside
+        path.name for path in beside
     }
     assert any(name.endswith('/licenses/LICENSE') for name in inside_wheel)
 
 
 def test_files_in_etc_are_installed(checkout, inside_wheel):
-    # What is below etc/deployment is copied from the documentation.
     made = {
         pathlib.Path(name).name
         for folder in (
+            'etc/container',
+            'etc/deployment',
             'etc/grafana',
             'etc/isolate-aggregates',
             'etc/prometheus',
