@@ -62,6 +62,10 @@ class Query(NamedTuple):
         return values
 
 
+# The largest integer of SQLite, which the embedded Placement uses.
+_MAX_SQLITE = 2**63 - 1
+
+
 class Failure(Exception):
     """An error response; ``fields`` are further ones of the error."""
 
@@ -84,7 +88,10 @@ class Documents:
         self._newest = newest
         self._prefix = prefix
         self._simulator = Simulator(
-            snapshot.providers, snapshot.traits, snapshot.resource_classes
+            snapshot.providers,
+            snapshot.traits,
+            snapshot.resource_classes,
+            _MAX_SQLITE,
         )
         self._consumers = {
             load.consumer(provider): provider

@@ -40,6 +40,8 @@ _MEANINGS = {
     404: 'The resource could not be found.',
     406: 'The resource could not be generated that was acceptable to your '
     'browser.',
+    500: 'The server has either erred or is incapable of performing the '
+    'requested operation.',
     501: 'The server does not do this.',
 }
 
@@ -168,6 +170,13 @@ class MockedService:
             )
         except Failure as failure:
             status, document = failure.status, _error(failure, minor)
+        except refusal.Overflow:
+            overflow = Failure(
+                500, 'Python int too large to convert to SQLite INTEGER'
+            )
+            status, document = 500, _error(overflow, minor)
+            # Placement adds them to no unexpected error.
+            del reply['OpenStack-API-Version'], reply['Vary']
         except refusal.Refused as refused:
             bad = Failure(400, refused.reason)
             status, document = 400, _error(bad, minor, refused.code)

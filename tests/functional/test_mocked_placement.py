@@ -91,6 +91,9 @@ MICROVERSIONS = [
         '/resource_providers?name=numa1',
         '/resource_providers?in_tree={numa1}',
         '/resource_providers?resources=VCPU:4',
+        f'/resource_providers?resources=VCPU:{2**63}',
+        f'/resource_providers?resources=VCPU:{2**63 - 1}',
+        f'/resource_providers?resources=VCPU:9999,DISK_GB:{2**63}',
         '/resource_providers?required=CUSTOM_A,!CUSTOM_B',
         '/resource_providers?required=in:CUSTOM_A,COMPUTE_STATUS_DISABLED',
         f'/resource_providers?member_of={RACK_}',
@@ -186,6 +189,14 @@ MICROVERSIONS = [
         # Large numbers.
         f'/allocation_candidates?resources=VCPU:1&limit={2**63}',
         f'/allocation_candidates?resources=VCPU:1&limit={10**30}',
+        f'/allocation_candidates?resources=VCPU:{2**63 - 1}',
+        f'/allocation_candidates?resources=VCPU:{2**63}',
+        f'/allocation_candidates?resources=VCPU:1,DISK_GB:{2**63}',
+        f'/allocation_candidates?resources=DISK_GB:{2**40},VCPU:{2**63}',
+        f'/allocation_candidates?resources=VCPU:99&resources1=VCPU:{2**63}',
+        f'/allocation_candidates?resources1=VCPU:{2**63}&resources=VCPU:99',
+        f'/allocation_candidates?resources=VCPU:{2**63}&in_tree={{cn3}}',
+        f'/allocation_candidates?resources=VCPU:{2**63}&required=CUSTOM_NONE',
         # Ways to write a uuid.
         *(
             f'/{path}={quote(uuid)}'

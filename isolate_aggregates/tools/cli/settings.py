@@ -24,6 +24,7 @@ _QUIET = {
     'keystoneauth': logging.ERROR,
     'novaclient': logging.ERROR,
     'openstack': logging.ERROR,
+    'oslo_db': logging.CRITICAL,
     'oslo_policy': logging.ERROR,
     'oslo_service': logging.WARNING,
     'placement': logging.WARNING,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error for queries that Placement would answer with 400."""
+"""The errors for queries that Placement would not answer with 200."""
 
 from collections.abc import Iterable
 
@@ -22,6 +22,15 @@ class Refused(exception.BadQuery):
             'Placement',
             None,
             f'would reject the request as invalid (400): {reason}',
+        )
+
+
+class Overflow(exception.ServiceFailed):
+    """A query that Placement would answer with 500."""
+
+    def __init__(self, amount: int) -> None:
+        super().__init__(
+            'Placement', None, f'cannot compare {amount} in its database.'
         )
 
 

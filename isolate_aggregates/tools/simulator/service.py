@@ -35,6 +35,8 @@ class Simulator:
         provider has. Placement rejects queries for unknown traits.
     :param resource_classes: Names of further custom resource classes that
         exist, for those that no provider has an inventory of.
+    :param max_amount: The largest amount that Placement's database can
+        compare; None for any.
     """
 
     def __init__(
@@ -42,7 +44,9 @@ class Simulator:
         providers: Iterable[Provider],
         traits: Iterable[str] = (),
         resource_classes: Iterable[str] = (),
+        max_amount: int | None = None,
     ) -> None:
+        self._max_amount = max_amount
         self.index = ProviderIndex(providers)
         self.traits = frozenset(
             (*_STANDARD_TRAITS, *self.index.traits, *traits)
@@ -67,6 +71,7 @@ class Simulator:
         :param request: The request, or its query string.
         :param minor: The microversion, without the ``1.``; at least 29.
         :raises BadQuery: if Placement would answer with 400.
+        :raises ServiceFailed: if Placement would answer with 500.
         :raises InvalidRequest: if the request cannot be written as a query.
         """
         parsed = query.candidates(
@@ -147,7 +152,10 @@ class Simulator:
             return False
         required = frozenset().union(*conditions.required(group))
         self._check_traits(required | group.forbidden_traits)
-        return self._has_tree(group)
+        if not self._has_tree(group):
+            return False
+        self._check_amounts(group)
+        return True
 
     def _has_members(self, group: RequestGroup) -> bool:
         members = conditions.in_aggregates(self.index, group)
@@ -173,7 +181,29 @@ class Simulator:
         if not self._has_members(group):
             return 0
         self._check_classes(group)
+        # Placement compares all amounts in one statement here.
+        for amount in group.resources.values():
+            self._check_amount(amount)
         return conditions.meeting_all(index, group)
+
+    def _check_amounts(self, group: RequestGroup) -> None:
+        """Fail on the first amount that the database cannot compare.
+
+        As in Placement, the amounts after one that no provider has are not
+        compared.
+        """
+        if self._max_amount is None:
+            return
+        for resource_class, amount in group.resources.items():
+            self._check_amount(amount)
+            if not conditions.in_tree(self.index, group) & conditions.fitting(
+                self.index, resource_class, amount
+            ):
+                return
+
+    def _check_amount(self, amount: int) -> None:
+        if self._max_amount is not None and amount > self._max_amount:
+            raise refusal.Overflow(amount)
 
     def _check_traits(self, traits: Iterable[str]) -> None:
         self._check('trait', traits, self.traits)
