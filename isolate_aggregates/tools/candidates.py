@@ -109,6 +109,13 @@ def allowed(
     return CandidateHosts(decision, query, remaining, dropped)
 
 
+def none(
+    request: Request, decision: Decision, limit: int | None
+) -> CandidateHosts:
+    """Return that a request has no candidate hosts after a decision."""
+    return CandidateHosts(decision, decision.query(request, limit), ())
+
+
 def _dropped(
     hosts: Iterable[CandidateHost], decision: Decision, cloud: Cloud
 ) -> Iterator[DroppedHost]:

@@ -9,6 +9,7 @@ more servers.
 from collections.abc import Container, Hashable, Iterable, Sequence
 import dataclasses
 
+from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
@@ -203,6 +204,20 @@ def check_traits(snapshot: Snapshot, request: ResourceRequest) -> None:
     unknown = sorted(traits - snapshot.all_traits)
     if unknown:
         raise refusal.Refused(f'there is no trait {", ".join(unknown)}')
+
+
+def rejection(snapshot: Snapshot, request: ResourceRequest) -> str | None:
+    """Return why Placement would reject a query; None if it would not.
+
+    Nova finds no host for a server if Placement rejects its query.
+    """
+    try:
+        Simulator(
+            snapshot.providers, snapshot.traits, snapshot.resource_classes
+        ).servings(request)
+    except exception.BadQuery as exc:
+        return f'{exc}.'
+    return None
 
 
 def simulator(

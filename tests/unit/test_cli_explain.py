@@ -112,6 +112,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
     assert summary == {
         'hosts': 4,
         'candidates': 2,
+        'rejected': None,
         'not_known': [
             'which host filters run after Placement: [filter_scheduler] '
             'enabled_filters is not set here'

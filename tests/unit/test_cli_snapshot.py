@@ -30,9 +30,7 @@ def test_capacity_of_a_refused_request_is_an_error(run):
     assert done.err.startswith('Request refused: ')
 
 
-def test_capacity_for_a_query_that_placement_rejects_is_an_error(
-    run, tmp_path
-):
+def test_no_server_fits_if_placement_rejects_the_query(run, tmp_path):
     cloud = tmp_path / 'cloud.yaml'
     cloud.write_text(
         'version: 1\n'
@@ -43,7 +41,14 @@ def test_capacity_for_a_query_that_placement_rejects_is_an_error(
     )
     arguments = ['capacity', '--snapshot', str(cloud), '--flavor', 'f']
     done = run(*arguments)
-    assert (done.code, 'there is no trait CUSTOM_NEW' in done.err) == (1, True)
+    assert (done.code, done.err) == (0, '')
+    assert done.out.strip().splitlines() == [
+        'No more servers of this flavor fit. Use explain to see why.',
+        '',
+        'Placement would reject the request as invalid (400): there is no '
+        'trait CUSTOM_NEW.',
+        'Nova finds no host for a server whose query is rejected.',
+    ]
     cloud.write_text(
         f'traits: [CUSTOM_NEW]\n{cloud.read_text()}', encoding='utf-8'
     )

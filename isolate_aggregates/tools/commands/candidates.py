@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
@@ -36,8 +37,14 @@ class ListCandidates(output.ReportLister):
         with request_arguments.opened(self.app, parsed_args) as question:
             limit = request_arguments.limit_from(parsed_args, self.app.conf)
             parts = question.cloud, question.request, question.decision
-            self._outcome = candidates.allowed(*parts, limit)
-            self._difference = comparison.difference_after_answer(*parts)
+            self._rejection: str | None = None
+            try:
+                self._outcome = candidates.allowed(*parts, limit)
+                self._difference = comparison.difference_after_answer(*parts)
+            except exception.BadQuery as exc:
+                self._rejection = str(exc)
+                self._outcome = candidates.none(*parts[1:], limit)
+                self._difference = None
             self._not_known = question.not_known
         hosts = self._outcome.hosts
         if parsed_args.formatter == 'table':
@@ -71,6 +78,7 @@ class ListCandidates(output.ReportLister):
                 {'name': host.name, 'reasons': list(host.reasons)}
                 for host in outcome.dropped
             ],
+            'rejected': self._rejection,
             'not_known': list(self._not_known.sentences),
             'constraints': _constraints(outcome),
             'placement_differs': comparison.document(self._difference),
@@ -87,6 +95,7 @@ class ListCandidates(output.ReportLister):
         outcome = self._outcome
         hint = '' if outcome.hosts else ' Use explain to see why.'
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
+        yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
         yield ''
         if outcome.dropped:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.tools import comparison
-from isolate_aggregates.tools.capacity import fitting_servers
+from isolate_aggregates.tools.capacity import fitting_servers, rejection
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.commands import request_arguments
 
@@ -29,11 +29,21 @@ class ListCapacity(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         with request_arguments.opened(self.app, parsed_args) as question:
             query = question.decision.query(question.request)
-            self._fits = fitting_servers(
-                question.cloud.snapshot, query, question.decision.destination
+            snapshot = question.cloud.snapshot
+            self._rejection = rejection(snapshot, query)
+            self._fits = (
+                ()
+                if self._rejection
+                else fitting_servers(
+                    snapshot, query, question.decision.destination
+                )
             )
-            self._difference = comparison.difference(
-                question.cloud, question.request, question.decision
+            self._difference = (
+                None
+                if self._rejection
+                else comparison.difference(
+                    question.cloud, question.request, question.decision
+                )
             )
             self._not_known = question.not_known
         rows = [(entry.host, entry.servers) for entry in self._fits]
@@ -46,6 +56,7 @@ class ListCapacity(output.ReportLister):
     def document(self) -> dict[str, Any]:
         return {
             'total': self._total,
+            'rejected': self._rejection,
             'not_known': list(self._not_known.sentences),
             'placement_differs': comparison.document(self._difference),
             'hosts': [
@@ -68,6 +79,7 @@ class ListCapacity(output.ReportLister):
         hint = '' if self._total else ' Use explain to see why.'
         number = self._total or 'No'
         yield f'{number} more servers of this flavor fit{rules}.{hint}'
+        yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
         not_known = list(self._not_known.lines())
         if self._fits or not_known:

@@ -13,6 +13,7 @@ from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import comparison, explain, ranges
 from isolate_aggregates.tools.advice import Advice, Effects
+from isolate_aggregates.tools.capacity import rejection
 from isolate_aggregates.tools.cli import fields, output
 from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.explain import groups
@@ -86,9 +87,17 @@ class ExplainRequest(output.ReportLister):
             )
             self._not_known = question.not_known
             # Nova does not query Placement for a request that is refused.
+            is_refused = decision.too_long or decision.destination.refusals
+            self._rejection = (
+                None
+                if is_refused
+                else rejection(
+                    question.cloud.snapshot, decision.query(question.request)
+                )
+            )
             self._difference = (
                 None
-                if decision.too_long or decision.destination.refusals
+                if is_refused or self._rejection
                 else comparison.difference(
                     question.cloud, question.request, decision
                 )
@@ -177,6 +186,7 @@ class ExplainRequest(output.ReportLister):
             'summary': {
                 'hosts': len(explanation.verdicts),
                 'candidates': self._usable_hosts,
+                'rejected': self._rejection,
                 'not_known': list(self._not_known.sentences),
                 'placement_differs': comparison.document(self._difference),
                 'left_to_host_filters': request_arguments.left_document(
@@ -231,6 +241,7 @@ class ExplainRequest(output.ReportLister):
             yield 'There are no compute hosts.'
             return
         yield f'{self._usable_hosts} of {counted(hosts, "host")} may be used.'
+        yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
         excluding = list(self._counts())
         if excluding:

@@ -258,6 +258,14 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
         )
 
 
+def rejected_lines(rejection: str | None) -> Iterator[str]:
+    """Yield why Placement rejects the query, for a table."""
+    if rejection:
+        yield ''
+        yield rejection
+        yield 'Nova finds no host for a server whose query is rejected.'
+
+
 def left_document(decision: Decision) -> list[dict[str, str]]:
     """Return the conclusions left to host filters, for a document."""
     return [
