@@ -166,6 +166,38 @@ def test_concurrent_leases_do_not_get_the_same_slots(
     blazar.end(lease)
 
 
+def test_nova_may_hang_while_others_choose_hosts(blazar, cloud, monkeypatch):
+    free = []
+
+    def is_free():
+        """Return whether another thread may choose hosts."""
+        got = planning.CHOOSING.acquire(timeout=20)
+        if got:
+            planning.CHOOSING.release()
+        return got
+
+    def observe(call):
+        def observed(*args, **kwargs):
+            with futures.ThreadPoolExecutor(1) as pool:
+                free.append(pool.submit(is_free).result())
+            return call(*args, **kwargs)
+
+        return observed
+
+    for name in ('prepare', 'publish', 'agree'):
+        call = getattr(blazar.plugin.backend, name)
+        monkeypatch.setattr(blazar.plugin.backend, name, observe(call))
+    lease, reservation = blazar.reserve(amount=1)
+    blazar.pass_time()
+    more = [{'id': reservation, 'amount': 2}]
+    blazar.update(lease, reservations=more, end_date=blazar.at(120))
+    assert sum(total for total, _ in cloud.slots(reservation).values()) == 2
+    blazar.end(lease)
+
+    assert len(free) >= 5
+    assert all(free)
+
+
 def test_resources_that_nova_reserves_are_not_leased(blazar, cloud):
     """A host has 8,192 MiB of memory; Nova keeps 512 of them."""
     with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):

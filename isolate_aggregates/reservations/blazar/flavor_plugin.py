@@ -38,7 +38,9 @@ class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
         :returns: The id of the instance reservation.
         """
         with CHOOSING:
-            return super().reserve_resource(reservation_id, values)
+            resource = super().reserve_resource(reservation_id, values)
+        self._instance_plugin.create(reservation_id)
+        return resource
 
     def update_reservation(
         self, reservation_id: str, values: dict[str, Any]

@@ -31,7 +31,10 @@ from isolate_aggregates.reservations.blazar import (
 from isolate_aggregates.reservations.blazar.backend import Backend
 from isolate_aggregates.reservations.blazar.connection import connect
 from isolate_aggregates.reservations.blazar.database import database_id
-from isolate_aggregates.reservations.blazar.exceptions import translated
+from isolate_aggregates.reservations.blazar.exceptions import (
+    ReservationNotKept,
+    translated,
+)
 from isolate_aggregates.reservations.blazar.periodic import PeriodicCompletion
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
 
@@ -44,6 +47,10 @@ _PAUSE = 1  # second
 
 # How much earlier than agreed a reservation may end, because clocks differ.
 _SKEW = datetime.timedelta(minutes=1)
+
+
+class _EndsLater(exception.ReservationError):
+    """A later end of a reservation was agreed than Blazar's database has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,21 +91,40 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
     # The life of a reservation.
 
+    def reserve_resource(
+        self, reservation_id: str, values: dict[str, Any]
+    ) -> Any:
+        """Create a reservation.
+
+        :returns: The id of the instance reservation.
+        """
+        resource = super().reserve_resource(reservation_id, values)
+        self.create(reservation_id)
+        return resource
+
     def _create_resources(self, inst_reservation: Any) -> tuple[Any, ...]:
-        reservation = inst_reservation['reservation_id']
+        # Called while hosts are chosen; see create. There is no server group
+        # and no aggregate.
+        return _Named(inst_reservation['reservation_id']), None, _Named(None)
+
+    def create(self, reservation: str) -> None:
+        """Create flavor and resource class of a reservation.
+
+        :raises ReservationNotKept: if that fails; nothing is left of it then.
+        """
+        row = db_api.reservation_get(reservation)
         with translated(reservation):
             try:
-                lease = rows.lease_of(db_api.reservation_get(reservation))
                 self.backend.prepare(
                     reservation,
-                    usage.shape_of(inst_reservation),
-                    rows.end_of(lease),
+                    usage.shape_of(row),
+                    rows.end_of(rows.lease_of(row)),
                 )
             except exception.IsolateAggregatesError:
-                self.cleanup_resources(inst_reservation)
+                self._finish(
+                    reservation, 'it could not be created', is_early=True
+                )
                 raise
-        # There is no server group and no aggregate.
-        return _Named(reservation), None, _Named(None)
 
     def cleanup_resources(self, instance_reservation: Any) -> None:
         """Remove a reservation from Nova and Placement."""
@@ -162,14 +188,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                     raise
         else:
             by = f'lease {lease["id"]} ended'
-            with translated(reservation):
-                try:
-                    self._check_end(reservation)
-                except exception.ReservationError:
-                    raise
-                except exception.IsolateAggregatesError:
-                    # _finish checks it again, now or later.
-                    pass
+            try:
+                self._check_end(reservation)
+            except _EndsLater as exc:
+                raise ReservationNotKept(
+                    reservation=reservation, problem=str(exc)
+                ) from exc
+            except exception.IsolateAggregatesError:
+                # _finish checks it again, now or later.
+                pass
         wait = CONF[options.GROUP].server_deletion_wait
         until = time.monotonic() + wait
         while not self._finish(reservation, by, is_early):
@@ -181,6 +208,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self, reservation_id: str, new_values: dict[str, Any]
     ) -> None:
         """Change a reservation, and record the end of its lease."""
+        self._validate_reservation_params(new_values)
         with self.agreeing(reservation_id, new_values):
             super().update_reservation(reservation_id, new_values)
 
@@ -221,6 +249,10 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
     def update_resources(self, reservation_id: str) -> None:
         """Update Nova and Placement after a change."""
+        changed = planning.CHANGED.get()
+        if changed is not None:
+            changed.append(reservation_id)
+            return
         reservation = db_api.reservation_get(reservation_id)
         if rows.is_old(reservation):
             super().update_resources(reservation_id)
@@ -323,13 +355,11 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def _check_end(self, reservation: str) -> None:
         """Check that a reservation may end now although nobody said so.
 
-        :raises ReservationError: if a later end was agreed.
+        :raises _EndsLater: if a later end was agreed.
         """
         until = self.backend.until(reservation)
         if until is not None and until > _now() + _SKEW:
-            raise exception.ReservationError(
-                reservation, _extended(until, _now())
-            )
+            raise _EndsLater(reservation, _extended(until, _now()))
 
     def _warn_once(
         self, subject: str, warning: str, named: object = None

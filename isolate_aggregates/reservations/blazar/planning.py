@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+import contextvars
 import datetime
 import logging
 import threading
@@ -32,9 +33,15 @@ LOG = logging.getLogger(__name__)
 _MOMENT = datetime.timedelta(seconds=1)
 _LONG_AGO = datetime.datetime(1970, 1, 1)
 
-# Held while hosts are chosen and the choice is written to the database, as
-# concurrent requests must not choose the same capacity.
+# Held while hosts are chosen and the choice is written to Blazar's database,
+# as concurrent requests must not choose the same capacity. Nova and Placement
+# are called after it was released: they may hang.
 CHOOSING = threading.RLock()
+
+# The reservations to write to Nova and Placement then; None outside.
+CHANGED: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
+    'changed', default=None
+)
 
 
 class SlotPlanning(instance_plugin.VirtualInstancePlugin):
@@ -54,8 +61,15 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         self, reservation_id: str, new_values: dict[str, Any]
     ) -> None:
         """Change a reservation."""
-        with CHOOSING:
-            super().update_reservation(reservation_id, new_values)
+        changed: list[str] = []
+        token = CHANGED.set(changed)
+        try:
+            with CHOOSING:
+                super().update_reservation(reservation_id, new_values)
+        finally:
+            CHANGED.reset(token)
+        for reservation in changed:
+            self.update_resources(reservation)
 
     def filter_hosts_by_reservation(
         self,
