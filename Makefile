@@ -20,7 +20,7 @@ E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
-.PHONY: help demo unit test test-rest test-all cover test-nova test-blazar test-browser test-databases test-servers test-clone e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
+.PHONY: help demo unit test test-rest test-all cover test-nova test-blazar test-browser test-databases test-servers test-clone e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -46,6 +46,7 @@ help:
 	@echo "make sbom   list what is installed with it"
 	@echo "make lint   check style, types and architecture"
 	@echo "make docs   build documentation and release notes"
+	@echo "make man    build manual pages of the commands"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
 	@echo "make sample write the sample configuration anew"
 	@echo "make architecture   make the images and tables of the documentation anew"
@@ -166,6 +167,9 @@ docs: $(VENV)/.all
 	$(BIN)/python tools/support_matrix.py --check
 	$(BIN)/sphinx-build -W --keep-going -b html doc/source doc/build/html
 	$(BIN)/sphinx-build -W -b html releasenotes/source releasenotes/build/html
+
+man: $(VENV)/.all
+	$(BIN)/sphinx-build -W -b man doc/source doc/build/man
 
 linkcheck: docs
 	$(BIN)/python doc/links.py doc/build/html releasenotes/build/html

@@ -65,3 +65,15 @@ linkcheck_anchors_ignore_for_url = [
     # Its script makes the anchors.
     r'https://github\.com/',
 ]
+
+# For "make man", which distributions call for their packages.
+man_pages = [
+    ('cli/index', 'isolate-aggregates', 'isolate OpenStack hosts', [], 1),
+    (
+        'cli/status',
+        'isolate-aggregates-status',
+        'check a nova-scheduler before an upgrade',
+        [],
+        1,
+    ),
+]
