@@ -242,7 +242,7 @@ def measure(size: str) -> Row:
         # It may not fit.
         with contextlib.suppress(exception.ReservationError):
             reservations.update(
-                store, reservation_id(1), NOW, end=NOW + 60 * DAY
+                store, reservation_id(0), NOW, end=NOW + 60 * DAY
             )
 
     def show() -> None:
