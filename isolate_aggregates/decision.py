@@ -20,8 +20,8 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import (
+    Replacement,
     RequiredSubset,
-    Shortened,
     Shortener,
 )
 from isolate_aggregates.request import Request, RequestSpec
@@ -34,8 +34,8 @@ QUERY_LIMIT = 'max_query_length'
 class Decision:
     """The constraints on a request, and the query for them.
 
-    :param shortened: The aggregates that the query forbids instead of those of
-        the destination; None if it was not shortened.
+    :param replacement: The aggregates that the query forbids instead of those
+        of the destination; None if it was not shortened.
     :param required_subset: The aggregates that the query requires instead of
         those of the destination; None if it requires all of them.
     :param too_long: Why the query cannot be shortened enough; None if it can.
@@ -43,15 +43,15 @@ class Decision:
 
     destination: ExplainedDestination
     aggregates: AggregateIndex
-    shortened: Shortened | None = None
+    replacement: Replacement | None = None
     required_subset: RequiredSubset | None = None
     too_long: exception.QueryNotShortened | None = None
 
     @property
     def forbidden(self) -> frozenset[str]:
         """The uuids of the Placement aggregates that the query forbids."""
-        if self.shortened is not None:
-            return self.shortened.forbidden
+        if self.replacement is not None:
+            return self.replacement.forbidden
         destination = self.destination
         if len(destination.forbidden) < 2:
             return destination.forbidden_aggregates
@@ -104,7 +104,7 @@ class Decision:
     @property
     def needs_host_check(self) -> bool:
         """Whether hosts must be checked again after Placement."""
-        return bool(self.shortened or self.left_to_host_filters)
+        return bool(self.replacement or self.left_to_host_filters)
 
     def check(self) -> None:
         """Raise if the request was refused."""
@@ -141,7 +141,9 @@ class Decision:
                 )
             return dataclasses.replace(self, too_long=exc)
         return dataclasses.replace(
-            self, shortened=fitting.shortened, required_subset=fitting.required
+            self,
+            replacement=fitting.replacement,
+            required_subset=fitting.required,
         )
 
     def fit_query(

@@ -307,10 +307,10 @@ def without_frames(error: BaseException) -> None:
     :meth:`IsolateAggregatesError.detached`.
     """
     pending: list[BaseException | None] = [error]
-    done: set[int] = set()
+    visited: set[int] = set()
     while pending:
         one = pending.pop()
-        if one is not None and id(one) not in done:
-            done.add(id(one))
+        if one is not None and id(one) not in visited:
+            visited.add(id(one))
             one.__traceback__ = None
             pending += one.__cause__, one.__context__

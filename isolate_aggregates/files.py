@@ -43,13 +43,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     handle, name = tempfile.mkstemp(
         prefix=f'.{target.name}.', dir=target.parent
     )
-    unfinished = pathlib.Path(name)
+    temporary = pathlib.Path(name)
     try:
         with open(handle, 'w', encoding='utf-8', errors='replace') as stream:
             yield stream
         if target.exists():
-            shutil.copymode(target, unfinished)
-        unfinished.replace(target)
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

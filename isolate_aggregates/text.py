@@ -27,12 +27,12 @@ def escaped(text: str) -> str:
     )
 
 
-def short(said: object) -> str:
+def short(message: object) -> str:
     """Return a message as one line to embed in a sentence.
 
     Passwords in URLs and the final full stop are removed.
     """
-    line = public(' '.join(str(said).split()))
+    line = public(' '.join(str(message).split()))
     return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
 
 
@@ -85,11 +85,11 @@ def listed(names: Iterable[str], most: int | None = 5) -> str:
     :param most: The most names; the others are only counted. None for all, as
         within :func:`unabridged`.
     """
-    ordered = sorted(names)
+    sorted_names = sorted(names)
     if _is_unabridged.get():
         most = None
-    text = ', '.join(ordered[:most])
-    more = 0 if most is None else len(ordered) - most
+    text = ', '.join(sorted_names[:most])
+    more = 0 if most is None else len(sorted_names) - most
     return f'{text} and {more} more' if more > 0 else text
 
 

@@ -161,13 +161,13 @@ class IndexCache:
                 late = None
             if late and self._readings >= _MOST_READINGS:
                 # The source hangs; more threads would hang as well.
-                joined = late
+                current = late
             else:
                 # A late reading may still succeed, and is used then.
-                joined = self._begin()
+                current = self._begin()
         if late:
             self._late(late)
-        return joined
+        return current
 
     def _begin(self) -> _Reading:
         reading = _Reading(self._clock())
@@ -241,8 +241,8 @@ class IndexCache:
     def _works_again(self) -> None:
         with self._lock:
             self._trouble = None
-            logged, self._logged = self._logged, None
-        if logged:
+            was_logged, self._logged = self._logged, None
+        if was_logged:
             LOG.info('The host aggregates can be read again.')
 
     def _result(self, reading: _Reading) -> _CachedIndex:

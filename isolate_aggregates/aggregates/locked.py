@@ -81,12 +81,14 @@ def _grouped(
         if keys:
             members.setdefault(keys, []).append(aggregate)
     return tuple(
-        LockGroup(keys, tuple(locked)) for keys, locked in members.items()
+        LockGroup(keys, tuple(aggregates))
+        for keys, aggregates in members.items()
     )
 
 
 def _closed(groups: tuple[LockGroup, ...], keys: frozenset[str]) -> Closed:
-    shut = tuple(group for group in groups if not group.keys <= keys)
+    lock_groups = tuple(group for group in groups if not group.keys <= keys)
     return Closed(
-        shut, frozenset(a.uuid for group in shut for a in group.aggregates)
+        lock_groups,
+        frozenset(a.uuid for group in lock_groups for a in group.aggregates),
     )

@@ -69,24 +69,26 @@ def rollups(locks: Iterable[Lock]) -> tuple[Rollup, ...]:
 
 
 def _of_family(family: str, locks: list[Lock]) -> Iterator[Rollup]:
-    numbered = [(uuid_of(lock.name), lock) for lock in locks]
-    for number, lock in numbered:
+    numbered_locks = [(uuid_of(lock.name), lock) for lock in locks]
+    for number, lock in numbered_locks:
         yield Rollup(lock.name, number, _uuids([lock]))
     if len(locks) > _FANOUT:
-        yield from _branches(family, '', numbered)
+        yield from _branches(family, '', numbered_locks)
 
 
 def _branches(
-    family: str, digits: str, numbered: list[tuple[str, Lock]]
+    family: str, digits: str, numbered_locks: list[tuple[str, Lock]]
 ) -> Iterator[Rollup]:
     name = f'{family}*{digits}'
     yield Rollup(
-        name, _uuid(_BRANCHES, name), _uuids(lock for _, lock in numbered)
+        name,
+        _uuid(_BRANCHES, name),
+        _uuids(lock for _, lock in numbered_locks),
     )
-    if len(numbered) <= _FANOUT or len(digits) == _DEPTH:
+    if len(numbered_locks) <= _FANOUT or len(digits) == _DEPTH:
         return
     parts: dict[str, list[tuple[str, Lock]]] = {}
-    for number, lock in numbered:
+    for number, lock in numbered_locks:
         parts.setdefault(number[len(digits)], []).append((number, lock))
     for digit, part in parts.items():
         # A single lock has its own rollup.

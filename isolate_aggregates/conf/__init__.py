@@ -30,7 +30,7 @@ SCHEDULER_METRICS = 'isolate_aggregates_scheduler'
 
 # Keys with a meaning in Nova. A reservation prefix that matches them would
 # turn ordinary extra specs into reservations.
-_TAKEN = (
+_KEYS_OF_NOVA = (
     'aggregate_instance_extra_specs:',
     'availability_zone',
     'filter_tenant_id',
@@ -199,11 +199,11 @@ def _check_prefixes(option: str, prefixes: Iterable[str]) -> None:
                 f'has the prefix {prefix!r}; a prefix must not be empty or '
                 'contain white space; use one such as "reservation:".',
             )
-        for taken in _TAKEN:
-            if taken.startswith(prefix) or prefix.startswith(taken):
+        for key in _KEYS_OF_NOVA:
+            if key.startswith(prefix) or prefix.startswith(key):
                 raise exception.ConfigError(
                     option,
                     f'has the prefix {prefix!r}, which also matches keys such '
-                    f'as {taken!r} that have another meaning in Nova; choose '
+                    f'as {key!r} that have another meaning in Nova; choose '
                     'another prefix, such as "reservation:".',
                 )

@@ -33,8 +33,8 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[str]:
         configured request filters.
     """
     options = {
-        section: {option.dest for option in registered}
-        for section, registered in ia_conf.list_opts(connection=False)
+        section: {option.dest for option in opts}
+        for section, opts in ia_conf.list_opts(connection=False)
     }
     places = {name: one for one, names in options.items() for name in names}
     for section, others in _OTHERS.items():
@@ -57,9 +57,9 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[str]:
                         f'{path}: the section [{section}] has no effect{guess}'
                     )
                 continue
-            known = options[group] | _registered(conf, group)
+            section_options = options[group] | _registered(conf, group)
             for name in names:
-                if name in known:
+                if name in section_options:
                     continue
                 advice = meant(name, options[group])
                 if name in places and group not in _SERVICES:

@@ -181,9 +181,9 @@ class ExplainedDestination(Destination):
     def conclusions(self) -> list[Conclusion]:
         """The conclusions, with compound constraints split up."""
         return [
-            Conclusion(concluded.filter_name, part)
-            for concluded in self._concluded
-            for part in _parts(concluded.constraint)
+            Conclusion(conclusion.filter_name, part)
+            for conclusion in self._concluded
+            for part in _parts(conclusion.constraint)
         ]
 
     def add(self, constraint: Constraint, filter_name: str) -> None:

@@ -70,20 +70,21 @@ class IsolateAggregates(RequestFilter):
             else request.operator_traits
         )
         keys = {self.key_prefix + trait for trait in traits}
-        locked = closed(aggregates, self.key_prefix, REQUIRED, keys)
-        if locked.groups:
+        locks = closed(aggregates, self.key_prefix, REQUIRED, keys)
+        if locks.groups:
             without = lacking(
                 request.flavor.name, image.name if image else None, 'require'
             )
             # There may be hundreds of reasons, and most are never shown.
             yield LazyForbid(
-                locked.uuids, lambda: self._forbid(locked, keys, without)
+                locks.uuids,
+                lambda: self._forbid(locks, keys, without),
             )
 
     def _forbid(
-        self, locked: Closed, keys: set[str], without: str
+        self, locks: Closed, keys: set[str], without: str
     ) -> Iterator[Forbid]:
-        for group in locked.groups:
+        for group in locks.groups:
             missing = [
                 key.removeprefix(self.key_prefix) for key in group.keys - keys
             ]

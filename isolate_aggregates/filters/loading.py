@@ -50,8 +50,10 @@ class LoadedFilter(NamedFilter):
             return tuple(
                 a for a in aggregates if any(map(self.reads, a.metadata))
             )
-        locked = {a.uuid: a for lock in locks for a in lock.aggregates}
-        return tuple(locked.values())
+        aggregates_by_uuid = {
+            a.uuid: a for lock in locks for a in lock.aggregates
+        }
+        return tuple(aggregates_by_uuid.values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,28 +90,27 @@ def unused_tags(
     """Yield the metadata of disabled filters."""
     filters = tuple(filters)
     read = frozenset().union(
-        *(
-            loaded.metadata or ()
-            for loaded in filters
-            if loaded.name in enabled
-        )
+        *(f.metadata or () for f in filters if f.name in enabled)
     )
-    for loaded in filters:
-        is_read = loaded.metadata is not None and loaded.metadata <= read
-        if loaded.name in enabled or loaded.switch is None or is_read:
+    for loaded_filter in filters:
+        if loaded_filter.name in enabled or loaded_filter.switch is None:
             continue
-        tagged = loaded.tagged(aggregates)
-        if tagged:
-            yield UnusedTags(loaded.name, loaded.switch, tagged)
+        if loaded_filter.metadata is not None and (
+            loaded_filter.metadata <= read
+        ):
+            continue
+        tagged_aggregates = loaded_filter.tagged(aggregates)
+        if tagged_aggregates:
+            yield UnusedTags(
+                loaded_filter.name, loaded_filter.switch, tagged_aggregates
+            )
 
 
 def enabled(
     filters: Iterable[LoadedFilter], conf: cfg.ConfigOpts
 ) -> frozenset[str]:
     """Return the names of the enabled filters."""
-    return frozenset(
-        loaded.name for loaded in filters if loaded.is_enabled(conf)
-    )
+    return frozenset(f.name for f in filters if f.is_enabled(conf))
 
 
 def ineffective_options(
@@ -122,17 +123,17 @@ def ineffective_options(
     filters = tuple(filters)
     names = f'[{ia_conf.GROUP}] request_filters'
     if _is_set(conf, ia_conf.GROUP, 'request_filters'):
-        for loaded in filters:
-            if loaded.switch and not loaded.is_enabled(conf):
-                group, option = loaded.switch
+        for loaded_filter in filters:
+            if loaded_filter.switch and not loaded_filter.is_enabled(conf):
+                group, option = loaded_filter.switch
                 yield (
-                    f'{names} has {loaded.name}, which does not run while '
-                    f'[{group}] {option} is false'
+                    f'{names} has {loaded_filter.name}, which does not run '
+                    f'while [{group}] {option} is false'
                 )
     used = {
         option
-        for loaded in filters
-        for option in loaded.request_filter.SETTINGS.values()
+        for f in filters
+        for option in f.request_filter.SETTINGS.values()
     }
     for plugin in metadata.entry_points(group=NAMESPACE):
         # Others may be broken, and are not used.
@@ -174,9 +175,9 @@ def deciding(
     """Return the pipeline that nova-scheduler runs."""
     return Pipeline(
         (
-            loaded
-            for loaded in (load(conf) if filters is None else filters)
-            if loaded.is_enabled(conf)
+            f
+            for f in (load(conf) if filters is None else filters)
+            if f.is_enabled(conf)
         ),
         timer,
     )

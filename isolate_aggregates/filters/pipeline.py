@@ -105,8 +105,8 @@ class NamedFilter:
         :returns: The properties; None if the filter cannot derive them.
         """
         try:
-            held = self.request_filter.held(request, aggregates)
-            return None if held is None else dict(held)
+            properties = self.request_filter.held(request, aggregates)
+            return None if properties is None else dict(properties)
         except Exception as exc:
             raise exception.FilterError(
                 self.name,
@@ -195,19 +195,19 @@ class Pipeline:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the filters, in order."""
-        return tuple(named.name for named in self.filters)
+        return tuple(f.name for f in self.filters)
 
     @lazy_property
     def image_properties(self) -> DeclaredProperties:
         """The image properties that the filters read."""
         return DeclaredProperties.union(
-            named.image_properties for named in self.filters
+            f.image_properties for f in self.filters
         )
 
     @lazy_property
     def of_images(self) -> 'Pipeline':
         """Only the filters that the image of a request can matter to."""
-        return Pipeline(named for named in self.filters if named.reads_images)
+        return Pipeline(f for f in self.filters if f.reads_images)
 
     def held(
         self, request: RequestSpec, aggregates: Sequence[Aggregate]
@@ -219,20 +219,18 @@ class Pipeline:
         """
         by_filter: dict[str, Mapping[str, str]] = {}
         missing: set[str] = set()
-        for named in self.of_images.filters:
-            held = named.held(request, aggregates)
-            if held is None:
-                missing.update(named.image_properties.needed)
+        for named_filter in self.of_images.filters:
+            properties = named_filter.held(request, aggregates)
+            if properties is None:
+                missing.update(named_filter.image_properties.needed)
             else:
-                by_filter[named.name] = held
+                by_filter[named_filter.name] = properties
         return HeldImage(by_filter, frozenset(missing))
 
     def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...]:
         """Return the locks of all filters."""
         return tuple(
-            lock
-            for named in self.filters
-            for lock in named.locks(aggregates) or ()
+            lock for f in self.filters for lock in f.locks(aggregates) or ()
         )
 
     def evaluate(
@@ -244,15 +242,17 @@ class Pipeline:
         this.
         """
         destination = ExplainedDestination()
-        declared = request.declaring(self.image_properties)
-        for named in self.filters:
-            visible = request if named.is_mirrored else declared
+        declared_request = request.declaring(self.image_properties)
+        for named_filter in self.filters:
+            visible = request if named_filter.is_mirrored else declared_request
             if self._timer is None:
-                named.narrow(destination, visible, aggregates)
+                named_filter.narrow(destination, visible, aggregates)
                 continue
             started_at = time.perf_counter()
             try:
-                named.narrow(destination, visible, aggregates)
+                named_filter.narrow(destination, visible, aggregates)
             finally:
-                self._timer(named.name, time.perf_counter() - started_at)
+                self._timer(
+                    named_filter.name, time.perf_counter() - started_at
+                )
         return destination

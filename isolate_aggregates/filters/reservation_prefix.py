@@ -90,8 +90,8 @@ class ReservationPrefix(RequestFilter):
     def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
         """The places where a request can name a reservation."""
         # Keys of tenants count only if the owner is checked.
-        claimed = self.key_sources if self.required_prefixes else ()
-        return ('flavor', *claimed)
+        tenant_sources = self.key_sources if self.required_prefixes else ()
+        return ('flavor', *tenant_sources)
 
     @property
     def IMAGE_PROPERTIES(self) -> Sequence[str]:  # noqa: N802
@@ -118,14 +118,14 @@ class ReservationPrefix(RequestFilter):
         """Yield at most one constraint per prefix and list."""
         if not self.required_prefixes and not self.forbidden_prefixes:
             return
-        trusted = set(request.flavor.extra_specs)
-        claimed = self._claimed(request) - trusted
+        operator_keys = set(request.flavor.extra_specs)
+        tenant_keys = self._claimed(request) - operator_keys
         for prefix in self.required_prefixes:
-            keys = _starting(prefix, trusted | claimed)
+            keys = _starting(prefix, operator_keys | tenant_keys)
             if keys:
                 yield self._require(
                     keys,
-                    _starting(prefix, claimed),
+                    _starting(prefix, tenant_keys),
                     request.project_id,
                     aggregates,
                 )
@@ -135,7 +135,8 @@ class ReservationPrefix(RequestFilter):
             # The owner was checked above, but only for required prefixes.
             is_checked = prefix in self.required_prefixes
             keys = _starting(
-                prefix, trusted | claimed if is_checked else trusted
+                prefix,
+                operator_keys | tenant_keys if is_checked else operator_keys,
             )
             if not keys:
                 yield from self._forbid(prefix, request, aggregates)
@@ -146,13 +147,14 @@ class ReservationPrefix(RequestFilter):
         """Return the keys of a host that an image of the project can name."""
         if 'image' not in self.key_sources:
             return {}
-        named = self._claimed(request).union(request.flavor.extra_specs)
+        request_keys = self._claimed(request).union(request.flavor.extra_specs)
         return {
             key: value
             for aggregate in aggregates
             if grants(aggregate, request.project_id, self.owner_key)
             for key, value in aggregate.metadata.items()
-            if key.startswith(self.required_prefixes) and key not in named
+            if key.startswith(self.required_prefixes)
+            and key not in request_keys
         }
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
@@ -174,7 +176,7 @@ class ReservationPrefix(RequestFilter):
     def _require(
         self,
         keys: list[str],
-        claimed: list[str],
+        tenant_keys: list[str],
         project_id: str | None,
         aggregates: AggregateIndex,
     ) -> Constraint:
@@ -189,7 +191,7 @@ class ReservationPrefix(RequestFilter):
             )
         foreign = [
             key
-            for key in claimed
+            for key in tenant_keys
             if not any(
                 grants(aggregate, project_id, self.owner_key)
                 for aggregate in aggregates.with_key(key)
@@ -212,7 +214,7 @@ class ReservationPrefix(RequestFilter):
             aggregate.uuid
             for key in keys
             for aggregate in aggregates.with_key(key)
-            if key not in claimed
+            if key not in tenant_keys
             or grants(aggregate, project_id, self.owner_key)
         }
         return Require(

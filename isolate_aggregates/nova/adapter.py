@@ -43,11 +43,11 @@ class NovaRequest:
     def __init__(
         self,
         spec: objects.RequestSpec,
-        declared: DeclaredProperties = DeclaredProperties(),  # noqa: B008
+        declaration: DeclaredProperties = DeclaredProperties(),  # noqa: B008
         read_record: images.Read = images.read,
     ) -> None:
         self._reference = weakref.ref(spec)
-        self._declared = declared
+        self._declaration = declaration
         self._read_record = read_record
 
     @property
@@ -57,12 +57,12 @@ class NovaRequest:
             raise ReferenceError('The request has ended in nova-scheduler.')
         return spec
 
-    def declaring(self, declared: DeclaredProperties) -> NovaRequest:
+    def declaring(self, declaration: DeclaredProperties) -> NovaRequest:
         """Return the request with only the declared image properties.
 
         :raises RequestRefused: if a declared property is not available.
         """
-        request = NovaRequest(self._spec, declared, self._read_record)
+        request = NovaRequest(self._spec, declaration, self._read_record)
         # Read the properties now, so that a missing one refuses the request,
         # and no filter waits for a database.
         _ = request._accepted
@@ -73,7 +73,7 @@ class NovaRequest:
         spec = self._spec
         if not has_image(spec):
             return None
-        return images.AcceptedImage(spec, self._declared, self._read_record)
+        return images.AcceptedImage(spec, self._declaration, self._read_record)
 
     @lazy_property
     def flavor(self) -> Flavor:
@@ -297,19 +297,19 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
 
 
 def complete(
-    decision: Decision, applied: Decision, spec: objects.RequestSpec
+    decision: Decision, applied_decision: Decision, spec: objects.RequestSpec
 ) -> None:
     """Add the forbidden aggregates of a decision to Nova's request spec.
 
     :param decision: The decision, with a query that is within the limit.
-    :param applied: The decision that was passed to :func:`apply`.
+    :param applied_decision: The decision that was passed to :func:`apply`.
     """
     decision.check()
-    for choice in applied.required:
+    for choice in applied_decision.required:
         if choice not in decision.required:
             _without(_destination(spec), ','.join(sorted(choice)))
     for choice in decision.required:
-        if choice not in applied.required:
+        if choice not in applied_decision.required:
             _destination(spec).require_aggregates(sorted(choice))
     if decision.forbidden:
         _destination(spec).append_forbidden_aggregates(decision.forbidden)

@@ -94,12 +94,12 @@ class Decider:
                 images.refuse_without(['of the server'])
             return _decide(spec, record, aggregates, pipeline)
         uuids = self._aggregates_of(record.host)
-        held = pipeline.held(
+        image = pipeline.held(
             adapter.without_image(spec, record.flavor),
             [each for each in aggregates if each.uuid in uuids],
         )
         if record.is_other(spec.image):
-            adapter.replace_traits(spec, held.traits)
+            adapter.replace_traits(spec, image.traits)
         if not is_refused and _is_allowed(
             spec, record, aggregates, pipeline, uuids
         ):
@@ -111,10 +111,10 @@ class Decider:
             {
                 'server': messages.server(spec),
                 'host': record.host,
-                'held': escaped(', '.join(sorted(held.properties)) or 'none'),
+                'held': escaped(', '.join(sorted(image.properties)) or 'none'),
             },
         )
-        return _decide_held(spec, record, aggregates, pipeline, held)
+        return _decide_held(spec, record, aggregates, pipeline, image)
 
     def _read(self, spec: objects.RequestSpec) -> images.Record | None:
         cell = images.cell_of(spec)
@@ -155,15 +155,15 @@ def _decide_held(
     record: images.Record,
     aggregates: AggregateIndex,
     pipeline: Pipeline,
-    held: HeldImage,
+    image: HeldImage,
 ) -> Decision:
     """Run the request filters with the image that the host requires."""
-    images.refuse_without(held.missing)
+    images.refuse_without(image.missing)
     record = dataclasses.replace(
-        record, properties=held.properties, has_failed=False
+        record, properties=image.properties, has_failed=False
     )
     decision = _decide(spec, record, aggregates, pipeline)
-    for name, constraint in held.requirements(aggregates):
+    for name, constraint in image.requirements(aggregates):
         decision.destination.add(constraint, name)
     return decision
 

@@ -65,10 +65,10 @@ class ForcedHosts:
         destination: ExplainedDestination,
     ) -> None:
         """Raise if a request may not use a host that it is forced to."""
-        forced = adapter.forced(spec)
-        if forced is None:
+        targets = adapter.forced(spec)
+        if targets is None:
             return
-        nodes = _nodes(context, *forced)
+        nodes = _nodes(context, *targets)
         in_placement = self._in_placement(nodes)
         in_nova = self._members.aggregates_of(nodes)
         reasons = [

@@ -218,7 +218,7 @@ class AcceptedImage:
     def __init__(
         self,
         spec: objects.RequestSpec,
-        declared: DeclaredProperties,
+        declaration: DeclaredProperties,
         read_record: Read = read,
     ) -> None:
         image = spec.image
@@ -226,8 +226,8 @@ class AcceptedImage:
         traits = properties.get('traits_required', []) if properties else []
         record = None
         needs_record = bool(
-            declared.patterns - _verbatim()
-            or ((declared.patterns or traits) and is_for_existing(spec))
+            declaration.patterns - _verbatim()
+            or ((declaration.patterns or traits) and is_for_existing(spec))
         )
         if needs_record:
             record = read_record(spec)
@@ -237,14 +237,14 @@ class AcceptedImage:
         )
         self.properties: Mapping[str, str] = {}
         if not self.is_known:
-            refuse_without(declared.needed)
+            refuse_without(declaration.needed)
             return
         if record is not None:
-            self.properties = _declared(record, declared)
+            self.properties = _declared(record, declaration)
         else:
             self.properties = {
                 name: str(properties.get(name))
-                for name in declared.patterns
+                for name in declaration.patterns
                 if properties and properties.get(name) is not None
             }
         self.properties |= {
@@ -252,22 +252,24 @@ class AcceptedImage:
         }
 
 
-def _declared(record: Record, declared: DeclaredProperties) -> dict[str, str]:
-    truncated = {
+def _declared(
+    record: Record, declaration: DeclaredProperties
+) -> dict[str, str]:
+    truncated_names = {
         name
         for name, value in record.properties.items()
         if len(value.encode()) >= _CUT
     }
     refuse_without(
         name
-        for name in truncated
-        if any(matches(pattern, name) for pattern in declared.needed)
+        for name in truncated_names
+        if any(matches(pattern, name) for pattern in declaration.needed)
     )
     return {
         name: value
-        for name, value in declared.among(record.properties).items()
+        for name, value in declaration.among(record.properties).items()
         # Required traits are in the request, as computed by Nova.
-        if not name.startswith(TRAIT_PREFIX) and name not in truncated
+        if not name.startswith(TRAIT_PREFIX) and name not in truncated_names
     }
 
 
@@ -293,9 +295,9 @@ def _verbatim() -> frozenset[str]:
     Nova converts others, or reads them from a property with an older name.
     """
     props = objects.ImageMetaProps
-    renamed = props._legacy_property_map.values()
+    new_names = props._legacy_property_map.values()
     return frozenset(
         name
         for name, field in props.fields.items()
-        if type(field) is fields.StringField and name not in renamed
+        if type(field) is fields.StringField and name not in new_names
     )

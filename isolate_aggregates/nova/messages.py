@@ -94,15 +94,15 @@ def _by_parts(
 
     There may be hundreds, and few of their reasons fit into the line.
     """
-    for concluded in destination.constraints:
-        constraint = concluded.constraint
+    for conclusion in destination.constraints:
+        constraint = conclusion.constraint
         parts: Iterable[Constraint] = (
             constraint.make()
             if isinstance(constraint, LazyForbid)
             else (constraint,)
         )
         for part in parts:
-            yield concluded.filter_name, part
+            yield conclusion.filter_name, part
 
 
 def _reason(constraint: Constraint) -> str:
@@ -112,5 +112,5 @@ def _reason(constraint: Constraint) -> str:
     more = len(constraint.aggregates) - _NAMES
     if more <= 0:
         return constraint.reason
-    named = naming(constraint.aggregates[:_NAMES])
-    return f'{named} and {more} more: {constraint.cause}'
+    first_names = naming(constraint.aggregates[:_NAMES])
+    return f'{first_names} and {more} more: {constraint.cause}'

@@ -23,13 +23,13 @@ class Observer:
         self,
         started_at: float,
         destination: ExplainedDestination,
-        shortened: bool,
+        is_shortened: bool,
     ) -> None:
         """Record a request that passed the filters.
 
         :param started_at: The start of the first filter, by the monotonic
             clock.
-        :param shortened: Whether the query had to be shortened.
+        :param is_shortened: Whether the query had to be shortened.
         """
 
     def refused(

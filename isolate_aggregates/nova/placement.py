@@ -90,7 +90,7 @@ def shortener(
     conf: cfg.ConfigOpts,
     filters: Iterable[NamedFilter],
     wait: bool = False,
-    verified: Callable[[str], None] = lambda result: None,
+    report: Callable[[str], None] = lambda result: None,
 ) -> Shortener:
     """Return a shortener as configured.
 
@@ -99,7 +99,7 @@ def shortener(
     :param conf: A configuration with our options registered.
     :param wait: Whether rollups are verified synchronously; otherwise a thread
         verifies them.
-    :param verified: Called with the result of each verification in the thread.
+    :param report: Called with the result of each verification in the thread.
     """
     limit = conf[ia_conf.GROUP].max_query_length
     members: PlacementMembers | VerifiedMembers | None = None
@@ -109,7 +109,7 @@ def shortener(
             PlacementMembers(functools.cache(client), limit)
             if wait
             else VerifiedMembers(
-                functools.cache(impatient_client), limit, verified=verified
+                functools.cache(impatient_client), limit, report=report
             )
         )
     elif limit and not wait:

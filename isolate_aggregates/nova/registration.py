@@ -53,7 +53,10 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     _replace(runner, _with_ours(runner))
     LOG.info(
         'Request filters of isolate-aggregates: %s',
-        ', '.join(_state(loaded, conf) for loaded in runner.filters) or 'none',
+        ', '.join(
+            _state(loaded_filter, conf) for loaded_filter in runner.filters
+        )
+        or 'none',
     )
     return runner
 
@@ -61,8 +64,8 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
 def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
     """Return whether one of our filters replaces the in-tree one."""
     return any(
-        _IN_TREE.__name__ in loaded.request_filter.REPLACES
-        for loaded in filters
+        _IN_TREE.__name__ in loaded_filter.request_filter.REPLACES
+        for loaded_filter in filters
     )
 
 
@@ -173,7 +176,7 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         conf,
         filters,
         cache,
-        placement.shortener(conf, filters, verified=observer.verified),
+        placement.shortener(conf, filters, report=observer.verified),
         members,
         ForcedHosts(members, client),
         ReturnedHosts(client, section.max_query_length),
@@ -181,12 +184,12 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     )
 
 
-def _state(loaded: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
-    if loaded.switch is None:
-        return f'{loaded.name} (on)'
-    state = 'on' if loaded.is_enabled(conf) else 'off'
-    group, option = loaded.switch
-    return f'{loaded.name} ({state} by [{group}] {option})'
+def _state(loaded_filter: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
+    if loaded_filter.switch is None:
+        return f'{loaded_filter.name} (on)'
+    state = 'on' if loaded_filter.is_enabled(conf) else 'off'
+    group, option = loaded_filter.switch
+    return f'{loaded_filter.name} ({state} by [{group}] {option})'
 
 
 def _log_problems(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
@@ -221,7 +224,7 @@ def _observer(
             f'[{ia_conf.GROUP}] scheduler_metrics_directory',
             'needs prometheus-client; install isolate-aggregates[metrics].',
         ) from exc
-    names = [loaded.name for loaded in filters]
+    names = [loaded_filter.name for loaded_filter in filters]
     return worker_metrics.WorkerMetrics(names, directory)
 
 

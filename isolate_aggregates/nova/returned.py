@@ -21,7 +21,7 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit import Shortened
+from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.rest.deadline import Deadline
 
 _JOINED = (
@@ -68,20 +68,20 @@ class ReturnedHosts:
         :returns: The reasons by uuid, for some of the nodes.
         :raises RequestRefused: if Placement does not answer.
         """
-        shortened = decision.shortened or Shortened(frozenset())
+        replacement = decision.replacement or Replacement(frozenset())
         left_out = decision.left_out
-        if not nodes or not (shortened.replaced or left_out):
+        if not nodes or not (replacement.replaced or left_out):
             return {}
         # A late call must not refer to a request that no longer waits.
         read = functools.partial(
             self._read,
             frozenset(nodes),
-            shortened,
+            replacement,
             tuple(left_out),
             self._clock() + self._longest,
         )
         try:
-            joined, is_sharing, missing = self._deadline.run(read)
+            late_members, is_sharing, missing = self._deadline.run(read)
         except exception.IsolateAggregatesError as exc:
             raise exception.RequestRefused(
                 [
@@ -92,7 +92,7 @@ class ReturnedHosts:
         reasons: dict[str, list[str]] = {}
         for node in nodes if is_sharing else ():
             reasons.setdefault(node, []).append(_SHARING)
-        for node in joined:
+        for node in late_members:
             reasons.setdefault(node, []).append(_JOINED)
         for reason, lacking in zip(left_out.values(), missing, strict=True):
             for node in lacking:
@@ -104,7 +104,7 @@ class ReturnedHosts:
     def _read(
         self,
         nodes: frozenset[str],
-        shortened: Shortened,
+        replacement: Replacement,
         left_out: Sequence[frozenset[str]],
         until: float,
     ) -> tuple[frozenset[str], bool, Sequence[frozenset[str]]]:
@@ -118,16 +118,16 @@ class ReturnedHosts:
         # Members of the rollups have not been returned. The answer is shorter
         # without them, and normally empty.
         room = group.most_aggregates(self._limit) // 2
-        excluded = [rollup.uuid for rollup in shortened.rollups[:room]]
+        rollups = [rollup.uuid for rollup in replacement.rollups[:room]]
         roots: set[str] = set()
         is_sharing = False
-        for some in self._parts(shortened.replaced, len(excluded)):
-            found = {
+        for some in self._parts(replacement.replaced, len(rollups)):
+            provider_roots = {
                 provider['root_provider_uuid']
-                for provider in ask(member_of=some, not_member_of=excluded)
+                for provider in ask(member_of=some, not_member_of=rollups)
             }
-            roots |= found
-            if found - nodes:
+            roots |= provider_roots
+            if provider_roots - nodes:
                 # They may be shared storage that the returned hosts use.
                 is_sharing |= bool(
                     ask(
@@ -147,10 +147,10 @@ class ReturnedHosts:
         return nodes & roots, is_sharing, missing
 
     def _parts(
-        self, aggregates: Collection[str], excluded: int
+        self, aggregates: Collection[str], rollups: int
     ) -> Iterator[list[str]]:
         """Yield parts of the aggregates that fit into a query."""
-        room = self._limit - group.forbidden_length(excluded)
+        room = self._limit - group.forbidden_length(rollups)
         # With "required", the query is a little longer.
         most = max(1, group.most_aggregates(room) - 1)
         remaining = iter(sorted(aggregates))

@@ -50,7 +50,7 @@ class Progress:
         request is finished and its hosts need no check.
     :param pipeline: The filters that were enabled.
     :param took: The run time of the filters in seconds.
-    :param finished: Whether the complete decision is in the request spec.
+    :param is_complete: Whether the complete decision is in the request spec.
     """
 
     runner: Runner
@@ -58,7 +58,7 @@ class Progress:
     decision: Decision | None
     pipeline: Pipeline
     took: float = 0.0
-    finished: bool = False
+    is_complete: bool = False
 
 
 class Runner:
@@ -83,8 +83,8 @@ class Runner:
         cache: IndexCache,
         shortener: Shortener,
         members: Membership,
-        forced: ForcedHosts,
-        returned: ReturnedHosts,
+        forced_hosts: ForcedHosts,
+        returned_hosts: ReturnedHosts,
         observer: Observer | None = None,
     ) -> None:
         self.filters = tuple(filters)
@@ -93,8 +93,8 @@ class Runner:
         self._cache = cache
         self._shortener = shortener
         self._members = members
-        self._forced = forced
-        self._returned = returned
+        self._forced = forced_hosts
+        self._returned = returned_hosts
         self._decider = Decider(members)
         self._has_warned = False
         # Pipelines, by which of the filters are enabled.
@@ -154,26 +154,26 @@ class Runner:
             self(context, request_spec)
             progress = self.progress(request_spec)
             assert progress is not None
-        applied = progress.decision
-        if applied is None or progress.finished:
-            return progress.finished
+        applied_decision = progress.decision
+        if applied_decision is None or progress.is_complete:
+            return progress.is_complete
         # If the request is refused now, no part of the decision counts.
         _forget(request_spec)
         # Leave out the time that Nova's other filters took.
         started_at = time.monotonic() - progress.took
-        decision = applied
+        decision = applied_decision
         try:
             decision = decision.fit(
                 self._shortener,
                 lambda: adapter.query_length(request_spec),
                 host_forced=adapter.forced(request_spec) is not None,
             )
-            if decision.shortened:
+            if decision.replacement:
                 self._forced.check(context, request_spec, decision.destination)
-            adapter.complete(decision, applied, request_spec)
+            adapter.complete(decision, applied_decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
-        progress.finished = True
+        progress.is_complete = True
         # Keep the decision, and the aggregates with it, only if it is needed.
         progress.decision = decision if decision.needs_host_check else None
         setattr(request_spec, _ATTRIBUTE, progress)
@@ -270,9 +270,9 @@ class Runner:
         else:
             adapter.check_rebuild(spec)
             # A refused image is replaced in the copy.
-            copied = spec.obj_clone()
+            copy = spec.obj_clone()
             decision = self._decider.decide(
-                copied, self._cache.get(), self._pipeline()
+                copy, self._cache.get(), self._pipeline()
             )
         destination = decision.destination
         needs_hosts = (
@@ -297,7 +297,8 @@ class Runner:
     def _pipeline(self) -> Pipeline:
         """Return the filters that are enabled now."""
         enabled = tuple(
-            loaded.is_enabled(self._conf) for loaded in self.filters
+            loaded_filter.is_enabled(self._conf)
+            for loaded_filter in self.filters
         )
         try:
             return self._pipelines[enabled]
@@ -368,7 +369,7 @@ def _log(
     destination = decision.destination
     instead = (
         f'; forbidden instead: {sorted(decision.forbidden)}'
-        if decision.shortened
+        if decision.replacement
         else ''
     )
     if conclusions := decision.left_to_host_filters:

@@ -213,8 +213,8 @@ def _read_texts() -> Rows:
             if connection.invalidated:
                 raise
             # The statement follows after the first line.
-            said = short(str(exc).partition('\n')[0])
-            raise _NoTextsError(f'{type(exc).__name__}, {said}') from exc
+            reason = short(str(exc).partition('\n')[0])
+            raise _NoTextsError(f'{type(exc).__name__}, {reason}') from exc
 
 
 def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:

@@ -135,14 +135,14 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_nova
     def _check_filters(self) -> Result:
-        loaded = loading.load(self._conf)
+        filters = loading.load(self._conf)
         enabled = [
             loaded_filter
-            for loaded_filter in loaded
+            for loaded_filter in filters
             if loaded_filter.is_enabled(self._conf)
         ]
         names = [loaded_filter.name for loaded_filter in enabled]
-        replaced = frozenset().union(
+        replacements = frozenset().union(
             *(
                 loaded_filter.request_filter.REPLACES
                 for loaded_filter in enabled
@@ -150,7 +150,7 @@ class Checks(upgradecheck.UpgradeCommands):
         )
         in_tree = (
             self._conf.scheduler.enable_isolated_aggregate_filtering
-            and _IN_TREE not in replaced
+            and _IN_TREE not in replacements
         )
         if in_tree:
             return Result(
@@ -247,12 +247,12 @@ class Checks(upgradecheck.UpgradeCommands):
     def _check_query_limit(self) -> Result:
         from isolate_aggregates.nova import placement
 
-        configured = self._conf[ia_conf.GROUP].max_query_length
+        max_length = self._conf[ia_conf.GROUP].max_query_length
         limit = placement.query_limit()
-        too_high = limit.verdict(configured) is LimitVerdict.TOO_HIGH
+        too_high = limit.verdict(max_length) is LimitVerdict.TOO_HIGH
         return Result(
             Code.FAILURE if too_high else Code.SUCCESS,
-            limit.advice(configured),
+            limit.advice(max_length),
         )
 
     @_needs_nova
@@ -273,15 +273,15 @@ class Checks(upgradecheck.UpgradeCommands):
         if decision.too_long:
             raise decision.too_long
         forbidden = len(decision.destination.forbidden_aggregates)
-        shortened = decision.shortened
-        if shortened is None:
+        replacement = decision.replacement
+        if replacement is None:
             return Result(
                 Code.SUCCESS, f'At most {forbidden} aggregates are forbidden.'
             )
         return Result(
             Code.SUCCESS,
-            f'{len(shortened.forbidden)} aggregates stand for the {forbidden} '
-            'that are forbidden.',
+            f'{len(replacement.forbidden)} aggregates stand for the '
+            f'{forbidden} that are forbidden.',
         )
 
     _upgrade_checks = (

@@ -104,7 +104,7 @@ class WorkerMetrics(Observer):
             ['reason', 'filter'],
             registry=None,
         )
-        narrowed = prometheus_client.Counter(
+        narrowings = prometheus_client.Counter(
             f'{ia_conf.SCHEDULER_METRICS}_requests_narrowed',
             'Requests that passed, but that a filter keeps from some hosts.',
             ['filter'],
@@ -144,7 +144,7 @@ class WorkerMetrics(Observer):
             name: filter_seconds.labels(name) for name in filters
         }
         # Initialize the counters to 0, so that rate() sees the first count.
-        self._narrowed = {name: narrowed.labels(name) for name in filters}
+        self._narrowed = {name: narrowings.labels(name) for name in filters}
         for result in verification.RESULTS:
             self._verified.labels(result)
         for _, reason, is_of_filter in _REASONS:
@@ -158,20 +158,20 @@ class WorkerMetrics(Observer):
         self,
         started_at: float,
         destination: ExplainedDestination,
-        shortened: bool,
+        is_shortened: bool,
     ) -> None:
         """Count a request that passed the filters."""
         self._count(self._requests.inc)
         for name in {
-            concluded.filter_name
-            for concluded in destination.constraints
-            if not isinstance(concluded.constraint, Remark)
+            conclusion.filter_name
+            for conclusion in destination.constraints
+            if not isinstance(conclusion.constraint, Remark)
         }:
             self._count(self._narrowed[name].inc)
         self._count(
             self._request_seconds.observe, time.monotonic() - started_at
         )
-        if shortened:
+        if is_shortened:
             self._count(self._shortened.inc)
 
     def refused(

@@ -151,11 +151,11 @@ class ResourceRequest:
 
     def merged_resources(self) -> dict[str, int]:
         """Return the amounts by resource class over all groups."""
-        merged: dict[str, int] = {}
+        totals: dict[str, int] = {}
         for group in self.groups.values():
             for resource_class, amount in group.resources.items():
-                merged[resource_class] = merged.get(resource_class, 0) + amount
-        return merged
+                totals[resource_class] = totals.get(resource_class, 0) + amount
+        return totals
 
     @property
     def all_required_traits(self) -> frozenset[str]:

@@ -42,8 +42,8 @@ def read(placement: PlacementClient, provider: str) -> Inventories:
         lambda document: Inventories(
             int(document[generations.KEY]),
             {
-                name: {**found, 'total': found['total']}
-                for name, found in document['inventories'].items()
+                name: {**inventory, 'total': inventory['total']}
+                for name, inventory in document['inventories'].items()
             },
         ),
     )
@@ -105,7 +105,8 @@ def classes(placement: PlacementClient) -> list[str]:
     return placement.read(
         '/resource_classes',
         lambda document: [
-            str(found['name']) for found in document['resource_classes']
+            str(resource_class['name'])
+            for resource_class in document['resource_classes']
         ],
     )
 

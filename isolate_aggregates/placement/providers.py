@@ -144,9 +144,9 @@ def _change(
 
 
 def _missing(
-    placement: PlacementClient, what: str, added: frozenset[str]
+    placement: PlacementClient, what: str, names: frozenset[str]
 ) -> Iterable[str]:
-    custom = {one for one in added if os_traits.is_custom(one)}
+    custom = {one for one in names if os_traits.is_custom(one)}
     if what != 'traits' or not custom:
         return ()
     return sorted(custom - known_traits(placement))

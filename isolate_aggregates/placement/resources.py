@@ -49,14 +49,14 @@ def resource_request(
         spec.flavor.vcpus,
         spec.nova_release,
     )
-    unsuffixed = request.group()
-    unsuffixed.required_traits |= xs.image_required_traits(
+    flavor_group = request.group()
+    flavor_group.required_traits |= xs.image_required_traits(
         spec.image_properties
     )
-    unsuffixed.required_traits |= implications.required_traits
-    unsuffixed.required_traits |= spec.derived_traits
-    unsuffixed.forbidden_traits |= implications.forbidden_traits
-    unsuffixed.resources.update(implications.resources)
+    flavor_group.required_traits |= implications.required_traits
+    flavor_group.required_traits |= spec.derived_traits
+    flavor_group.forbidden_traits |= implications.forbidden_traits
+    flavor_group.resources.update(implications.resources)
     _add_groups(request, spec.resource_groups)
     request.same_subtree.extend(spec.same_subtree)
     _add_size(request, spec)
@@ -79,16 +79,16 @@ def _add_groups(
     request: placement_group.ResourceRequest, groups: Iterable[ResourceGroup]
 ) -> None:
     """Add the request groups of ports and device profiles."""
-    for added in groups:
-        if added.id in request.groups:
+    for extra_group in groups:
+        if extra_group.id in request.groups:
             raise exception.InvalidRequest(
-                f'Two request groups have the suffix {added.id!r}; rename '
-                'that of the flavor.'
+                f'Two request groups have the suffix {extra_group.id!r}; '
+                'rename that of the flavor.'
             )
-        group = request.group(added.id)
-        group.resources.update(added.resources)
-        group.required_traits |= added.required_traits
-        group.forbidden_traits |= added.forbidden_traits
+        group = request.group(extra_group.id)
+        group.resources.update(extra_group.resources)
+        group.required_traits |= extra_group.required_traits
+        group.forbidden_traits |= extra_group.forbidden_traits
 
 
 def _add_extra_specs(
@@ -149,14 +149,14 @@ def _add_resource(
 
 def _add_size(request: placement_group.ResourceRequest, spec: Request) -> None:
     """Add the flavor's size, for resource classes without an extra spec."""
-    merged = request.merged_resources()
+    totals = request.merged_resources()
     amounts = request.group().resources
     flavor = spec.flavor
-    if orc.VCPU not in merged and orc.PCPU not in merged:
+    if orc.VCPU not in totals and orc.PCPU not in totals:
         amounts[orc.VCPU] = flavor.vcpus
-    if orc.MEMORY_MB not in merged:
+    if orc.MEMORY_MB not in totals:
         amounts[orc.MEMORY_MB] = flavor.ram
-    if orc.DISK_GB not in merged:
+    if orc.DISK_GB not in totals:
         root = 0 if spec.boot_from_volume else flavor.disk
         swap = math.ceil(flavor.swap / _MIB_PER_GIB)
         amounts[orc.DISK_GB] = root + flavor.ephemeral + swap

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shortens queries to Placement without changing their meaning."""
 
-from isolate_aggregates.query_limit.cover import Shortened
+from isolate_aggregates.query_limit.cover import Replacement
 from isolate_aggregates.query_limit.members import (
     Members,
     PlacementMembers,
@@ -18,8 +18,8 @@ __all__ = [
     'LimitVerdict',
     'Members',
     'PlacementMembers',
+    'Replacement',
     'RequiredSubset',
-    'Shortened',
     'Shortener',
     'SnapshotMembers',
     'VerifiedMembers',

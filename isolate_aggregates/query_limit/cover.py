@@ -15,7 +15,7 @@ _Step = tuple[Rollup, frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Shortened:
+class Replacement:
     """The aggregates that a shortened query forbids.
 
     :param forbidden: The uuids of the Placement aggregates to forbid.
@@ -50,15 +50,15 @@ class Cover:
         self,
         forbidden: frozenset[str],
         rollups: Iterable[Rollup],
-        covered: Callable[[Rollup], frozenset[str]],
+        coverage: Callable[[Rollup], frozenset[str]],
     ) -> None:
         self._forbidden = forbidden
-        self._covered = covered
+        self._coverage = coverage
         self._usable = [r for r in rollups if r.aggregates <= forbidden]
         self._steps: list[_Step] = []
         # The number of forbidden aggregates when using 0, 1, ... rollups.
         self._numbers = [len(forbidden)]
-        self._found: dict[int, Shortened | None] = {}
+        self._results: dict[int, Replacement | None] = {}
         # Whether all combinations were tried that could suffice.
         self.is_complete = True
         remaining = set(forbidden)
@@ -67,35 +67,35 @@ class Cover:
                 break
             if (
                 len(rollup.aggregates & remaining) > 1
-                and len(replaced := covered(rollup) & remaining) > 1
+                and len(aggregates := coverage(rollup) & remaining) > 1
             ):
-                self._steps.append((rollup, frozenset(replaced)))
-                remaining -= replaced
+                self._steps.append((rollup, frozenset(aggregates)))
+                remaining -= aggregates
                 self._numbers.append(len(self._steps) + len(remaining))
 
-    def within(self, most: int) -> Shortened | None:
+    def within(self, most: int) -> Replacement | None:
         """Return the aggregates to forbid, using few rollups.
 
         :returns: None if the rollups do not suffice, or no combination was
             found that does; see ``is_complete``.
         """
-        if most not in self._found:
-            self._found[most] = self._within(most)
-        return self._found[most]
+        if most not in self._results:
+            self._results[most] = self._within(most)
+        return self._results[most]
 
-    def _within(self, most: int) -> Shortened | None:
+    def _within(self, most: int) -> Replacement | None:
         for used, number in enumerate(self._numbers):
             if number <= most:
                 return self._with(self._steps[:used])
         steps = self._search(most)
         return None if steps is None else self._with(steps)
 
-    def _with(self, steps: Sequence[_Step]) -> Shortened:
+    def _with(self, steps: Sequence[_Step]) -> Replacement:
         rollups = tuple(rollup for rollup, _ in steps)
         remaining = self._forbidden.difference(
-            *(replaced for _, replaced in steps)
+            *(aggregates for _, aggregates in steps)
         )
-        return Shortened(
+        return Replacement(
             remaining.union(rollup.uuid for rollup in rollups),
             rollups,
             self._forbidden - remaining,
@@ -112,9 +112,11 @@ class Cover:
         search = _Search(
             [sum(map(bits.__getitem__, step[1])) for step in steps], most
         )
-        found = search.run((1 << len(bits)) - 1)
-        self.is_complete = found is not None or search.is_complete
-        return None if found is None else [steps[number] for number in found]
+        numbers = search.run((1 << len(bits)) - 1)
+        self.is_complete = numbers is not None or search.is_complete
+        return (
+            None if numbers is None else [steps[number] for number in numbers]
+        )
 
     def _largest(self) -> list[_Step]:
         """Return the rollups that no other one makes superfluous.
@@ -122,8 +124,8 @@ class Cover:
         :returns: At most one more than :data:`MOST_ROLLUPS`.
         """
         steps: list[_Step] = []
-        covered = [(rollup, self._covered(rollup)) for rollup in self._usable]
-        for rollup, aggregates in sorted(covered, key=lambda s: -len(s[1])):
+        rollups = [(rollup, self._coverage(rollup)) for rollup in self._usable]
+        for rollup, aggregates in sorted(rollups, key=lambda s: -len(s[1])):
             if len(aggregates) > 1 and not any(
                 aggregates <= other for _, other in steps
             ):
@@ -182,7 +184,5 @@ class _Search:
             return None
         (_, best), *others = sizes
         rest = [number for _, number in others]
-        found = self._extend(
-            (*used, best), remaining & ~self._sets[best], rest
-        )
-        return self._extend(used, remaining, rest) if found is None else found
+        sets = self._extend((*used, best), remaining & ~self._sets[best], rest)
+        return self._extend(used, remaining, rest) if sets is None else sets

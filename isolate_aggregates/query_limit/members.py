@@ -90,12 +90,12 @@ class PlacementMembers(AnswersAtOnce):
     def coverage(self, rollup: Rollup) -> Coverage:
         """Return the coverage of a rollup in Placement."""
         if rollup not in self._known:
-            covered = rollup.aggregates
+            replaceable = rollup.aggregates
             aggregates = sorted(rollup.aggregates)
             for start in range(0, len(aggregates), self._at_once):
                 some = aggregates[start : start + self._at_once]
-                covered -= uncovered(self._placement(), rollup.uuid, some)
-            self._known[rollup] = Coverage(covered, covered)
+                replaceable -= uncovered(self._placement(), rollup.uuid, some)
+            self._known[rollup] = Coverage(replaceable, replaceable)
         return self._known[rollup]
 
 
@@ -107,14 +107,14 @@ class SnapshotMembers(AnswersAtOnce):
 
     def coverage(self, rollup: Rollup) -> Coverage:
         """Return the coverage of a rollup in the snapshot."""
-        covered = rollup.aggregates.difference(
+        aggregates = rollup.aggregates.difference(
             *(
                 provider.aggregates
                 for provider in self._providers
                 if rollup.uuid not in provider.aggregates
             )
         )
-        return Coverage(covered, covered)
+        return Coverage(aggregates, aggregates)
 
 
 def at_once(max_length: int) -> int:

@@ -72,10 +72,10 @@ class Limit:
 
     def verdict(self, max_query_length: int) -> LimitVerdict:
         """Compare a value of ``max_query_length`` with the limit."""
-        unlimited = not max_query_length
-        if self.refused is None and unlimited:
+        is_unlimited = not max_query_length
+        if self.refused is None and is_unlimited:
             return LimitVerdict.FITS
-        if unlimited or max_query_length > self.longest:
+        if is_unlimited or max_query_length > self.longest:
             return LimitVerdict.TOO_HIGH
         if max_query_length < self.advised:
             return LimitVerdict.LOW

@@ -76,22 +76,24 @@ def ways(
         if choice <= forbidden and subset.length < shortest:
             shortest = subset.length
             yield subset
-    for omitted in _omissions(
+    for omission in _omissions(
         sorted(
             (
-                checked
-                for checked, name in destination.host_filters.items()
+                choice
+                for choice, name in destination.host_filters.items()
                 if name in host_filters
             ),
-            key=lambda checked: (-len(allowed[checked]), sorted(checked)),
+            key=lambda choice: (-len(allowed[choice]), sorted(choice)),
         )
     ):
-        sent = needed(allowed[c] for c in choices if c not in omitted)
+        required = needed(allowed[c] for c in choices if c not in omission)
         # What is sent may imply some of the others.
         left_out = tuple(
-            c for c in omitted if not any(each <= allowed[c] for each in sent)
+            c
+            for c in omission
+            if not any(each <= allowed[c] for each in required)
         )
-        subset = RequiredSubset(sent, left_out)
+        subset = RequiredSubset(required, left_out)
         if subset.length < shortest:
             shortest = subset.length
             yield subset

@@ -17,7 +17,7 @@ from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import Rollup, rollups
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit.cover import Cover, Shortened
+from isolate_aggregates.query_limit.cover import Cover, Replacement
 from isolate_aggregates.query_limit.members import Members
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
@@ -35,12 +35,12 @@ OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
 class Fitting:
     """A way to write a query within the limit.
 
-    :param shortened: The aggregates that it forbids; None if it forbids all
+    :param replacement: The aggregates that it forbids; None if it forbids all
         forbidden aggregates themselves.
     """
 
     required: RequiredSubset
-    shortened: Shortened | None = None
+    replacement: Replacement | None = None
 
 
 class Shortener:
@@ -91,13 +91,13 @@ class Shortener:
         first: exception.QueryNotShortened | None = None
         for required in ways(destination, host_filters):
             try:
-                shortened = self.shorten(
+                replacement = self.shorten(
                     destination, index, rest + required.length, host_forced
                 )
             except exception.QueryNotShortened as exc:
                 first = first or exc
             else:
-                return Fitting(required, shortened)
+                return Fitting(required, replacement)
         assert first is not None
         raise first
 
@@ -107,7 +107,7 @@ class Shortener:
         index: AggregateIndex,
         length: int,
         host_forced: bool = False,
-    ) -> Shortened | None:
+    ) -> Replacement | None:
         """Return the aggregates to forbid instead of those of a destination.
 
         :param length: The length in bytes of the query without forbidden
@@ -136,19 +136,21 @@ class Shortener:
                 'IsolatedAggregatesFilter in [filter_scheduler] '
                 'enabled_filters; add it'
             )
-        cached = index.remember((self, destination.forbidden), _Remembered)
-        shortened = None
-        if cached.cover and self._clock() < cached.until:
-            shortened = cached.cover.within(most)
-        if shortened is None:
+        cache_entry = index.remember(
+            (self, destination.forbidden), _CachedCover
+        )
+        replacement = None
+        if cache_entry.cover and self._clock() < cache_entry.until:
+            replacement = cache_entry.cover.within(most)
+        if replacement is None:
             usable = index.remember(
                 (self, 'rollups'), lambda: rollups(self._locks(index))
             )
-            shortened = self._work_out(
-                self._members, forbidden, usable, most, cached, too_long
+            replacement = self._work_out(
+                self._members, forbidden, usable, most, cache_entry, too_long
             )
-        self._members.use(shortened.rollups)
-        return shortened
+        self._members.use(replacement.rollups)
+        return replacement
 
     def _advice(self, destination: Destination, host_forced: bool) -> str:
         """Return a hint on too many required aggregates; may be empty."""
@@ -178,9 +180,9 @@ class Shortener:
         forbidden: frozenset[str],
         usable: Iterable[Rollup],
         most: int,
-        cached: '_Remembered',
+        cache_entry: '_CachedCover',
         too_long: '_TooLong',
-    ) -> Shortened:
+    ) -> Replacement:
         """Find a replacement; wait for rollups to be verified if necessary."""
         while True:
             all_possible = Cover(
@@ -202,10 +204,10 @@ class Shortener:
             cover = Cover(
                 forbidden, usable, lambda r: members.coverage(r).verified
             )
-            shortened = cover.within(most)
-            if shortened is not None:
-                cached.cover, cached.until = cover, now + REMEMBERED
-                return shortened
+            replacement = cover.within(most)
+            if replacement is not None:
+                cache_entry.cover, cache_entry.until = cover, now + REMEMBERED
+                return replacement
             if not members.wait(since):
                 trouble = members.trouble()
                 raise too_long.error(
@@ -216,7 +218,7 @@ class Shortener:
                 )
 
 
-class _Remembered:
+class _CachedCover:
     """The cached replacement for a set of aggregates, with its expiry."""
 
     def __init__(self) -> None:

@@ -72,13 +72,13 @@ class _Watched:
         return -math.inf
 
     def learn(
-        self, aggregates: Iterable[str], uncovered: frozenset[str], at: float
+        self, aggregates: Iterable[str], gaps: frozenset[str], at: float
     ) -> None:
         """Store the result of a query."""
         for aggregate in aggregates:
             self.covered.pop(aggregate, None)
             self.uncovered.pop(aggregate, None)
-            times = self.uncovered if aggregate in uncovered else self.covered
+            times = self.uncovered if aggregate in gaps else self.covered
             times[aggregate] = at
 
     def changed(self, rollup: Rollup) -> None:
@@ -114,16 +114,16 @@ class VerifiedMembers:
         placement: Callable[[], PlacementClient],
         max_length: int,
         clock: Callable[[], float] = time.monotonic,
-        changed: threading.Condition | None = None,
+        condition: threading.Condition | None = None,
         thread: Callable[..., threading.Thread] = threading.Thread,
-        verified: Callable[[str], None] = lambda result: None,
+        report: Callable[[str], None] = lambda result: None,
         longest: float = LONGEST_STEP,
     ) -> None:
         self._placement = placement
         self._at_once = members.at_once(max_length)
         self._clock = clock
         # Guards all attributes below.
-        self._changed = changed or threading.Condition()
+        self._condition = condition or threading.Condition()
         self._watched: dict[str, _Watched] = {}
         self._answers = 0
         self._asked_at: collections.deque[float] = collections.deque()
@@ -133,7 +133,7 @@ class VerifiedMembers:
         self._wake = threading.Event()
         self._stopped = False
         self._make_thread = thread
-        self._verified = verified
+        self._report = report
         self._longest = longest
         self._deadline = Deadline('Placement', longest)
         self._thread: threading.Thread | None = None
@@ -145,34 +145,34 @@ class VerifiedMembers:
     def coverage(self, rollup: Rollup) -> Coverage:
         """Return the known coverage of a rollup, without any query."""
         oldest = self._clock() - MAX_AGE
-        with self._changed:
-            watched = self._watched.get(rollup.uuid)
-            if watched is None:
+        with self._condition:
+            entry = self._watched.get(rollup.uuid)
+            if entry is None:
                 return Coverage(frozenset(), rollup.aggregates)
             return Coverage(
                 rollup.aggregates.intersection(
-                    a for a, at in watched.covered.items() if at > oldest
+                    a for a, at in entry.covered.items() if at > oldest
                 ),
                 rollup.aggregates.difference(
-                    a for a, at in watched.uncovered.items() if at > oldest
+                    a for a, at in entry.uncovered.items() if at > oldest
                 ),
             )
 
     def use(self, rollups: Iterable[Rollup]) -> int:
         """Verify rollups from now on, until they are no longer used."""
         now = self._clock()
-        with self._changed:
+        with self._condition:
             for rollup in rollups:
-                watched = self._watched.get(rollup.uuid)
-                if watched is None:
-                    watched = _Watched(rollup)
-                    self._watched[rollup.uuid] = watched
+                entry = self._watched.get(rollup.uuid)
+                if entry is None:
+                    entry = _Watched(rollup)
+                    self._watched[rollup.uuid] = entry
                     self._wake.set()
-                elif watched.rollup is not rollup:
-                    watched.changed(rollup)
-                    if watched.next_at <= now:
+                elif entry.rollup is not rollup:
+                    entry.changed(rollup)
+                    if entry.next_at <= now:
                         self._wake.set()
-                watched.used_at = now
+                entry.used_at = now
             self._start()
             return self._answers
 
@@ -183,7 +183,7 @@ class VerifiedMembers:
         until everything has been verified. Otherwise each request would wait
         for a Placement that does not answer.
         """
-        with self._changed:
+        with self._condition:
             now = self._clock()
             if self._patient_until is None:
                 self._patient_until = now + PATIENCE
@@ -198,12 +198,12 @@ class VerifiedMembers:
                     or not self._is_running()
                 ):
                     return False
-                self._changed.wait(seconds_left)
+                self._condition.wait(seconds_left)
             return True
 
     def trouble(self) -> str:
         """Return why nothing can be verified at present; may be empty."""
-        with self._changed:
+        with self._condition:
             return self._trouble
 
     def step(self) -> float:
@@ -212,31 +212,31 @@ class VerifiedMembers:
         :returns: The seconds until there is something to do.
         """
         now = self._clock()
-        with self._changed:
+        with self._condition:
             self._forget(now)
-            watched = min(
+            entry = min(
                 self._watched.values(),
                 key=lambda one: one.next_at,
                 default=None,
             )
-            if watched is None or watched.next_at > -math.inf:
+            if entry is None or entry.next_at > -math.inf:
                 # Everything is verified, so requests may wait again.
                 self._patient_until = None
-            if watched is None:
+            if entry is None:
                 return KEEP
-            at = max(watched.next_at, self._not_before, self._next_question())
+            at = max(entry.next_at, self._not_before, self._next_question())
             if at > now:
                 return at - now
-            rollup = watched.rollup
+            rollup = entry.rollup
             due = sorted(
                 (at, aggregate)
                 for aggregate in rollup.aggregates
-                if (at := watched.due_at(aggregate)) <= now
+                if (at := entry.due_at(aggregate)) <= now
             )
             some = [aggregate for _, aggregate in due[: self._at_once]]
         until = now + self._longest
         try:
-            uncovered = self._deadline.run(
+            gaps = self._deadline.run(
                 lambda: members.uncovered(
                     self._placement(),
                     rollup.uuid,
@@ -246,26 +246,26 @@ class VerifiedMembers:
             )
         except Exception as exc:
             return self._failed(exc)
-        with self._changed:
+        with self._condition:
             if self._pause:
                 LOG.info('Rollup aggregates can be verified again.')
             self._pause = 0.0
             self._trouble = ''
-            watched.learn(some, uncovered, now)
+            entry.learn(some, gaps, now)
             # Its aggregates may have changed meanwhile.
-            watched.changed(watched.rollup)
+            entry.changed(entry.rollup)
             self._answers += 1
-            self._changed.notify_all()
-        self._verified(MISSES if uncovered else COVERS)
+            self._condition.notify_all()
+        self._report(MISSES if gaps else COVERS)
         return 0.0
 
     def stop(self) -> None:
         """Stop the thread permanently."""
         atexit.unregister(self.stop)
-        with self._changed:
+        with self._condition:
             self._stopped = True
             self._wake.set()
-            self._changed.notify_all()
+            self._condition.notify_all()
             thread = self._thread
         if thread is not None and self._pid == os.getpid():
             # Wait only briefly: the thread may be waiting for Placement.
@@ -320,17 +320,17 @@ class VerifiedMembers:
                 'The thread that verifies rollup aggregates has ended. The '
                 'next request that needs it starts it again.'
             )
-            with self._changed:
+            with self._condition:
                 self._trouble = (
                     f'the verifying thread has ended: {type(exc).__name__}'
                 )
-                self._changed.notify_all()
+                self._condition.notify_all()
 
     def _forget(self, now: float) -> None:
         self._watched = {
-            uuid: watched
-            for uuid, watched in self._watched.items()
-            if watched.used_at > now - KEEP
+            uuid: entry
+            for uuid, entry in self._watched.items()
+            if entry.used_at > now - KEEP
         }
 
     def _next_question(self) -> float:
@@ -354,7 +354,7 @@ class VerifiedMembers:
         self._asked_at.append(now)
 
     def _failed(self, exc: Exception) -> float:
-        with self._changed:
+        with self._condition:
             first = not self._pause
             self._pause = min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
             self._not_before = self._clock() + self._pause
@@ -363,8 +363,8 @@ class VerifiedMembers:
                 if isinstance(exc, exception.IsolateAggregatesError)
                 else type(exc).__name__
             )
-            self._changed.notify_all()
-        self._verified(FAILED)
+            self._condition.notify_all()
+        self._report(FAILED)
         if not isinstance(exc, exception.IsolateAggregatesError):
             LOG.error('Rollup aggregates cannot be verified.', exc_info=exc)
         elif first:

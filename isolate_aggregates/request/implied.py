@@ -140,8 +140,8 @@ def _cpus(settings: Settings, vcpus: int) -> dict[str, int]:
     if policy == 'dedicated':
         amounts = {orc.PCPU: vcpus}
     elif policy == 'mixed':
-        pinned = _pinned_cpus(settings, vcpus)
-        amounts = {orc.VCPU: vcpus - pinned, orc.PCPU: pinned}
+        pinned_cpus = _pinned_cpus(settings, vcpus)
+        amounts = {orc.VCPU: vcpus - pinned_cpus, orc.PCPU: pinned_cpus}
     else:
         return {}
     if _emulator_threads(settings) == 'isolate':
@@ -159,8 +159,8 @@ def _emulator_threads(settings: Settings) -> str | None:
 def _pinned_cpus(settings: Settings, vcpus: int) -> int:
     """Return the number of pinned CPUs with the CPU policy ``mixed``."""
     everything = set(range(vcpus))
-    dedicated = _masked(settings.flavor('hw:cpu_dedicated_mask'), vcpus)
-    if dedicated is not None and not set() < dedicated < everything:
+    dedicated_cpus = _masked(settings.flavor('hw:cpu_dedicated_mask'), vcpus)
+    if dedicated_cpus is not None and not set() < dedicated_cpus < everything:
         raise exception.InvalidRequest(
             'hw:cpu_dedicated_mask must name some, but not all, of the '
             f"flavor's {vcpus} CPUs."
@@ -178,7 +178,7 @@ def _pinned_cpus(settings: Settings, vcpus: int) -> int:
                 'hw:cpu_realtime_mask must name some, but not all, of the '
                 f"flavor's {vcpus} CPUs."
             )
-    return len(dedicated or realtime or ())
+    return len(dedicated_cpus or realtime or ())
 
 
 def _masked(mask: str | None, vcpus: int) -> set[int] | None:
@@ -189,10 +189,10 @@ def _masked(mask: str | None, vcpus: int) -> set[int] | None:
 
 
 def _cpu_set(spec: str) -> set[int]:
-    included: set[int] = set()
-    excluded: set[int] = set()
+    cpus: set[int] = set()
+    exclusions: set[int] = set()
     for rule in filter(None, map(str.strip, spec.split(','))):
-        into = excluded if rule.startswith('^') else included
+        into = exclusions if rule.startswith('^') else cpus
         first, _, last = rule.removeprefix('^').partition('-')
         try:
             into.update(range(int(first), int(last or first) + 1))
@@ -202,7 +202,7 @@ def _cpu_set(spec: str) -> set[int]:
                 'list of numbers, ranges such as 0-3, and exclusions such as '
                 '^0.'
             ) from None
-    return included - excluded
+    return cpus - exclusions
 
 
 def _thread_policy(settings: Settings) -> str | None:

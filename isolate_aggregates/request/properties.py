@@ -31,18 +31,20 @@ class DeclaredProperties:
 
     @classmethod
     def union(
-        cls, declared: 'Iterable[DeclaredProperties]'
+        cls, declarations: 'Iterable[DeclaredProperties]'
     ) -> 'DeclaredProperties':
         """Combine the declarations of several filters.
 
-        :param declared: The declarations of the filters.
+        :param declarations: The declarations of the filters.
         """
-        found = tuple(declared)
+        declarations = tuple(declarations)
         return cls(
-            frozenset().union(*(one.patterns for one in found)),
-            frozenset().union(*(one.keys for one in found))
+            frozenset().union(*(one.patterns for one in declarations)),
+            frozenset().union(*(one.keys for one in declarations))
             # A property that any filter needs is not just a key.
-            - frozenset().union(*(one.patterns - one.keys for one in found)),
+            - frozenset().union(
+                *(one.patterns - one.keys for one in declarations)
+            ),
         )
 
     @property

@@ -177,12 +177,12 @@ class RequestSpec(Protocol):
     def operator_traits(self) -> frozenset[str]:
         """Every required trait that no image, and so no tenant, can add."""
 
-    def declaring(self, declared: DeclaredProperties) -> 'RequestSpec':
+    def declaring(self, declaration: DeclaredProperties) -> 'RequestSpec':
         """Return the request with only the declared image properties.
 
         The pipeline calls this before it runs the filters.
 
-        :param declared: The image properties that the filters declare.
+        :param declaration: The image properties that the filters declare.
         :raises RequestRefused: if a declared property is not available.
         :raises ServiceError: if it cannot be read.
         """
@@ -271,17 +271,17 @@ class Request:
             *(group.required_traits for group in self.resource_groups)
         )
 
-    def declaring(self, declared: DeclaredProperties) -> 'Request':
+    def declaring(self, declaration: DeclaredProperties) -> 'Request':
         """Return the request without the properties that no filter declares.
 
-        :param declared: The image properties that the filters declare.
+        :param declaration: The image properties that the filters declare.
         """
         if self.image is None:
             return self
-        kept = declared.among(self.image.properties)
+        properties = declaration.among(self.image.properties)
         return dataclasses.replace(
             self,
-            image=dataclasses.replace(self.image, properties=kept),
+            image=dataclasses.replace(self.image, properties=properties),
             # Some traits are derived from properties that are removed.
             known_traits=self.required_traits,
         )

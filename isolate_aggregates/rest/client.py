@@ -214,7 +214,7 @@ class Service:
         self, method: str, path: str, answer: requests.Response
     ) -> exception.ServiceError:
         """Return the error for a response with an unexpected status."""
-        status, said = answer.status_code, _said(answer)
+        status, reason = answer.status_code, _message(answer)
         if status == 414 or (
             status in self._too_long_statuses
             and len(path) > self._long_query
@@ -225,34 +225,35 @@ class Service:
             return exception.BadQuery(
                 self.name,
                 self.endpoint,
-                f'rejected the request as invalid (400): {short(said)}.',
+                f'rejected the request as invalid (400): {short(reason)}.',
             )
-        return self.refusal(f'{method} {_shown(path)}', status, said)
+        return self.refusal(f'{method} {_shown(path)}', status, reason)
 
     def refusal(
-        self, request: str, status: int, said: str
+        self, request: str, status: int, reason: str
     ) -> exception.ServiceError:
         """Return the error for an unexpected status."""
-        said = short(said) or 'no reason was given'
+        reason = short(reason) or 'no reason was given'
         if status == 401:
             return exception.ServiceDenied(
                 self.name,
                 self.endpoint,
-                f'does not accept the token of {request} (401): {said}; check '
-                'the credentials, and [keystone_authtoken] of the service.',
+                f'does not accept the token of {request} (401): {reason}; '
+                'check the credentials, and [keystone_authtoken] of the '
+                'service.',
             )
         if status == 403:
             return exception.ServiceDenied(
                 self.name,
                 self.endpoint,
-                f'denied {request} (403): {said}; use credentials with the '
+                f'denied {request} (403): {reason}; use credentials with the '
                 'admin or service role.',
             )
         kind = _KINDS.get(status, exception.ServiceError)
         return kind(
             self.name,
             self.endpoint,
-            f'answered {request} with {status}: {said}.',
+            f'answered {request} with {status}: {reason}.',
         )
 
     def _too_long(self, path: str, happened: str) -> exception.QueryTooLong:
@@ -266,19 +267,19 @@ def _is_json(answer: requests.Response) -> bool:
     return 'json' in answer.headers.get('Content-Type', '')
 
 
-def _said(answer: requests.Response) -> str:
+def _message(answer: requests.Response) -> str:
     """Return the error message of the service."""
     try:
         document = answer.json()
         if 'errors' in document:
-            said = document['errors'][0]['detail']
+            message = document['errors'][0]['detail']
         elif 'message' in document:
-            said = document['message']
+            message = document['message']
         else:
             [error] = document.values()
-            said = error['message']
+            message = error['message']
         # The meaning of the status comes first, then the message.
-        general, _, specific = said.partition('\n\n')
+        general, _, specific = message.partition('\n\n')
         return str(specific.strip() or general)
     except (ValueError, LookupError, TypeError, AttributeError):
         is_page = answer.text.lstrip().startswith('<')

@@ -97,16 +97,16 @@ def from_keystone(
     if isinstance(exc, ks_exceptions.ClientException) or (
         type(exc) is Exception
     ):
-        said = short(exc)
+        reason = short(exc)
     elif type(exc) is ValueError:
         # urllib raises it for invalid URLs.
-        said = 'the auth URL, or a URL in the service catalog, is invalid'
+        reason = 'the auth URL, or a URL in the service catalog, is invalid'
     else:
-        said = short(repr(exc))
+        reason = short(repr(exc))
     return exception.ServiceError(
         'Keystone',
         where,
-        f'gave no token: {said}; check the auth URL and the credentials.',
+        f'gave no token: {reason}; check the auth URL and the credentials.',
     )
 
 

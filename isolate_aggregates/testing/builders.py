@@ -329,10 +329,10 @@ def _mirrored(provider: Provider, aggregates: Iterable[Aggregate]) -> Provider:
 def _check_distinct(
     kind: str, things: Iterable[Aggregate] | Iterable[Provider]
 ) -> None:
-    named = collections.defaultdict(list)
+    names = collections.defaultdict(list)
     for thing in things:
-        named[thing.uuid].append(thing.name)
-    for uuid, same in named.items():
+        names[thing.uuid].append(thing.name)
+    for uuid, same in names.items():
         if len(same) > 1:
             raise ValueError(
                 f'the {kind} {" and ".join(same)} have the same uuid {uuid}'

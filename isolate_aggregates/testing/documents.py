@@ -208,11 +208,11 @@ class Documents:
 
     def total_usages(self, request: Query) -> Document:
         """Show the total usages of a project."""
-        typed = request.minor >= _CONSUMER_TYPE
+        has_types = request.minor >= _CONSUMER_TYPE
         names = (
             'project_id',
             'user_id',
-            *(['consumer_type'] if typed else []),
+            *(['consumer_type'] if has_types else []),
         )
         parameters = request.parameters(*names)
         if 'project_id' not in parameters:
@@ -234,7 +234,7 @@ class Documents:
                     total[resource_class] = (
                         total.get(resource_class, 0) + amount
                     )
-        if typed and total:
+        if has_types and total:
             total = {kind: {**total, 'consumer_count': len(self._consumers)}}
         return {'usages': total}
 

@@ -243,8 +243,8 @@ class Counting(Observer):
     def __init__(self, counter):
         self._counter = counter
 
-    def passed(self, started_at, destination, shortened):
-        self._counter['shortened' if shortened else 'in full'] += 1
+    def passed(self, started_at, destination, is_shortened):
+        self._counter['shortened' if is_shortened else 'in full'] += 1
 
     def refused(self, name, error):
         self._counter[f'refused: {type(error).__name__}'] += 1

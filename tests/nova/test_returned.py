@@ -15,7 +15,7 @@ from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.query_limit import RequiredSubset, Shortened
+from isolate_aggregates.query_limit import Replacement, RequiredSubset
 
 
 def uuid(number):
@@ -76,7 +76,7 @@ def shortened():
     return Decision(
         destination,
         AggregateIndex(LOCKED),
-        Shortened(frozenset({ROLLUP.uuid}), (ROLLUP,), ROLLUP.aggregates),
+        Replacement(frozenset({ROLLUP.uuid}), (ROLLUP,), ROLLUP.aggregates),
     )
 
 

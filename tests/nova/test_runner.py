@@ -106,9 +106,9 @@ class Recorder(Observer):
     def __init__(self):
         self.told = []
 
-    def passed(self, started_at, destination, shortened):
+    def passed(self, started_at, destination, is_shortened):
         assert 0 <= time.monotonic() - started_at < 60
-        self.told.append(shortened)
+        self.told.append(is_shortened)
 
     def refused(self, name, error):
         self.told.append((name, type(error)))

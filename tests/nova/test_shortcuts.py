@@ -605,9 +605,9 @@ def check(seen, cloud, scheduler, runner, demand):
         seen['excluded after Placement'] += bool(
             offered & reach(demand) - found
         )
-    if decision and decision.shortened:
+    if decision and decision.replacement:
         seen['with rollups'] += 1
-        seen['with several rollups'] += len(decision.shortened.rollups) > 1
+        seen['with several rollups'] += len(decision.replacement.rollups) > 1
         seen['forced, with rollups'] += demand.is_forced
     if decision and decision.left_out:
         seen['with requirements left out'] += 1

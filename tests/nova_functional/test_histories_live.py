@@ -89,7 +89,9 @@ class HistoriesTest(ShorteningCloudTest):
         spec = demand.spec(cell)
         found = hosts_for(self.scheduler_service.manager, spec)
         known = runner.progress(spec)
-        shortened = bool(known and known.decision and known.decision.shortened)
+        shortened = bool(
+            known and known.decision and known.decision.replacement
+        )
         self.counted['shortened'] += shortened
         self.counted['served'] += shortened and bool(found)
         limit, runner._shortener.limit = runner._shortener.limit, 0

@@ -47,7 +47,7 @@ def fitting(pipeline, shortener, limit=None):
 
 def test_a_query_that_fits_forbids_what_the_filters_forbid():
     decision = fitting(FORBIDDING, limited(3500))
-    assert decision.shortened is None
+    assert decision.replacement is None
     assert decision.forbidden == {A.uuid, B.uuid}
     group = decision.query(REQUEST, 10).group()
     assert group.forbidden_aggregates == {A.uuid, B.uuid}

@@ -104,9 +104,9 @@ def test_all_labels_of_refusals_exist_from_the_start(count_into):
 def test_a_request_that_passes_is_counted_with_its_time(count_into):
     metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     metrics.passed(
-        time.monotonic() - 20, ExplainedDestination(), shortened=False
+        time.monotonic() - 20, ExplainedDestination(), is_shortened=False
     )
-    metrics.passed(time.monotonic(), ExplainedDestination(), shortened=True)
+    metrics.passed(time.monotonic(), ExplainedDestination(), is_shortened=True)
     found = read(count_into)
     assert found[('requests_total',)] == 2
     assert found[('queries_shortened_total',)] == 1
@@ -125,7 +125,7 @@ def test_a_filter_that_excludes_hosts_is_counted(count_into):
     ):
         destination.add(constraint, 'isolate_aggregates')
     destination.add(Remark('It keeps no host out'), 'isolate_tenants')
-    metrics.passed(time.monotonic(), destination, shortened=False)
+    metrics.passed(time.monotonic(), destination, is_shortened=False)
     found = read(count_into)
     assert found['requests_narrowed_total', 'isolate_aggregates'] == 1
     assert found['requests_narrowed_total', 'isolate_tenants'] == 0

@@ -496,7 +496,7 @@ def test_a_thread_that_has_ended_is_started_again(caplog):
 
     clock = Clock()
     members = VerifiedMembers(
-        lambda: placement, LIMIT, clock, thread=thread, verified=verified
+        lambda: placement, LIMIT, clock, thread=thread, report=verified
     )
     members.use([rollup(*range(12))])
     threads[0].join(FOREVER)

@@ -7,7 +7,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Remark
-from isolate_aggregates.query_limit import Shortened
+from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
@@ -82,7 +82,7 @@ class ListCandidates(output.ReportLister):
             'not_known': list(self._not_known.sentences),
             'constraints': _constraints(outcome),
             'placement_differs': comparison.document(self._difference),
-            'shortened': _shortened(outcome.decision.shortened),
+            'shortened': _shortened(outcome.decision.replacement),
             'left_to_host_filters': request_arguments.left_document(
                 outcome.decision
             ),
@@ -115,7 +115,7 @@ class ListCandidates(output.ReportLister):
         if not constraints:
             yield '  none'
         yield ''
-        shortened = outcome.decision.shortened
+        shortened = outcome.decision.replacement
         if shortened:
             yield 'Forbidden instead, because the query would be too long:'
             for rollup in shortened.rollups:
@@ -150,7 +150,7 @@ class ShowQuery(usage.Command):
         self.app.stdout.write(f'{query.to_querystring()}\n')
 
 
-def _shortened(shortened: Shortened | None) -> dict[str, Any] | None:
+def _shortened(shortened: Replacement | None) -> dict[str, Any] | None:
     if shortened is None:
         return None
     return {
