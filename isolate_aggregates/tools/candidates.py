@@ -48,13 +48,14 @@ class CandidateHosts:
     :param decision: The conclusions of the request filters, and whether the
         query had to be shortened.
     :param hosts: The hosts that Placement returned and Nova keeps, by name.
-    :param dropped: The hosts that Placement returned and Nova drops, by name.
+    :param dropped_hosts: The hosts that Placement returned and Nova drops, by
+        name.
     """
 
     decision: Decision
     query: ResourceRequest
     hosts: tuple[CandidateHost, ...]
-    dropped: tuple[DroppedHost, ...] = ()
+    dropped_hosts: tuple[DroppedHost, ...] = ()
 
 
 def decide_on(
@@ -103,10 +104,10 @@ def allowed(
     query = decision.query(request, limit)
     answer = cloud.placement.allocation_candidates(query)
     hosts = _hosts(answer, query, cloud)
-    dropped = tuple(_dropped(hosts, decision, cloud))
-    names = {host.name for host in dropped}
+    dropped_hosts = tuple(_dropped(hosts, decision, cloud))
+    names = {host.name for host in dropped_hosts}
     remaining = tuple(host for host in hosts if host.name not in names)
-    return CandidateHosts(decision, query, remaining, dropped)
+    return CandidateHosts(decision, query, remaining, dropped_hosts)
 
 
 def none(

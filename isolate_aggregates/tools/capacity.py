@@ -59,12 +59,12 @@ class Packing:
     ) -> None:
         self._request = dataclasses.replace(request, limit=None)
         check_traits(snapshot, request)
-        documented = simulator(snapshot.providers, self._request)
-        self._index = documented.index
+        simulation = simulator(snapshot.providers, self._request)
+        self._index = simulation.index
         self._providers = snapshot.providers
         self._hosts = sorted(
             (host, root)
-            for root in self._index.members(documented.hosts(self._request))
+            for root in self._index.members(simulation.hosts(self._request))
             if (host := self._index.providers[root].host)
             and not (destination and destination.dropped(host))
         )
@@ -98,18 +98,18 @@ class Packing:
     def _on_host(
         self, root: Provider, usages: dict[str, dict[str, int]]
     ) -> int:
-        involved = _involved(self._index, root)
-        if len(involved) == 1:
+        providers = _involved(self._index, root)
+        if len(providers) == 1:
             return _on_one_provider(root, self._request)
         if not self._index.sharing:
-            likeness = _likeness(involved, self._named)
+            likeness = _likeness(providers, self._named)
             if likeness not in self._servers_by_likeness:
                 self._servers_by_likeness[likeness] = _in_a_tree(
-                    involved, root, self._request, usages
+                    providers, root, self._request, usages
                 )
             return self._servers_by_likeness[likeness]
         # Shared resources are counted for the first host that uses them.
-        return _in_a_tree(involved, root, self._request, usages)
+        return _in_a_tree(providers, root, self._request, usages)
 
 
 def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
@@ -155,7 +155,7 @@ def _on_one_provider(root: Provider, request: ResourceRequest) -> int:
 
 
 def _in_a_tree(
-    involved: Sequence[Provider],
+    providers: Sequence[Provider],
     root: Provider,
     request: ResourceRequest,
     usages: dict[str, dict[str, int]],
@@ -171,7 +171,7 @@ def _in_a_tree(
             provider.uuid: dataclasses.replace(
                 provider, usages=usages[provider.uuid]
             )
-            for provider in involved
+            for provider in providers
         }
         answer = simulator(now.values(), request).allocation_candidates(
             request

@@ -118,11 +118,11 @@ def difference(
     if not may_differ(query, providers):
         return None
     hosts = _hosts(providers)
-    documented = _by_root(
+    own_answer = _by_root(
         query, simulator(providers, query).allocation_candidates(query), hosts
     )
     if not cloud.placement_at_hand:
-        return Difference(len(documented), was_queried=False)
+        return Difference(len(own_answer), was_queried=False)
     failure = None
     answer: Mapping[str, _Candidates] = {}
     try:
@@ -132,13 +132,13 @@ def difference(
     except exception.ServiceFailed as exc:
         failure = str(exc)
     except exception.IsolateAggregatesError as exc:
-        return Difference(len(documented), failure=str(exc))
-    left_out = documented.keys() - answer.keys()
-    additions = answer.keys() - documented.keys()
+        return Difference(len(own_answer), failure=str(exc))
+    left_out = own_answer.keys() - answer.keys()
+    additions = answer.keys() - own_answer.keys()
     other_amounts = {
         root
-        for root in documented.keys() & answer.keys()
-        if not answer[root] <= documented[root]
+        for root in own_answer.keys() & answer.keys()
+        if not answer[root] <= own_answer[root]
     }
     if not left_out and not additions and not other_amounts and not failure:
         return None
@@ -147,7 +147,7 @@ def difference(
         return tuple(sorted(hosts[root] for root in roots))
 
     return Difference(
-        len(documented),
+        len(own_answer),
         names(left_out),
         frozenset(left_out),
         names(additions),

@@ -25,26 +25,26 @@ def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
     :param longest: The most characters; further names are only counted. None
         for all names.
     """
-    ordered = sorted(map(_parts, set(names)), key=_natural)
+    parts = sorted(map(_parts, set(names)), key=_natural)
     if longest is None:
-        return _joined(ordered)
+        return _joined(parts)
     # Exponential, then binary search for the number of names that fit.
     too_many = 1
-    while len(_joined(ordered[:too_many])) <= longest:
-        if too_many >= len(ordered):
-            return _joined(ordered)
+    while len(_joined(parts[:too_many])) <= longest:
+        if too_many >= len(parts):
+            return _joined(parts)
         too_many *= 2
     # At least one name, and as many as fit.
     fitting = max(too_many // 2, 1)
     while too_many - fitting > 1:
         middle = (fitting + too_many) // 2
-        if len(_joined(ordered[:middle])) <= longest:
+        if len(_joined(parts[:middle])) <= longest:
             fitting = middle
         else:
             too_many = middle
-    if fitting >= len(ordered):
-        return _joined(ordered)
-    return f'{_joined(ordered[:fitting])} and {len(ordered) - fitting} more'
+    if fitting >= len(parts):
+        return _joined(parts)
+    return f'{_joined(parts[:fitting])} and {len(parts) - fitting} more'
 
 
 def alike(texts: Iterable[str], most: int = 3) -> tuple[str, ...]:
@@ -58,15 +58,15 @@ def alike(texts: Iterable[str], most: int = 3) -> tuple[str, ...]:
     for text in dict.fromkeys(texts):
         parts = _WORD.split(text)
         shapes.setdefault(tuple(parts[::2]), []).append(tuple(parts[1::2]))
-    merged = [
+    phrases = [
         _filled(
             between, [_spanned(words) for words in zip(*rows, strict=True)]
         )
         for between, rows in shapes.items()
     ]
-    if len(merged) > most:
-        return (*merged[:most], f'{len(merged) - most} more like these')
-    return tuple(merged)
+    if len(phrases) > most:
+        return (*phrases[:most], f'{len(phrases) - most} more like these')
+    return tuple(phrases)
 
 
 def _parts(name: str) -> _Parts:

@@ -156,13 +156,13 @@ def flavors(snapshot: Snapshot) -> tuple[Flavor, ...]:
 def images(snapshot: Snapshot, pipeline: Pipeline) -> Iterator[Image | None]:
     """Yield the images to ask about: one of each kind that matters."""
     yield None
-    declared = pipeline.image_properties
+    declaration = pipeline.image_properties
     kinds = set()
     for image in snapshot.images:
         kind = frozenset(
             (key, value)
             for key, value in image.properties.items()
-            if key.startswith(xs.TRAIT_PREFIX) or declared.has(key)
+            if key.startswith(xs.TRAIT_PREFIX) or declaration.has(key)
         )
         if kind and (kind, image.owner) not in kinds:
             kinds.add((kind, image.owner))

@@ -60,8 +60,8 @@ def _escaped(character: str) -> str:
     if character.isprintable() and character not in "'\\!":
         return character
     # Escaped as bytes, which do not depend on the locale.
-    encoded = character.encode('utf-8', 'surrogatepass')
-    return ''.join(f'\\x{byte:02x}' for byte in encoded)
+    octets = character.encode('utf-8', 'surrogatepass')
+    return ''.join(f'\\x{byte:02x}' for byte in octets)
 
 
 def remove_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:

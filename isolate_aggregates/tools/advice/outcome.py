@@ -165,8 +165,8 @@ def _put(
     """Set and unset values of an aggregate, a flavor or an image."""
 
     def change(thing: Any) -> Any:
-        merged = {**getattr(thing, part), **values}
-        present = {k: v for k, v in merged.items() if v is not None}
+        new_values = {**getattr(thing, part), **values}
+        present = {k: v for k, v in new_values.items() if v is not None}
         return dataclasses.replace(thing, **{part: present})
 
     return _with(snapshot, field, _named(name), change)

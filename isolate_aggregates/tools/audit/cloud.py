@@ -38,11 +38,11 @@ class AuditedCloud(Survey):
     """The state and the configuration of a cloud.
 
     :param filters: All configured request filters, enabled or not.
-    :param mirrored: The filters that reproduce Nova's own request filters.
+    :param mirrors: The filters that reproduce Nova's own request filters.
     """
 
     filters: tuple[LoadedFilter, ...]
-    mirrored: tuple[LoadedFilter, ...]
+    mirrors: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
 
     @classmethod
@@ -68,7 +68,7 @@ class AuditedCloud(Survey):
         return cls(
             snapshot,
             filters=filters,
-            mirrored=chain.mirrored(conf),
+            mirrors=chain.mirrored(conf),
             enabled=loading.enabled(filters, conf),
             **more,
         )
@@ -84,7 +84,7 @@ class AuditedCloud(Survey):
     @lazy_property
     def pipeline(self) -> Pipeline:
         """The enabled filters, and those of Nova itself."""
-        return Pipeline((*self.running, *self.mirrored))
+        return Pipeline((*self.running, *self.mirrors))
 
     @property
     def running(self) -> tuple[LoadedFilter, ...]:

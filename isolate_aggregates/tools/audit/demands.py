@@ -81,7 +81,7 @@ def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
 def _nowhere(
     cloud: AuditedCloud, subject: str, trait: str, ways: tuple[Repair, ...]
 ) -> Finding:
-    synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
+    is_synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
     lock = Repair(
         text=f'isolate-aggregates lock AGGREGATE --trait {trait}, for an '
         'aggregate of the hosts that have it; this lets only servers that '
@@ -93,7 +93,7 @@ def _nowhere(
         subject,
         f'requires trait {trait}, which no host has',
         NOWHERE,
-        (Repair(commands.SYNC, safe=True),) if synced else (*ways, lock),
+        (Repair(commands.SYNC, safe=True),) if is_synced else (*ways, lock),
     )
 
 

@@ -45,14 +45,14 @@ def not_in_placement(cloud: AuditedCloud) -> Iterator[Finding]:
 def _not_in_placement(
     cloud: AuditedCloud, aggregate: Aggregate, outside: set[str]
 ) -> Finding:
-    locked = aggregate.uuid in cloud.locked
+    is_locked = aggregate.uuid in cloud.locked
     return Finding(
         'not-in-placement',
-        Severity.ERROR if locked else Severity.WARNING,
+        Severity.ERROR if is_locked else Severity.WARNING,
         f'aggregate {aggregate.name}',
         f'does not have {listed(outside)} in Placement',
         'the aggregate is locked, but any server may land on them'
-        if locked
+        if is_locked
         else 'servers that are sent to the aggregate cannot land on them',
         (Repair(commands.SYNC, safe=True),),
     )

@@ -42,8 +42,8 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
     """Report the servers that cannot be checked completely."""
     if cloud.servers is None:
         return
-    placed = cloud.servers.placed
-    unreachable = [server for server in placed if server.flavor is None]
+    servers = cloud.servers.placed
+    unreachable = [server for server in servers if server.flavor is None]
     if unreachable:
         yield _about_some(
             'servers-out-of-reach',
@@ -52,7 +52,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             'are in a cell that is down',
             'they were not checked, and there may be more of them',
         )
-    here = [server for server in placed if server.host and server.flavor]
+    here = [server for server in servers if server.host and server.flavor]
     blind = [s for s in here if s.image_id not in cloud.servers.images]
     if blind and _matters(cloud, 'image'):
         yield _about_some(

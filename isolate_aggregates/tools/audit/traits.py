@@ -135,7 +135,7 @@ def _outside(
     holder: Provider,
 ) -> Finding:
     where = '' if holder is node else f', on its provider {holder.name},'
-    marked = trait in marks.marked_traits(holder.traits)
+    has_mark = trait in marks.marked_traits(holder.traits)
     return Finding(
         'trait-outside',
         Severity.WARNING,
@@ -145,7 +145,7 @@ def _outside(
         _LEAK.format(hosts='it'),
         (
             Repair(commands.SYNC, safe=True)
-            if marked
+            if has_mark
             else Repair(commands.set_traits(holder, without=trait)),
         ),
     )
@@ -173,8 +173,8 @@ def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find traits set by ``sync`` that no aggregate requires any more."""
     for host, nodes in sorted(cloud.nodes.items()):
         for node in nodes:
-            marked = marks.marked_traits(node.traits)
-            for trait in sorted(marked - cloud.required_by.keys()):
+            synced_traits = marks.marked_traits(node.traits)
+            for trait in sorted(synced_traits - cloud.required_by.keys()):
                 yield Finding(
                     'trait-left',
                     Severity.INFO,

@@ -143,8 +143,8 @@ def check_metrics_client() -> None:
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
     """Make the scheduler settings of a snapshot the defaults."""
     for (group, option), value in snapshot.settings.items():
-        configured = document.as_configured(value)
-        ia_conf.set_default(conf, group, option, configured)
+        text = document.as_configured(value)
+        ia_conf.set_default(conf, group, option, text)
 
 
 def pair(what: str) -> Callable[[str], tuple[str, str]]:
@@ -177,16 +177,16 @@ def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
     """Warn if aggregates are tagged but isolation is switched off."""
     if conf[ia_conf.SCHEDULER].enable_isolated_aggregate_filtering:
         return
-    locked = sum(
+    number = sum(
         len(group.aggregates)
         for group in lock_groups(cloud.index, TRAIT_PREFIX, REQUIRED)
     )
-    if locked:
+    if number:
         LOG.warning(
             'Aggregates tagged %s<NAME>=%s: %d; the tag has no effect '
             'because [scheduler] enable_isolated_aggregate_filtering is '
             'false.',
             TRAIT_PREFIX,
             REQUIRED,
-            locked,
+            number,
         )

@@ -89,8 +89,8 @@ class Confirming:
             return False
         self._say('To be done:\n')
         while self._confirms(changes):
-            agreed, changes = changes, plan_again()
-            if set(changes) <= set(agreed):
+            previous, changes = changes, plan_again()
+            if set(changes) <= set(previous):
                 self.is_undone = False
                 return True
             self._say('The cloud has changed meanwhile. Now to be done:\n')

@@ -149,12 +149,12 @@ def _parts(
         return
     widths = [max(pair) for pair in zip(map(len, names), cells, strict=True)]
     first = _telling_apart(rows)
-    part = repeated = [*range(first)]
+    part = key_columns = [*range(first)]
     for number in everything[first:]:
         total = _needed([widths[at] for at in (*part, number)])
-        if total > width and part != repeated:
+        if total > width and part != key_columns:
             yield part
-            part = repeated
+            part = key_columns
         part = [*part, number]
     yield part
 

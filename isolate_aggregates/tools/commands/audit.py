@@ -164,11 +164,11 @@ class AuditCloud(consent.Confirming, output.ReportLister):
             )
 
     def _repairs(self) -> Iterator[str]:
-        numbered: dict[Advice, list[int]] = {}
+        numbers_by_repair: dict[Advice, list[int]] = {}
         for number, advice in enumerate(self._advice, 1):
             for first in advice[:1]:
-                numbered.setdefault(first, []).append(number)
-        if not numbered:
+                numbers_by_repair.setdefault(first, []).append(number)
+        if not numbers_by_repair:
             return
         safe = _safe(self._findings)
         yield ''
@@ -181,7 +181,7 @@ class AuditCloud(consent.Confirming, output.ReportLister):
             else ''
         )
         yield f'Repairs{where}{fix}:'
-        for first, numbers in numbered.items():
+        for first, numbers in numbers_by_repair.items():
             mark = '*' if first.safe else ' '
             places = ', '.join(map(str, numbers))
             yield from output.advice(f'{mark} {places}: ', first)
@@ -194,13 +194,13 @@ class AuditCloud(consent.Confirming, output.ReportLister):
 
     def _audit(self, args: argparse.Namespace) -> list[Finding]:
         with base.opened(self.app, args) as cloud:
-            audited = AuditedCloud.read(
+            audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, args.servers, progress.reading
             )
         # What sync would do can be more than the findings say.
-        self._synced = audited.plan.sentences
-        self._effects = audited.effects
-        return audit(audited)
+        self._synced = audited_cloud.plan.sentences
+        self._effects = audited_cloud.effects
+        return audit(audited_cloud)
 
     def _to_do(self) -> list[str]:
         """Describe the safe repairs and the changes that sync would make."""

@@ -76,7 +76,7 @@ class ListCandidates(output.ReportLister):
             ],
             'dropped': [
                 {'name': host.name, 'reasons': list(host.reasons)}
-                for host in outcome.dropped
+                for host in outcome.dropped_hosts
             ],
             'rejected': self._rejection,
             'not_known': list(self._not_known.sentences),
@@ -98,13 +98,13 @@ class ListCandidates(output.ReportLister):
         yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
         yield ''
-        if outcome.dropped:
+        if outcome.dropped_hosts:
             yield 'Dropped by host filters, after Placement:'
             most = None if self.is_long else _MOST_DROPPED
-            for host in outcome.dropped[:most]:
+            for host in outcome.dropped_hosts[:most]:
                 yield f'  {host.name}: {"; ".join(host.reasons)}'
-            if most and len(outcome.dropped) > most:
-                more = len(outcome.dropped) - most
+            if most and len(outcome.dropped_hosts) > most:
+                more = len(outcome.dropped_hosts) - most
                 yield f'  and {more} more, which --long shows'
             yield ''
         yield from self._not_known.lines()
@@ -115,10 +115,10 @@ class ListCandidates(output.ReportLister):
         if not constraints:
             yield '  none'
         yield ''
-        shortened = outcome.decision.replacement
-        if shortened:
+        replacement = outcome.decision.replacement
+        if replacement:
             yield 'Forbidden instead, because the query would be too long:'
-            for rollup in shortened.rollups:
+            for rollup in replacement.rollups:
                 yield (
                     f'  rollup {rollup.name} ({rollup.uuid}) for '
                     f'{len(rollup.aggregates)} aggregates'
@@ -150,8 +150,8 @@ class ShowQuery(usage.Command):
         self.app.stdout.write(f'{query.to_querystring()}\n')
 
 
-def _shortened(shortened: Replacement | None) -> dict[str, Any] | None:
-    if shortened is None:
+def _shortened(replacement: Replacement | None) -> dict[str, Any] | None:
+    if replacement is None:
         return None
     return {
         'rollups': [
@@ -160,7 +160,7 @@ def _shortened(shortened: Replacement | None) -> dict[str, Any] | None:
                 'uuid': rollup.uuid,
                 'aggregates': len(rollup.aggregates),
             }
-            for rollup in shortened.rollups
+            for rollup in replacement.rollups
         ],
     }
 
@@ -171,7 +171,7 @@ def _constraints(outcome: candidates.CandidateHosts) -> list[dict[str, str]]:
     # drops hosts for it, or is expected to.
     repeating = (
         frozenset[str]()
-        if outcome.dropped or outcome.decision.left_to_host_filters
+        if outcome.dropped_hosts or outcome.decision.left_to_host_filters
         else {conclusion.host_filter for conclusion in conclusions}
     )
     return [

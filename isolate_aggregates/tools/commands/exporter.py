@@ -177,10 +177,10 @@ class ExportMetrics(usage.Command):
 
         def read() -> 'Iterable[Metric]':
             with base.opened(self.app, args) as cloud:
-                audited = AuditedCloud.read(
+                audited_cloud = AuditedCloud.read(
                     cloud, self.app.conf, args.servers, track
                 )
-            return metrics.families(audited, slots)
+            return metrics.families(audited_cloud, slots)
 
         return read
 

@@ -23,16 +23,16 @@ class ShowLimit(output.ShowOne):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        configured = self.app.conf[ia_conf.GROUP].max_query_length
+        max_length = self.app.conf[ia_conf.GROUP].max_query_length
         limit = measure(self.app.connect().adapter('placement'))
         values = {
             'endpoint': limit.endpoint,
             'longest': limit.longest,
             'refused': fields.Value(limit.refused),
             'happened': limit.happened,
-            'max_query_length': configured,
+            'max_query_length': max_length,
             'advised': limit.advised,
-            'verdict': limit.verdict(configured).value,
-            'advice': limit.advice(configured),
+            'verdict': limit.verdict(max_length).value,
+            'advice': limit.advice(max_length),
         }
         return tuple(values), tuple(values.values())

@@ -114,15 +114,15 @@ class ShowMatrix(output.ReportLister):
             (column.name, ', '.join(self._hosts(column)))
             for column in self._columns
         ]
-        unnamed = [
+        columns = [
             (name, hosts) for name, hosts in columns_by_name if hosts != name
         ]
-        if not unnamed or not self._matrix.rows:
+        if not columns or not self._matrix.rows:
             return
         yield ''
         if self.is_long:
             yield from (
-                f'{name}: {hosts or "none"}' for name, hosts in unnamed
+                f'{name}: {hosts or "none"}' for name, hosts in columns
             )
         else:
             yield '--long names the hosts of each column.'

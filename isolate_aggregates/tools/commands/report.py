@@ -60,7 +60,7 @@ class WriteReport(usage.Command):
             page.check(path)
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
-            audited = AuditedCloud.read(
+            audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, parsed_args.servers, progress.reading
             )
             now = datetime.datetime.now(datetime.UTC)
@@ -70,7 +70,7 @@ class WriteReport(usage.Command):
                 for name in parsed_args.try_projects
             }
             content = Content.of(
-                audited,
+                audited_cloud,
                 images,
                 project,
                 now,

@@ -99,14 +99,14 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
 
 def _zone(text: str) -> tuple[str | None, str | None]:
     """Parse a zone with an optional forced host or node, as Nova does."""
-    zone, *forced = text.split(':')
-    if len(forced) > 2:
+    zone, *target = text.split(':')
+    if len(target) > 2:
         raise argparse.ArgumentTypeError(
             f'{text!r} is not a valid availability zone; write <zone>, '
             '<zone>:<host> or <zone>::<node>'
         )
     # A node belongs to one host, so the host is not needed beside it.
-    return zone or None, ''.join(forced[-1:]) or ''.join(forced[:1]) or None
+    return zone or None, ''.join(target[-1:]) or ''.join(target[:1]) or None
 
 
 def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
@@ -247,10 +247,10 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
     if enabled is None:
         yield _NO_HOST_FILTERS
         return
-    reproduced = {mirror.name for mirror in MIRRORS if mirror.host_filter}
+    own_filters = {mirror.name for mirror in MIRRORS if mirror.host_filter}
     # It enforces the conclusions of the request filters, which are known.
-    reproduced.add(_OURS)
-    others = [name for name in enabled if name not in reproduced]
+    own_filters.add(_OURS)
+    others = [name for name in enabled if name not in own_filters]
     if others:
         yield (
             f'which hosts the host filters {", ".join(others)} drop after '

@@ -81,8 +81,8 @@ class RequestBuilder:
         hints: dict[str, tuple[str, ...]] = {}
         for key, value in args.hint:
             hints[key] = (*hints.get(key, ()), value)
-        zone, forced = args.availability_zone
-        host = forced or args.host
+        zone, forced_host = args.availability_zone
+        host = forced_host or args.host
         return Request(
             # The empty flavor is replaced by that of the server.
             flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
@@ -90,7 +90,7 @@ class RequestBuilder:
             project_id=base.project_from(args, cloud),
             scheduler_hints=hints,
             requested_host=cloud.requested_host(host) if host else None,
-            host_forced=bool(forced),
+            host_forced=bool(forced_host),
             boot_from_volume=args.boot_from_volume,
             # For an existing server, Nova returns the zone.
             availability_zone=zone
@@ -169,7 +169,7 @@ class RequestBuilder:
     def _with_ports(self, request: Request) -> Request:
         """Add what the ports of a server request."""
         server_id = self._args.server
-        routed = self._conf[
+        uses_segments = self._conf[
             ia_conf.SCHEDULER
         ].query_placement_for_routed_network_aggregates
         try:
@@ -192,7 +192,10 @@ class RequestBuilder:
                 same_subtree=(*request.same_subtree, port.same_subtree)
                 if port.same_subtree
                 else request.same_subtree,
-                networks=(*request.networks, self._network(port, routed)),
+                networks=(
+                    *request.networks,
+                    self._network(port, uses_segments),
+                ),
             )
             if port.device_profile:
                 request = self._with_device(
@@ -200,13 +203,13 @@ class RequestBuilder:
                 )
         return request
 
-    def _network(self, port: Port, routed: bool) -> RequestedNetwork:
+    def _network(self, port: Port, uses_segments: bool) -> RequestedNetwork:
         """Return the network of a port.
 
-        :param routed: Whether Nova uses the segments of routed networks.
+        :param uses_segments: Whether Nova uses those of routed networks.
         """
         name = f'port {port.id}'
-        if not routed:
+        if not uses_segments:
             return RequestedNetwork(name, (), port.remote_managed)
         try:
             segments = self._cloud.segment_aggregates(port)
@@ -239,20 +242,20 @@ class RequestBuilder:
     def _with_owner(self, request: Request) -> Request:
         """Add whether Nova requires the trait OWNER_NOVA."""
         try:
-            owned, others = self._cloud.owned_nodes
+            with_owner, others = self._cloud.owned_nodes
         except exception.ServiceError as exc:
             self.not_known.append(
                 f'whether Nova requires trait OWNER_NOVA: {_said(exc)}'
             )
             return request
-        if owned and others:
+        if with_owner and others:
             self.not_known.append(
                 f'whether Nova requires trait OWNER_NOVA, which {others} of '
-                f'{owned + others} compute nodes lack: it does once all '
+                f'{with_owner + others} compute nodes lack: it does once all '
                 'compute services run release 34'
             )
         return dataclasses.replace(
-            request, owner_nova=bool(owned and not others)
+            request, owner_nova=bool(with_owner and not others)
         )
 
 

@@ -66,7 +66,7 @@ class DividedRequest:
         return classes
 
     def without(
-        self, dropped: Collection[Requirement] = ()
+        self, omissions: Collection[Requirement] = ()
     ) -> ResourceRequest:
         """Return the request without some of its requirements.
 
@@ -74,10 +74,10 @@ class DividedRequest:
         class :attr:`Amount.waived`, of which there is always enough. So the
         traits and aggregates of its request group still apply.
 
-        :param dropped: The requirements to leave out, compared by identity.
+        :param omissions: The requirements to leave out, compared by identity.
         :raises RequestRefused: if a filter refuses the remaining request.
         """
-        left_out = set(map(id, dropped))
+        left_out = set(map(id, omissions))
         request = ResourceRequest(group_policy=self._policy)
         destination = ExplainedDestination()
         for requirement in self.requirements:

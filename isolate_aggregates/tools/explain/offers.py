@@ -22,7 +22,7 @@ from isolate_aggregates.tools.simulator.index import (
 
 # The anchors with which a group can be served, and those of them whose own
 # tree can provide some of the resources.
-_Served = tuple[ProviderSet, ProviderSet]
+_Anchors = tuple[ProviderSet, ProviderSet]
 
 
 class Offers:
@@ -31,9 +31,9 @@ class Offers:
     :param index: The providers; it gets stocks of the placeholder classes.
     """
 
-    def __init__(self, index: ProviderIndex, divided: DividedRequest) -> None:
+    def __init__(self, index: ProviderIndex, request: DividedRequest) -> None:
         self._index = index
-        index.stocks = {**index.stocks, **_waived(index, divided)}
+        index.stocks = {**index.stocks, **_waived(index, request)}
         # Cached, as the same sets occur for most variants.
         self._roots_of = functools.cache(index.roots_of)
         self._fitting = functools.cache(
@@ -70,13 +70,13 @@ class Offers:
             self._index, request.root_required, request.root_forbidden
         )
 
-    def _by_one(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
+    def _by_one(self, group: RequestGroup, anchors: ProviderSet) -> _Anchors:
         """Serve a suffixed group: a single provider serves it."""
         providers = groups.single_providers(self._index, group)
         sharing = providers & self._index.sharing
         return self._reached(providers, sharing), self._roots_of(providers)
 
-    def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
+    def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Anchors:
         """Serve the unsuffixed group: several providers may serve it."""
         index = self._index
         local = groups.local_providers(index, group)
@@ -125,7 +125,7 @@ class Offers:
         return roots
 
 
-def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
+def _waived(index: ProviderIndex, request: DividedRequest) -> dict[str, Stock]:
     """Return the stock of each placeholder class for a waived amount.
 
     All providers that have the resource class have the placeholder, whatever
@@ -135,10 +135,10 @@ def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
     but the traits and aggregates of the providers still can.
     """
     stocks: dict[str, Stock] = {}
-    for amount in divided.amounts:
+    for amount in request.amounts:
         classes = {amount.resource_class}
         if amount.suffix:
-            classes |= divided.classes[amount.suffix]
+            classes |= request.classes[amount.suffix]
         holders = 0
         for resource_class in classes & index.stocks.keys():
             holders |= index.stocks[resource_class].providers
@@ -165,7 +165,7 @@ def _together(
     roots: ProviderSet,
     sources: Sequence[groups.UsableProviders],
     holders: Sequence[ProviderSet],
-) -> _Served:
+) -> _Anchors:
     """Find the anchors where one provider per class has all traits together.
 
     :param sources: The usable providers of each resource class.

@@ -165,9 +165,9 @@ def explain(
         include a refusal.
     :raises BadQuery: if Placement would answer the query with 400.
     """
-    divided = DividedRequest(request, destination.conclusions)
-    check_traits(snapshot, divided.whole)
-    return _Explainer(snapshot, divided).explain()
+    parts = DividedRequest(request, destination.conclusions)
+    check_traits(snapshot, parts.whole)
+    return _Explainer(snapshot, parts).explain()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,12 +179,12 @@ class _Alike:
 
 
 class _Explainer:
-    def __init__(self, snapshot: Snapshot, divided: DividedRequest) -> None:
-        self._divided = divided
-        self._requirements = divided.requirements
+    def __init__(self, snapshot: Snapshot, request: DividedRequest) -> None:
+        self._request = request
+        self._requirements = request.requirements
         self._everything = frozenset(range(len(self._requirements)))
         self._index = ProviderIndex(snapshot.providers)
-        self._offers = Offers(self._index, divided)
+        self._offers = Offers(self._index, request)
         self._names = {
             **snapshot.placement_aggregates,
             **{a.uuid: a.name for a in snapshot.aggregates},
@@ -209,22 +209,22 @@ class _Explainer:
         alike = list(self._all_alike())
         no_candidates = all(some.causes for some in alike)
         return Explanation(
-            divided=self._divided,
+            divided=self._request,
             verdicts=self._verdicts(alike),
             counts=tuple(self._counts(alike)),
             remedies=self._remedies(alike) if no_candidates else (),
         )
 
     def _offered(
-        self, dropped: Collection[int], hosts: ProviderSet
+        self, omissions: Collection[int], hosts: ProviderSet
     ) -> ProviderSet:
         """Return the hosts that are candidates without some requirements."""
         try:
-            request = self._divided.without(self._cause(dropped))
+            request = self._request.without(self._cause(omissions))
         except exception.RequestRefused:
             return 0
         for place, some in self._dropped.items():
-            if place not in dropped:
+            if place not in omissions:
                 hosts &= ~some
         return self._offers.among(hosts, request)
 
@@ -248,8 +248,8 @@ class _Explainer:
             if isinstance(requirement, Concluded) and (
                 requirement.conclusion.host_filter == host_filter
             ):
-                dropped = self._everything - {other}
-                hosts |= self._hosts & ~self._offered(dropped, self._hosts)
+                others = self._everything - {other}
+                hosts |= self._hosts & ~self._offered(others, self._hosts)
         return hosts
 
     def _cause(self, places: Collection[int]) -> Cause:
@@ -280,37 +280,37 @@ class _Explainer:
 
     def _completed(self, alike: _Alike) -> Iterator[_Alike]:
         """Add causes of several requirements until hosts are offered."""
-        dropped = frozenset().union(*alike.causes)
-        offered = self._offered(dropped, alike.hosts)
-        if offered:
-            yield _Alike(offered, alike.causes)
-        rest = alike.hosts & ~offered
+        omissions = frozenset().union(*alike.causes)
+        candidates = self._offered(omissions, alike.hosts)
+        if candidates:
+            yield _Alike(candidates, alike.causes)
+        rest = alike.hosts & ~candidates
         if rest:
-            for hosts, cause in self._conflicts(rest, dropped):
+            for hosts, cause in self._conflicts(rest, omissions):
                 more = _Alike(hosts, (*alike.causes, cause))
                 yield from self._completed(more)
 
     def _conflicts(
-        self, hosts: ProviderSet, dropped: _Places
+        self, hosts: ProviderSet, omissions: _Places
     ) -> Iterator[tuple[ProviderSet, _Places]]:
         """Yield one further cause for each host.
 
         Requirements are dropped one after the other. A requirement without
         which the host would be offered is kept: it is part of the cause.
         """
-        parts = [(hosts, dropped)]
-        for place in sorted(self._everything - dropped):
+        parts = [(hosts, omissions)]
+        for place in sorted(self._everything - omissions):
             halves = []
             for some, without in parts:
                 less = without | {place}
-                offered = self._offered(less, some)
-                halves += [(some & ~offered, less), (offered, without)]
+                candidates = self._offered(less, some)
+                halves += [(some & ~candidates, less), (candidates, without)]
             parts = [part for part in halves if part[0]]
         for some, without in parts:
             yield some, self._everything - without
 
     def _verdicts(self, alike: Sequence[_Alike]) -> tuple[Verdict, ...]:
-        context = Context(self._index, self._names, self._divided.classes)
+        context = Context(self._index, self._names, self._request.classes)
         causes: dict[str, tuple[Cause, ...]] = {}
         for some in alike:
             value = tuple(map(self._cause, some.causes))
@@ -335,8 +335,8 @@ class _Explainer:
                 [cause] = some.causes
                 only[cause] |= some.hosts
                 for place in cause if len(cause) > 1 else ():
-                    offered = self._offered({place}, some.hosts)
-                    only[frozenset({place})] |= offered
+                    candidates = self._offered({place}, some.hosts)
+                    only[frozenset({place})] |= candidates
         for cause in causes:
             yield Count(
                 self._cause(cause),
@@ -359,10 +359,10 @@ class _Explainer:
         """
         for size in range(1, len(self._everything) + 1):
             remedies = {
-                dropped
+                remedy
                 for some in alike
-                for dropped in self._breaking(some.causes, size)
-                if self._offered(dropped, some.hosts)
+                for remedy in self._breaking(some.causes, size)
+                if self._offered(remedy, some.hosts)
             }
             if remedies:
                 return tuple(map(self._cause, sorted(remedies, key=sorted)))
@@ -377,6 +377,6 @@ class _Explainer:
         single = frozenset().union(*(c for c in causes if len(c) == 1))
         rest = sorted(self._everything - single)
         for more in itertools.combinations(rest, size - len(single)):
-            dropped = single | set(more)
-            if all(dropped & cause for cause in causes):
-                yield dropped
+            remedy = single | set(more)
+            if all(remedy & cause for cause in causes):
+                yield remedy

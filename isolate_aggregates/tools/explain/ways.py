@@ -254,9 +254,9 @@ class Ways:
                 yield commands.create_trait(spec.name)
 
     def _properties(self, image: Image) -> Iterator[Commands]:
-        declared = self.pipeline.image_properties
+        declaration = self.pipeline.image_properties
         for key in sorted(image.properties):
-            if key.startswith(xs.TRAIT_PREFIX) or declared.has(key):
+            if key.startswith(xs.TRAIT_PREFIX) or declaration.has(key):
                 yield commands.unset_property(image, key)
 
     def _locks(self) -> Iterator[Commands]:

@@ -59,8 +59,8 @@ def _looks_at(query: ResourceRequest, holder: Provider, trait: str) -> bool:
     for group in query.groups.values():
         if trait not in group.required_traits:
             continue
-        requested = group.resources.keys()
+        requests = group.resources.keys()
         # A suffixed group is served by a single provider.
-        if requested <= classes if group.suffix else requested & classes:
+        if requests <= classes if group.suffix else requests & classes:
             return True
     return False

@@ -69,15 +69,15 @@ def alike(matrix: Matrix) -> list[Column]:
 
 
 def named(
-    matrix: Matrix, columns: Iterable[Column], preferred: Iterable[Column]
+    matrix: Matrix, columns: Iterable[Column], preferences: Iterable[Column]
 ) -> list[Column]:
     """Rename columns with too many hosts to list.
 
-    :param preferred: Columns whose names may be used, in order of preference.
-        The first one with exactly the same hosts is used.
+    :param preferences: Columns whose names may be used. The first one with
+        exactly the same hosts is used.
     """
     names: dict[frozenset[int], str] = {}
-    for column in preferred:
+    for column in preferences:
         names.setdefault(frozenset(column.groups), column.name)
     return [_named(matrix, column, names) for column in columns]
 
@@ -112,8 +112,8 @@ def by_aggregate(
 def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
     """Return a column for each lock, and one for hosts without any."""
     columns = [Column(k.name, _inside(matrix, k.aggregates)) for k in locks]
-    locked = {place for column in columns for place in column.groups}
-    rest = tuple(p for p in range(len(matrix.groups)) if p not in locked)
+    places = {place for column in columns for place in column.groups}
+    rest = tuple(p for p in range(len(matrix.groups)) if p not in places)
     return [*columns, Column(UNLOCKED, rest)] if rest else columns
 
 

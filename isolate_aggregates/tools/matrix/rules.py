@@ -168,9 +168,9 @@ class Rules:
         )
         key = number, frozenset(a.uuid for a in own)
         if key not in self._narrowed:
-            narrowed = dataclasses.replace(constraint, aggregates=own)
+            own_constraint = dataclasses.replace(constraint, aggregates=own)
             self._narrowed[key] = Objection(
-                conclusion.filter_name, conclusion.kind, narrowed.reason
+                conclusion.filter_name, conclusion.kind, own_constraint.reason
             )
         return self._narrowed[key]
 
@@ -204,9 +204,9 @@ class Rules:
                 'required-trait',
                 f'has no {traits}, which the request requires',
             )
-        unwanted = self.forbidden & group.root_traits
-        if unwanted:
-            traits = text.named('trait', unwanted, most=None)
+        forbidden_traits = self.forbidden & group.root_traits
+        if forbidden_traits:
+            traits = text.named('trait', forbidden_traits, most=None)
             yield Objection(
                 None,
                 'forbidden-trait',

@@ -96,7 +96,7 @@ def _unit(resource_class: str) -> tuple[str, int]:
 def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
     members = SnapshotMembers(cloud.snapshot.providers)
     all_rollups = rollups(cloud.locks)
-    verified = sum(
+    complete = sum(
         members.coverage(rollup).verified == rollup.aggregates
         for rollup in all_rollups
     )
@@ -108,7 +108,7 @@ def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         f'{_PREFIX}_rollups_verified',
         'Rollups with complete membership.',
-        verified,
+        complete,
     )
 
 
@@ -123,15 +123,15 @@ def _of_servers(
         labels=['placement'],
     )
     counts = Counter(finding.kind for finding in findings)
-    misplaced = counts['server-misplaced']
-    evaluated = [
+    misplacements = counts['server-misplaced']
+    servers_here = [
         server for server in servers.placed if server.host and server.flavor
     ]
     unreachable = sum(server.flavor is None for server in servers.placed)
     unknown = counts['server-not-evaluated']
     for placement, number in (
-        ('allowed', len(evaluated) - misplaced - unknown),
-        ('misplaced', misplaced),
+        ('allowed', len(servers_here) - misplacements - unknown),
+        ('misplaced', misplacements),
         ('unknown', unknown + unreachable),
     ):
         family.add_metric([placement], number)

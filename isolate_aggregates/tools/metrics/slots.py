@@ -119,9 +119,9 @@ class SlotCounter:
 
     def _chosen(self, cloud: AuditedCloud) -> list[str]:
         """Return the ids or names of the flavors to count slots for."""
-        configured = self._conf[ia_conf.GROUP].metrics_flavors
-        if configured:
-            return list(configured)
+        flavor_names = self._conf[ia_conf.GROUP].metrics_flavors
+        if flavor_names:
+            return list(flavor_names)
         flavors = cloud.snapshot.flavors
         if len(flavors) > MOST:
             servers = self._used(cloud)
@@ -190,8 +190,8 @@ class _Counting:
         self._longest = conf[ia_conf.GROUP].max_query_length
         releases = cloud.nova_releases or (implied.NEWEST_NOVA,)
         self._release = conf[ia_conf.GROUP].nova_release or releases[-1]
-        owned, others = self._saved.owned_nodes
-        self._is_owned = bool(owned and not others)
+        with_owner, others = self._saved.owned_nodes
+        self._is_owned = bool(with_owner and not others)
         self._zones = _zones(cloud.snapshot)
         self._locks = {
             lock.name: frozenset().union(*(a.hosts for a in lock.aggregates))
@@ -232,7 +232,7 @@ class _Counting:
         is_refused = bool(destination.refusals)
         if is_refused:
             destination = decide(
-                request, self._cloud.index, Pipeline(self._cloud.mirrored)
+                request, self._cloud.index, Pipeline(self._cloud.mirrors)
             ).destination
         # A request with the key is not excluded by any lock.
         query = resources.resource_request(request)
@@ -245,8 +245,8 @@ class _Counting:
                 'It requests PCPU, which no host has; Nova may use VCPU '
                 'instead.'
             )
-        unlocked = self._packings(query, destination)
-        narrowed = unlocked
+        packings_with_keys = self._packings(query, destination)
+        packings = packings_with_keys
         zones = self._zones
         if is_refused:
             zones = dict.fromkeys(zones, frozenset())
@@ -254,9 +254,9 @@ class _Counting:
             # Requirements that host filters check are not in the query.
             query = resources.resource_request(request)
             destination.apply_to(query, decision.forbidden)
-            narrowed = self._packings(query, destination)
-        in_zones.add(flavor, zones, narrowed)
-        behind_locks.add(flavor, self._locks, unlocked)
+            packings = self._packings(query, destination)
+        in_zones.add(flavor, zones, packings)
+        behind_locks.add(flavor, self._locks, packings_with_keys)
 
     def _packings(
         self, query: ResourceRequest, destination: ExplainedDestination

@@ -219,27 +219,27 @@ def isolated_hosts(
     """Restrict images to hosts, and optionally hosts to these images."""
     hosts = frozenset(settings[_ISOLATED_HOSTS])
     images = frozenset(settings[_ISOLATED_IMAGES])
-    restricted = settings[_RESTRICT]
+    is_exclusive = settings[_RESTRICT]
     is_isolated = bool(request.image and request.image.id in images)
     others = 'the image is not in isolated_images'
 
     def objection(host: str) -> str:
         if is_isolated and host not in hosts:
             return 'not in isolated_hosts, but the image is in isolated_images'
-        if not is_isolated and host in hosts and restricted:
+        if not is_isolated and host in hosts and is_exclusive:
             return f'in isolated_hosts, but {others}'
         return ''
 
     if is_isolated:
-        dropped = (
+        description = (
             'hosts that are not in isolated_hosts, because the image is '
             'isolated'
         )
-    elif hosts and restricted:
-        dropped = f'hosts in isolated_hosts, because {others}'
+    elif hosts and is_exclusive:
+        description = f'hosts in isolated_hosts, because {others}'
     else:
         return
-    yield _drop(objection, dropped)
+    yield _drop(objection, description)
 
 
 def _host_filter(

@@ -73,11 +73,11 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     return Plan(steps, unique, notes, problems, aggregate)
 
 
-_Listed = Sequence[Mapping[str, str | None]]
+_Entries = Sequence[Mapping[str, str | None]]
 
 
 def _lacking(
-    nodes: tuple[ComputeNode, ...], holders: _Listed
+    nodes: tuple[ComputeNode, ...], holders: _Entries
 ) -> list[ComputeNode]:
     """Return the nodes whose trees do not have a trait.
 
@@ -89,7 +89,7 @@ def _lacking(
 
 
 def _below(
-    nodes: tuple[ComputeNode, ...], holders: Mapping[str, _Listed]
+    nodes: tuple[ComputeNode, ...], holders: Mapping[str, _Entries]
 ) -> Iterator[str]:
     """Yield notes about child providers that have a trait already."""
     for trait, owners in holders.items():

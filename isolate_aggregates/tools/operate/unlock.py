@@ -70,7 +70,7 @@ def plan(
 
 
 # An aggregate that requires a trait, by host and trait.
-_Needed = Mapping[str, Mapping[str, Aggregate]]
+_Others = Mapping[str, Mapping[str, Aggregate]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _TraitsOnHosts:
     cloud: LiveCloud
     nodes: Sequence[ComputeNode]
     holders: Mapping[str, _Holders]
-    needed: _Needed
+    others: _Others
 
     def remove_traits(self) -> Iterator[Step]:
         for trait, holders in self.holders.items():
@@ -164,7 +164,7 @@ class _TraitsOnHosts:
                 yield node
 
     def _needing(self, trait: str, node: ComputeNode) -> Aggregate | None:
-        return self.needed.get(node.host, {}).get(trait)
+        return self.others.get(node.host, {}).get(trait)
 
 
 def _keys(aggregate: Aggregate, traits: Sequence[str]) -> list[str]:
@@ -202,7 +202,7 @@ def _holders(
     return holders
 
 
-def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Needed:
+def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Others:
     """Return the traits that other aggregates require, by host."""
     required: dict[str, dict[str, Aggregate]] = {}
     for other in aggregates:

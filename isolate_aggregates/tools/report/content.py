@@ -165,12 +165,12 @@ def figures(content: Content) -> list[Figure]:
     groups = content.matrix.groups
     hosts = sum(len(group.hosts) for group in groups)
     locked_uuids = {a.uuid for o in content.locks for a in o.lock.aggregates}
-    locked = sum(len(g.hosts) for g in groups if g.aggregates & locked_uuids)
+    behind = sum(len(g.hosts) for g in groups if g.aggregates & locked_uuids)
     rows = content.matrix.rows
     nowhere = sum(all(row.objections) for row in rows)
     severities = [finding.severity for finding, _ in content.findings]
     return [
-        Figure('Hosts', hosts, f'{locked:,} behind a lock'),
+        Figure('Hosts', hosts, f'{behind:,} behind a lock'),
         Figure(
             'Locks',
             len(content.locks),

@@ -16,12 +16,12 @@ from isolate_aggregates.tools.simulator.refusal import (
 
 def check(request: ResourceRequest, minor: int) -> None:
     """Check the parameters of a request against each other."""
-    coded = minor >= mv.SAME_SUBTREE.minor
-    bad_value = BAD_VALUE if coded else UNDEFINED
+    has_codes = minor >= mv.SAME_SUBTREE.minor
+    bad_value = BAD_VALUE if has_codes else UNDEFINED
     if not any(group.resources for group in request.groups.values()):
         raise Refused(
             'no request group requests resources',
-            MISSING_VALUE if coded else UNDEFINED,
+            MISSING_VALUE if has_codes else UNDEFINED,
         )
     refuse(_resourceless(request), bad_value)
     refuse(_subtrees(request), bad_value)
@@ -31,9 +31,9 @@ def check(request: ResourceRequest, minor: int) -> None:
 
 def _resourceless(request: ResourceRequest) -> Iterator[str]:
     """Find groups without resources that are not in ``same_subtree``."""
-    related = frozenset().union(*request.same_subtree)
+    suffixes = frozenset().union(*request.same_subtree)
     for suffix, group in request.groups.items():
-        if not group.resources and suffix not in related:
+        if not group.resources and suffix not in suffixes:
             yield (
                 f'group {suffix!r} requests no resources and is not in '
                 'same_subtree'
@@ -63,9 +63,9 @@ def _conflicts(request: ResourceRequest) -> Iterator[str]:
 
 def _policy(request: ResourceRequest) -> Iterator[str]:
     """Find a missing ``group_policy``: two suffixed groups require it."""
-    suffixed = [suffix for suffix in request.groups if suffix]
-    if len(suffixed) > 1 and request.group_policy is None:
+    suffixes = [suffix for suffix in request.groups if suffix]
+    if len(suffixes) > 1 and request.group_policy is None:
         yield (
-            f'{len(suffixed)} groups with a suffix require group_policy=none '
+            f'{len(suffixes)} groups with a suffix require group_policy=none '
             'or group_policy=isolate'
         )

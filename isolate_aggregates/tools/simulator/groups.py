@@ -183,14 +183,14 @@ def _by_tree(
     # resource classes and traits itself.
     by_itself = conditions.with_traits(index, group) & ~helpers
     anchors &= by_itself | helpers
-    helped = index.flags(helpers)
+    has_helper = index.flags(helpers)
     with_traits = [
         index.flags(conditions.with_any_trait(index, choice))
         for choice in conditions.required(group)
     ]
 
     def around(root: int) -> Sequence[Pick]:
-        if not helped[root]:
+        if not has_helper[root]:
             return index.single_picks[root]
         return [
             providers if len(set(providers)) > 1 else providers[:1]

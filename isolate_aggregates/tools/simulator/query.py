@@ -174,9 +174,9 @@ def _since(name: str) -> int | None:
     match = _GROUPED.fullmatch(name)
     if not match or match[2] is None:
         return _OF_CANDIDATES.get(name)
-    numbered = _NUMBER.fullmatch(match[2])
+    is_number = _NUMBER.fullmatch(match[2])
     return max(
-        _OF_CANDIDATES[match[1]], 0 if numbered else mv.STRING_SUFFIXES.minor
+        _OF_CANDIDATES[match[1]], 0 if is_number else mv.STRING_SUFFIXES.minor
     )
 
 

@@ -74,18 +74,18 @@ class Simulator:
         :raises ServiceFailed: if Placement would answer with 500.
         :raises InvalidRequest: if the request cannot be written as a query.
         """
-        parsed = query.candidates(
+        resource_request = query.candidates(
             query.parameters(request)
             if isinstance(request, str)
             else request.to_queryparams(),
             minor,
         )
-        servings = self.servings(parsed)
+        servings = self.servings(resource_request)
         if not servings:
             return _NOTHING
         combinations = itertools.islice(
-            merge.combinations(self.index, parsed, servings),
-            min(parsed.limit or sys.maxsize, sys.maxsize),
+            merge.combinations(self.index, resource_request, servings),
+            min(resource_request.limit or sys.maxsize, sys.maxsize),
         )
         return answer(self.index, servings, list(combinations))
 
@@ -96,23 +96,23 @@ class Simulator:
         enough. The tree of a sharing provider is included only if it is the
         anchor of a candidate that uses it.
         """
-        parsed = query.candidates(request.to_queryparams())
-        servings = self.servings(parsed)
+        request = query.candidates(request.to_queryparams())
+        servings = self.servings(request)
         if not servings:
             return 0
-        return merge.local_anchors(self.index, parsed, servings)
+        return merge.local_anchors(self.index, request, servings)
 
     def resource_providers(
         self, query_string: str = '', minor: int = query.NEWEST
     ) -> list[Provider]:
         """Answer ``GET /resource_providers``, in the order of the snapshot."""
-        parsed = query.providers(query.parameters(query_string), minor)
-        numbers = self.index.members(self._providers(parsed.group))
+        provider_query = query.providers(query.parameters(query_string), minor)
+        numbers = self.index.members(self._providers(provider_query.group))
         return [
             provider
             for provider in map(self.index.providers.__getitem__, numbers)
-            if parsed.name in (None, provider.name)
-            and parsed.uuid in (None, provider.uuid)
+            if provider_query.name in (None, provider.name)
+            and provider_query.uuid in (None, provider.uuid)
         ]
 
     def servings(self, request: ResourceRequest) -> list[Serving]:

@@ -115,12 +115,12 @@ class _Reader:
         self._distinct('uuid', both)
         mirror = self._document.get('mirror_host_aggregates', True)
         index = AggregateIndex(aggregates if mirror else ())
-        mirrored = index.aggregates_of
+        by_host = index.aggregates_of
         providers = tuple(
             provider
             for number, entry in enumerate(self._document.get('providers', []))
             for provider in self._tree(
-                entry, ('providers', number), None, mirrored
+                entry, ('providers', number), None, by_host
             )
         )
         if providers and mirror:
@@ -216,8 +216,8 @@ class _Reader:
                     )
                     continue
                 try:
-                    configured = as_configured(value)
-                    ia_conf.set_default(conf, group, option, configured)
+                    text = as_configured(value)
+                    ia_conf.set_default(conf, group, option, text)
                     ia_conf.value_of(conf, group, option)
                 except (ValueError, TypeError) as exc:
                     shown_value = 'empty' if value is None else repr(value)
@@ -241,7 +241,7 @@ class _Reader:
         entry: Mapping[str, Any],
         place: Place,
         parent: str | None,
-        mirrored: Mapping[str, frozenset[str]],
+        by_host: Mapping[str, frozenset[str]],
     ) -> Iterator[Provider]:
         traits = frozenset(entry.get('traits', []))
         # A root provider is a compute node by default, unless it shares.
@@ -266,13 +266,16 @@ class _Reader:
             inventories=dict(_inventories(entry)),
             usages=dict(self._usages(entry, place)),
             traits=traits,
-            aggregates=frozenset(members | mirrored.get(host, frozenset())),
+            aggregates=frozenset(members | by_host.get(host, frozenset())),
         )
         self._providers.append((provider.name, provider.uuid, place))
         yield provider
         for number, child in enumerate(entry.get('children', [])):
             yield from self._tree(
-                child, (*place, 'children', number), provider.uuid, mirrored
+                child,
+                (*place, 'children', number),
+                provider.uuid,
+                by_host,
             )
 
     def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:

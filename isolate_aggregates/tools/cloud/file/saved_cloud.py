@@ -109,8 +109,8 @@ class SnapshotCloud:
     def owned_nodes(self) -> tuple[int, int]:
         """The numbers of compute nodes with and without OWNER_NOVA."""
         nodes = [p for p in self.snapshot.providers if p.host]
-        owned = sum('OWNER_NOVA' in node.traits for node in nodes)
-        return owned, len(nodes) - owned
+        with_owner = sum('OWNER_NOVA' in node.traits for node in nodes)
+        return with_owner, len(nodes) - with_owner
 
     def ports(self, server_id: str) -> tuple[Port, ...]:
         """Raise NotFound: a snapshot has no servers."""

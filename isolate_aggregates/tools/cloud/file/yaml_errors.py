@@ -33,8 +33,8 @@ class Problem:
 
 def messages(problems: Iterable[Problem], document: yaml.Node) -> list[str]:
     """Return messages with places and lines, in the order of the file."""
-    located = {_message(problem, document) for problem in problems}
-    return [text for _, text in sorted(located)]
+    lines = {_message(problem, document) for problem in problems}
+    return [text for _, text in sorted(lines)]
 
 
 def _message(problem: Problem, document: yaml.Node) -> tuple[int, str]:
@@ -42,8 +42,8 @@ def _message(problem: Problem, document: yaml.Node) -> tuple[int, str]:
     things: list[str] = []
     keys: list[str] = []
     above: str | int = ''
-    for key, marked, node in _way(document, problem.place):
-        line = marked.start_mark.line + 1
+    for key, key_node, node in _way(document, problem.place):
+        line = key_node.start_mark.line + 1
         if isinstance(key, str):
             keys.append(key)
         elif above in _KINDS and isinstance(node, yaml.MappingNode):
@@ -61,14 +61,14 @@ def _way(
 ) -> Iterator[tuple[str | int, yaml.Node, yaml.Node]]:
     """Yield the steps to a place, each with the nodes of key and value."""
     for key in place:
-        marked = node
+        key_node = node
         if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-            marked = node = node.value[key]
+            key_node = node = node.value[key]
         elif isinstance(node, yaml.MappingNode):
             for each, value in node.value:
                 if each.value == key:
-                    marked, node = each, value
-        yield key, marked, node
+                    key_node, node = each, value
+        yield key, key_node, node
 
 
 def _name(node: yaml.Node, number: int) -> str:

@@ -163,9 +163,9 @@ class LiveCloud:
         )
 
     def _servers(self, images: Iterable[Image], track: Track) -> Servers:
-        placed = tuple(track(self.nova.servers(), 'servers', None))
+        servers = tuple(track(self.nova.servers(), 'servers', None))
         images_by_id = {image.id: image for image in images}
-        other_ids = _used_images(placed) - images_by_id.keys()
+        other_ids = _used_images(servers) - images_by_id.keys()
         # Images may be newer than the list.
         for image_id in track(
             iter(sorted(other_ids)), 'images', len(other_ids)
@@ -174,7 +174,7 @@ class LiveCloud:
                 images_by_id[image_id] = self.glance.image(image_id)
             except exception.NotFound:
                 continue
-        return Servers(placed, images_by_id, self.nova.tells_hints)
+        return Servers(servers, images_by_id, self.nova.tells_hints)
 
     def members(self, max_length: int) -> Members:
         """Return an object that verifies rollups in Placement on demand."""
@@ -220,8 +220,8 @@ class LiveCloud:
         nodes = self.compute_nodes.keys()
         if _OWNER not in self.traits():
             return 0, len(nodes)
-        owned = self.placement.resource_providers(required=[_OWNER])
-        having = nodes & {provider['uuid'] for provider in owned}
+        providers = self.placement.resource_providers(required=[_OWNER])
+        having = nodes & {provider['uuid'] for provider in providers}
         return len(having), len(nodes) - len(having)
 
     def ports(self, server_id: str) -> list[Port]:
@@ -264,5 +264,5 @@ def _class_names(document: Any) -> frozenset[str]:
     return frozenset(entry['name'] for entry in document['resource_classes'])
 
 
-def _used_images(placed: Iterable[PlacedServer]) -> set[str]:
-    return {server.image_id for server in placed if server.image_id}
+def _used_images(servers: Iterable[PlacedServer]) -> set[str]:
+    return {server.image_id for server in servers if server.image_id}

@@ -133,8 +133,8 @@ def take_roots(
             ),
             roots,
         )
-        tracked = track(providers, 'resource providers', len(roots))
-        existing = [provider for provider in tracked if provider]
+        results = track(providers, 'resource providers', len(roots))
+        existing = [provider for provider in results if provider]
     return tuple(sorted(existing, key=lambda provider: provider.name))
 
 
@@ -150,8 +150,8 @@ def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
     :raises ServiceError: if Placement hides parents of listed providers.
     """
     entries = placement.resource_providers()
-    ordered = _parents_first(entries)
-    uuids = {entry['uuid'] for entry in ordered}
+    providers = _parents_first(entries)
+    uuids = {entry['uuid'] for entry in providers}
     orphans = sorted(e['name'] for e in entries if e['uuid'] not in uuids)
     if orphans:
         raise exception.ServiceError(
@@ -160,7 +160,7 @@ def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
             'lists resource providers without their parents: '
             f'{", ".join(orphans[:5])}; use credentials with the admin role.',
         )
-    return ordered
+    return providers
 
 
 def _summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
@@ -175,13 +175,13 @@ def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     children: dict[str | None, list[dict[str, Any]]] = {}
     for entry in entries:
         children.setdefault(entry['parent_provider_uuid'], []).append(entry)
-    ordered: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     waiting = _backwards(children.get(None, []))
     while waiting:
         entry = waiting.pop()
-        ordered.append(entry)
+        result.append(entry)
         waiting += _backwards(children.get(entry['uuid'], []))
-    return ordered
+    return result
 
 
 def _backwards(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

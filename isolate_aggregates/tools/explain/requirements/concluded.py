@@ -97,9 +97,9 @@ class Concluded(Requirement):
             names = ', '.join(sorted(missing_traits))
             return f'has no trait {names}: {self._cause}'
         if alone.host_objections:
-            dropped = alone.dropped(host.root.host or '')
+            objections = alone.dropped(host.root.host or '')
             name = self.conclusion.filter_name
-            reasons = '; '.join(dropped)
+            reasons = '; '.join(objections)
             return f'dropped after Placement by {name}: {reasons}'
         if host.root.aggregates & alone.forbidden_aggregates:
             # A forbidden aggregate of the root excludes the whole tree.

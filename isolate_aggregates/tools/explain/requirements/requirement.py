@@ -66,7 +66,7 @@ class Requirement(abc.ABC):
             return f'{self.where}{own.pop()}'
         # Of the providers of a resource class, one that meets the requirement
         # is enough, so the others are not reported.
-        blamed = {
+        unfit = {
             provider.uuid
             for alike in host.providers_by_class(self.suffix or '')
             if all(self.objection(provider, host) for provider in alike)
@@ -75,6 +75,6 @@ class Requirement(abc.ABC):
         objections = host.in_words(
             (provider, self.objection(provider, host))
             for provider in providers
-            if provider.uuid in blamed
+            if provider.uuid in unfit
         )
         return f'{self.where}{objections or self.label}'

@@ -53,11 +53,11 @@ class Rollups:
         self,
         rollups: Collection[Rollup] = (),
         aggregates: Iterable[Aggregate] = (),
-        marked: Iterable[str] = (),
+        other_uuids: Iterable[str] = (),
         names: Mapping[str, str] | None = None,
     ) -> None:
         self.uuids = frozenset(rollup.uuid for rollup in rollups)
-        self.managed = self.uuids.union(marked)
+        self.managed = self.uuids.union(other_uuids)
         self._names = {
             **(names or {}),
             **{rollup.uuid: rollup.name for rollup in rollups},
