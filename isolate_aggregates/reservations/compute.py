@@ -207,15 +207,17 @@ class Compute(NovaClient):
         :returns: The reservation with the number of its new revision.
         :raises ServiceConflict: if another client wrote that revision first.
         """
-        written = dataclasses.replace(
+        successor = dataclasses.replace(
             reservation, revision=reservation.revision + 1
         )
         # A flavor must have a size; this one is never booted.
         size = Shape(vcpus=1, ram=1)
-        self.create_flavor(_revision(written), size, record.describe(written))
+        self.create_flavor(
+            _revision(successor), size, record.describe(successor)
+        )
         if reservation.revision:
             self.delete_flavor(_revision(reservation))
-        return written
+        return successor
 
     def delete_record(self, reservation: Reservation) -> None:
         """Delete the flavor of a reservation, then its newest revision.

@@ -80,7 +80,7 @@ class FailedHosts:
 
 
 def is_settled(
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
     has_lost_access: bool,
@@ -95,21 +95,19 @@ def is_settled(
     return not (
         reservation.pending
         or reservation.has_ended(now)
-        or reservation.id in observed.records.superseded
-        or lacks_extra_specs(observed, reservation)
-        or is_misplaced(observed, reservation, leave)
-        or has_left(observed, reservation)
-        or hosts_to_switch(observed, reservation, now)
+        or reservation.id in state.records.old_flavors
+        or lacks_extra_specs(state, reservation)
+        or is_misplaced(state, reservation, leave)
+        or has_left(state, reservation)
+        or hosts_to_switch(state, reservation, now)
         or has_wrong_access(reservation, now)
         or (has_lost_access and is_open(reservation, now))
     )
 
 
-def lacks_extra_specs(
-    observed: ObservedState, reservation: Reservation
-) -> bool:
+def lacks_extra_specs(state: ObservedState, reservation: Reservation) -> bool:
     """Return whether the flavor lacks extra specs."""
-    has = observed.extra_specs.get(reservation.id, {})
+    has = state.extra_specs.get(reservation.id, {})
     return any(
         has.get(key) != value
         for key, value in reservation.flavor.extra_specs.items()
@@ -117,7 +115,7 @@ def lacks_extra_specs(
 
 
 def is_misplaced(
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
     leave: Collection[str] = (),
 ) -> bool:
@@ -125,7 +123,7 @@ def is_misplaced(
 
     :param leave: The hosts whose slots without a server are to be moved.
     """
-    present = observed.slots(reservation.id)
+    present = state.slots(reservation.id)
     stays = {
         n: on for n, on in present.items() if n not in reservation.leaving
     }
@@ -145,7 +143,7 @@ def is_misplaced(
 
 
 def has_begun(
-    observed: ObservedState, reservation: Reservation, now: datetime.datetime
+    state: ObservedState, reservation: Reservation, now: datetime.datetime
 ) -> bool:
     """Return whether the reservation has started, by the clock of any run.
 
@@ -156,7 +154,7 @@ def has_begun(
         or reservation.has_access
         or any(
             slots.open or slots.used
-            for slots in observed.slots(reservation.id).values()
+            for slots in state.slots(reservation.id).values()
         )
     )
 
@@ -166,9 +164,9 @@ def has_wrong_access(reservation: Reservation, now: datetime.datetime) -> bool:
     return is_open(reservation, now) not in (None, reservation.has_access)
 
 
-def has_left(observed: ObservedState, reservation: Reservation) -> bool:
+def has_left(state: ObservedState, reservation: Reservation) -> bool:
     """Return whether a host in ``leaving`` has no slots of it any more."""
-    return not observed.slots(reservation.id).keys() >= {*reservation.leaving}
+    return not state.slots(reservation.id).keys() >= {*reservation.leaving}
 
 
 def hosts_to_leave(
@@ -195,13 +193,13 @@ def is_ending(reservation: Reservation, now: datetime.datetime) -> bool:
 
 
 def hosts_to_switch(
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
 ) -> list[str]:
     """Return the hosts whose slots have to be opened or closed."""
     hosts = []
-    for name, slots in sorted(observed.slots(reservation.id).items()):
+    for name, slots in sorted(state.slots(reservation.id).items()):
         is_to_open = is_host_open(reservation, name, now)
         if is_to_open is not None and (
             slots.open != is_to_open * slots.total
@@ -232,9 +230,9 @@ def is_open(reservation: Reservation, now: datetime.datetime) -> bool | None:
     return None if is_ending(reservation, now) else True
 
 
-def others_pending(observed: ObservedState, reservation: Reservation) -> bool:
+def others_pending(state: ObservedState, reservation: Reservation) -> bool:
     """Return whether changes of other reservations are pending."""
     return any(
         other.pending and other.id != reservation.id
-        for other in observed.records.reservations.values()
+        for other in state.records.reservations.values()
     )

@@ -46,20 +46,20 @@ class HostClaims:
     def __init__(
         self,
         store: ReservationStore,
-        observed: ObservedState,
+        state: ObservedState,
         now: datetime.datetime,
     ) -> None:
         self.store = store
-        self.observed = observed
+        self.state = state
         self.now = now
         # Flavors with invalid extra specs are left out; see unknown_slots().
         self.needs = dict(
             _countable(
                 reservation.flavor
-                for reservation in observed.records.reservations.values()
+                for reservation in state.records.reservations.values()
             )
         )
-        self.foreign = dict(_countable(observed.records.foreign.values()))
+        self.foreign = dict(_countable(state.records.foreign.values()))
 
     def unknown_slots(self, host: ReservationHost) -> str | None:
         for name in sorted(host.slots):
@@ -93,7 +93,7 @@ class HostClaims:
             if name == but:
                 continue
             number = max(slots.total, slots.used)
-            other = self.observed.records.reservations.get(name)
+            other = self.state.records.reservations.get(name)
             if other is None:
                 # Its start and end are unknown, so it always counts.
                 yield plan.Claim(_ALWAYS, None, self.foreign[name], number)
@@ -118,7 +118,7 @@ class HostClaims:
             reading the servers of the host.
         :raises ServiceNotFound: if one of its providers is gone.
         """
-        tree = self.observed.tree(host)
+        tree = self.state.tree(host)
         if not tree:
             raise exception.ServiceNotFound(
                 'Placement', None, f'has no resource provider {host.root}'
@@ -135,7 +135,7 @@ class HostClaims:
                 }
                 for provider in tree[1:]
             ),
-            claims=tuple(self.claims(host, but, self.observed.cleaning_time)),
+            claims=tuple(self.claims(host, but, self.state.cleaning_time)),
         )
 
     def _ordinary(
@@ -169,10 +169,10 @@ class HostClaims:
         for summary in tree:
             if any(summary.used.values()):
                 total[summary.uuid] = Counter()
-                for taken in ordinary_consumers(
+                for usage in ordinary_consumers(
                     self.store, summary.uuid, host.provider
                 ).values():
-                    total[summary.uuid].update(taken)
+                    total[summary.uuid].update(usage)
         return total
 
 
@@ -246,7 +246,7 @@ def demand(
 
 def assign(
     store: ReservationStore,
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
     leave: Collection[str] = (),
@@ -255,17 +255,17 @@ def assign(
 
     :param leave: The hosts whose slots without a server are to be moved.
     """
-    need = demand(reservation, now, observed.cleaning_time)
+    need = demand(reservation, now, state.cleaning_time)
     return _choose(
-        observed,
-        Capacities(store, observed, reservation, now),
+        state,
+        Capacities(store, state, reservation, now),
         lambda hosts: plan.assign(need, hosts, leave),
     )
 
 
 def first_fit(
     store: ReservationStore,
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
 ) -> plan.Assignment:
@@ -273,19 +273,19 @@ def first_fit(
 
     :param reservation: The reservation with its earliest possible start.
     """
-    need = demand(reservation, now, observed.cleaning_time)
+    need = demand(reservation, now, state.cleaning_time)
     if reservation.end is not None:
         length = reservation.end - reservation.start
         need = dataclasses.replace(need, end=need.start + length)
     return _choose(
-        observed,
-        Capacities(store, observed, reservation, now),
+        state,
+        Capacities(store, state, reservation, now),
         lambda hosts: plan.first_fit(need, hosts),
     )
 
 
 def _choose(
-    observed: ObservedState,
+    state: ObservedState,
     capacities: 'Capacities',
     choose: Callable[[list[plan.HostCapacity]], plan.Assignment],
 ) -> plan.Assignment:
@@ -300,25 +300,25 @@ def _choose(
         due = assignment.slots.keys() - exact
         exact |= due
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            checked = list(
+            updates = list(
                 pool.map(
                     capacities.exact,
-                    (observed.hosts[name] for name in sorted(due)),
+                    (state.hosts[name] for name in sorted(due)),
                 )
             )
-        if any(hosts[one.host] != one for one in checked):
-            hosts |= {one.host: one for one in checked}
+        if any(hosts[one.host] != one for one in updates):
+            hosts |= {one.host: one for one in updates}
             continue
-        chosen = [
-            observed.hosts[name]
+        chosen_hosts = [
+            state.hosts[name]
             for name, slots in assignment.slots.items()
             if slots > hosts[name].own
         ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             obstacles = dict(
                 zip(
-                    (host.name for host in chosen),
-                    pool.map(capacities.size_obstacle, chosen),
+                    (host.name for host in chosen_hosts),
+                    pool.map(capacities.size_obstacle, chosen_hosts),
                     strict=True,
                 )
             )
@@ -331,10 +331,10 @@ def _choose(
 
 
 def all_hosts(
-    store: ReservationStore, observed: ObservedState, now: datetime.datetime
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
 ) -> list[plan.HostCapacity]:
     """Return the capacity of all hosts with all claims, sorted by name."""
-    claims = HostClaims(store, observed, now)
+    claims = HostClaims(store, state, now)
 
     def one(host: ReservationHost) -> plan.HostCapacity:
         obstacle = host.obstacle or claims.unknown_slots(host)
@@ -345,14 +345,14 @@ def all_hosts(
                 obstacle = 'is gone'
         return plan.HostCapacity(host.name, obstacle=obstacle)
 
-    hosts = [observed.hosts[name] for name in sorted(observed.hosts)]
+    hosts = [state.hosts[name] for name in sorted(state.hosts)]
     with futures.ThreadPoolExecutor(_PARALLEL) as pool:
         return list(pool.map(one, hosts))
 
 
 def shortages(
     store: ReservationStore,
-    observed: ObservedState,
+    state: ObservedState,
     now: datetime.datetime,
     only: Iterable[str] | None = None,
 ) -> dict[str, str]:
@@ -363,12 +363,12 @@ def shortages(
     :param only: The names of the hosts to check; None for all.
     :returns: The problem by name of the host, as the predicate of a sentence.
     """
-    claims = HostClaims(store, observed, now)
+    claims = HostClaims(store, state, now)
     problems = {}
-    for name in observed.hosts if only is None else only:
-        host = observed.hosts[name]
+    for name in state.hosts if only is None else only:
+        host = state.hosts[name]
         if host.slots and claims.unknown_slots(host) is None:
-            tree = observed.tree(host)
+            tree = state.tree(host)
             short = tree and plan.shortage(claims.capacity(host, tree), now)
             if short:
                 problems[name] = short
@@ -381,14 +381,14 @@ class Capacities:
     def __init__(
         self,
         store: ReservationStore,
-        observed: ObservedState,
+        state: ObservedState,
         reservation: Reservation,
         now: datetime.datetime,
     ) -> None:
         self._store = store
-        self._observed = observed
+        self._observed = state
         self._reservation = reservation
-        self._claims = HostClaims(store, observed, now)
+        self._claims = HostClaims(store, state, now)
         self._request = resources.resource_request(Request(reservation.flavor))
         # The slots' own trait is on the reservation providers.
         self._required = self._request.all_required_traits - {names.TRAIT}

@@ -34,8 +34,8 @@ def would_enable_host(store: ReservationStore, name: str) -> bool:
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     """
-    observed, node, host = _read_enablable(store, name)
-    pool = observed.pool
+    state, node, host = _read_enablable(store, name)
+    pool = state.pool
     return not (
         host
         and host.is_enabled
@@ -54,8 +54,8 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
         aggregate is in use for another purpose; the host is then not added to
         the pool.
     """
-    observed, node, host = _read_enablable(store, name)
-    pool = _locked_pool(store, observed.pool)
+    state, node, host = _read_enablable(store, name)
+    pool = _locked_pool(store, state.pool)
     joins = node.service not in pool.hosts
     if joins:
         _add_to_pool(store, pool, node.service)
@@ -79,16 +79,16 @@ def _read_enablable(
     store: ReservationStore, name: str
 ) -> tuple[ObservedState, Node, ReservationHost | None]:
     """Return what enabling needs; raise if the host cannot be enabled."""
-    observed = store.read()
-    node = _find_node(observed, name)
-    if node.name not in observed.providers:
+    state = store.read()
+    node = _find_node(state, name)
+    if node.name not in state.providers:
         raise exception.ReservationHostError(
             node.name, 'has no resource provider in Placement yet'
         )
-    host = observed.hosts.get(node.name)
+    host = state.hosts.get(node.name)
     if not (host and host.is_ready):
         _refuse_ordinary(store, node, host)
-    _refuse_foreign(node, observed.pool)
+    _refuse_foreign(node, state.pool)
     if host and host.provider and not (host.is_ready or host.in_pool):
         # A host joins the pool before it gets its reservation provider.
         raise exception.ReservationHostError(
@@ -98,7 +98,7 @@ def _read_enablable(
             'which would reserve the same capacity; delete '
             f'{names.provider(node.name)} if no Blazar uses it',
         )
-    return observed, node, host
+    return state, node, host
 
 
 def would_disable_host(store: ReservationStore, name: str) -> bool:
@@ -106,17 +106,17 @@ def would_disable_host(store: ReservationStore, name: str) -> bool:
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     """
-    observed = store.read()
-    host = _find_host(observed, name)
+    state = store.read()
+    host = _find_host(state, name)
     if host is None:
-        root = _find_node(observed, name).uuid
+        root = _find_node(state, name).uuid
     else:
         _refuse_slots(host)
-        _refuse_unknown(host, observed.pool)
-        if host.provider or _leaves_pool(observed, host):
+        _refuse_unknown(host, state.pool)
+        if host.provider or _leaves_pool(state, host):
             return True
         root = host.root
-    return bool(observed.pool and _is_mirrored(store, observed.pool, root))
+    return bool(state.pool and _is_mirrored(store, state.pool, root))
 
 
 @retried
@@ -127,16 +127,16 @@ def disable_host(store: ReservationStore, name: str) -> None:
     :raises ReservationHostError: if reservations have slots there, or it may
         be a host of Blazar.
     """
-    observed = store.read()
-    host = _find_host(observed, name)
+    state = store.read()
+    host = _find_host(state, name)
     if host is None:
         # An ordinary host; _find_node raises NotFound if there is none.
-        node = _find_node(observed, name)
-        if observed.pool:
-            _remove_mirrored(store, observed.pool, node.uuid)
+        node = _find_node(state, name)
+        if state.pool:
+            _remove_mirrored(store, state.pool, node.uuid)
         return
     _refuse_slots(host)
-    _refuse_unknown(host, observed.pool)
+    _refuse_unknown(host, state.pool)
     if host.provider:
         _remove_trait(store, host)
         try:
@@ -145,20 +145,20 @@ def disable_host(store: ReservationStore, name: str) -> None:
             raise exception.ReservationHostError(
                 host.name, 'has a reservation provider that is in use'
             ) from None
-    if observed.pool and host.service and _leaves_pool(observed, host):
-        _remove_from_pool(store, observed.pool, host.service, host.root)
-    elif observed.pool:
-        _remove_mirrored(store, observed.pool, host.root)
+    if state.pool and host.service and _leaves_pool(state, host):
+        _remove_from_pool(store, state.pool, host.service, host.root)
+    elif state.pool:
+        _remove_mirrored(store, state.pool, host.root)
 
 
-def _leaves_pool(observed: ObservedState, host: ReservationHost) -> bool:
+def _leaves_pool(state: ObservedState, host: ReservationHost) -> bool:
     """Return whether disabling a host removes its service from the pool.
 
     Other nodes of the service may still be for reservations.
     """
     return host.in_pool and not any(
         other.service == host.service and other.provider
-        for other in observed.hosts.values()
+        for other in state.hosts.values()
         if other.name != host.name
     )
 
@@ -196,9 +196,9 @@ def would_delete_pool(
 
     :param disabled: The names of hosts to regard as disabled already.
     """
-    observed = store.read()
-    _refuse_use(observed, disabled)
-    return observed.pool is not None or names.TRAIT in providers.known_traits(
+    state = store.read()
+    _refuse_use(state, disabled)
+    return state.pool is not None or names.TRAIT in providers.known_traits(
         store.placement
     )
 
@@ -209,38 +209,36 @@ def delete_pool(store: ReservationStore) -> None:
     :raises InvalidRequest: if the pool has hosts or other metadata, or there
         are reservations.
     """
-    observed = store.read()
-    _refuse_use(observed)
-    if observed.pool is not None:
+    state = store.read()
+    _refuse_use(state)
+    if state.pool is not None:
         # Safe if a host is added meanwhile: Nova refuses to delete an
         # aggregate that has hosts.
-        store.compute.delete_aggregate(observed.pool)
+        store.compute.delete_aggregate(state.pool)
     providers.delete_trait(store.placement, names.TRAIT)
     with contextlib.suppress(exception.ServiceConflict):
         # Another pool may have hosts.
         inventories.delete_class(store.placement, names.MARKER)
 
 
-def _refuse_use(
-    observed: ObservedState, disabled: Collection[str] = ()
-) -> None:
+def _refuse_use(state: ObservedState, disabled: Collection[str] = ()) -> None:
     """Raise if the pool is still needed.
 
     :param disabled: The names of hosts to regard as disabled already.
     """
-    pool = observed.pool
+    pool = state.pool
     if pool is None:
         return
-    hosts_to_disable = [_find_host(observed, name) for name in disabled]
-    kept = {
+    hosts_to_disable = [_find_host(state, name) for name in disabled]
+    services = {
         host.service
-        for host in observed.hosts.values()
+        for host in state.hosts.values()
         if host.provider and host not in hosts_to_disable
     }
-    gone = {
+    lost_services = {
         host.service for host in hosts_to_disable if host and host.service
-    } - kept
-    problem = _reason_to_keep(observed, pool, pool.hosts - gone)
+    } - services
+    problem = _reason_to_keep(state, pool, pool.hosts - lost_services)
     if problem:
         raise exception.InvalidRequest(
             f'Pool {pool.name} cannot be deleted, because it {problem}.'
@@ -248,12 +246,12 @@ def _refuse_use(
 
 
 def _reason_to_keep(
-    observed: ObservedState, pool: Aggregate, hosts: Collection[str]
+    state: ObservedState, pool: Aggregate, hosts: Collection[str]
 ) -> str | None:
     """Return why the pool is still needed, as the predicate of a sentence."""
     if hosts:
         return f'has hosts: {text.listed(hosts)}'
-    reservations = {*observed.records.reservations, *observed.records.problems}
+    reservations = {*state.records.reservations, *state.records.problems}
     if reservations:
         return f'is needed for {text.named("reservation", reservations)}'
     if names.POOL_KEY not in pool.metadata:
@@ -293,27 +291,27 @@ def _remove_trait(store: ReservationStore, host: ReservationHost) -> None:
     )
 
 
-def _find_node(observed: ObservedState, name: str) -> Node:
+def _find_node(state: ObservedState, name: str) -> Node:
     """Find a compute node by its hypervisor hostname or compute service."""
-    for node in observed.nodes:
+    for node in state.nodes:
         if node.name == name:
             return node
-    served = [node for node in observed.nodes if node.service == name]
-    if len(served) > 1:
+    nodes = [node for node in state.nodes if node.service == name]
+    if len(nodes) > 1:
         raise exception.NotUnique(
-            'compute service', name, [node.name for node in served]
+            'compute service', name, [node.name for node in nodes]
         )
-    if not served:
+    if not nodes:
         raise exception.NotFound('compute node', name, 'Nova')
-    return served[0]
+    return nodes[0]
 
 
-def _find_host(observed: ObservedState, name: str) -> ReservationHost | None:
-    if name in observed.hosts:
+def _find_host(state: ObservedState, name: str) -> ReservationHost | None:
+    if name in state.hosts:
         # It may be gone from Nova.
-        return observed.hosts[name]
-    served = [node for node in observed.nodes if node.service == name]
-    return observed.hosts.get(served[0].name) if len(served) == 1 else None
+        return state.hosts[name]
+    nodes = [node for node in state.nodes if node.service == name]
+    return state.hosts.get(nodes[0].name) if len(nodes) == 1 else None
 
 
 def _refuse_ordinary(

@@ -58,13 +58,13 @@ def _preview_change(
     decide: _Decide,
 ) -> Status:
     """Return the status that a change would lead to; change nothing."""
-    observed = store.read()
-    reservation = observed.reservation(reservation_id)
+    state = store.read()
+    reservation = state.reservation(reservation_id)
     # A pending change of another command is completed first.
     current = reservation.settled
     _check_changeable(current, now)
-    changed = dataclasses.replace(current, pending=decide(observed, current))
-    return would_be(store, observed, changed, now)
+    result = dataclasses.replace(current, pending=decide(state, current))
+    return would_be(store, state, result, now)
 
 
 def _check_changeable(
@@ -91,19 +91,19 @@ def _change(
         now, or other commands keep changing it.
     """
     for _ in range(_ATTEMPTS):
-        observed = store.read()
-        reservation = observed.reservation(reservation_id)
+        state = store.read()
+        reservation = state.reservation(reservation_id)
         if reservation.pending:
             # Complete the change of another command, which may have been
             # interrupted. If it does not fit, that command reports it.
             with contextlib.suppress(exception.ReservationError):
                 reconciliation.reconcile(store, reservation.id, now)
-            observed = store.read()
-            reservation = observed.reservation(reservation_id)
+            state = store.read()
+            reservation = state.reservation(reservation_id)
         _check_changeable(reservation, now)
         if reservation.pending:
             continue
-        change = decide(observed, reservation)
+        change = decide(state, reservation)
         if change != _present(reservation):
             try:
                 store.compute.write_record(
@@ -112,7 +112,7 @@ def _change(
             except exception.ServiceConflict:
                 continue
         status = reconciliation.reconcile(
-            store, reservation.id, now, before=observed
+            store, reservation.id, now, before=state
         )
         if status.is_over:
             raise exception.ReservationError(
@@ -166,15 +166,15 @@ def preview(
     :param reservation: A reservation from :func:`new`.
     """
     _check_new(reservation, now)
-    observed = store.read()
-    if _is_taken(observed.records, reservation):
+    state = store.read()
+    if _is_taken(state.records, reservation):
         raise _taken_error(reservation.id)
-    present = observed.records.reservations.get(reservation.id)
+    present = state.records.reservations.get(reservation.id)
     _check_not_ending(present, now)
     if present is not None and not present.was_refused:
         # It would be completed, with its own times.
         reservation = present
-    return would_be(store, observed, reservation, now)
+    return would_be(store, state, reservation, now)
 
 
 def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
@@ -246,12 +246,12 @@ def _is_same(present: Reservation, reservation: Reservation) -> bool:
     """
 
     def fixed(either: Reservation) -> tuple[object, ...]:
-        settled = either.settled
+        target = either.settled
         return (
-            settled.project,
-            settled.amount,
-            settled.shape,
-            settled.affinity,
+            target.project,
+            target.amount,
+            target.shape,
+            target.affinity,
         )
 
     return fixed(present) == fixed(reservation)
@@ -304,7 +304,7 @@ def update(
         )
 
     def decide(
-        observed: ObservedState, reservation: Reservation
+        state: ObservedState, reservation: Reservation
     ) -> PendingChange:
         terms = terms_of(reservation)
         change = PendingChange(
@@ -313,7 +313,7 @@ def update(
             reservation.leaving,
             terms if terms != reservation.terms else None,
         )
-        if change.terms and conditions.has_begun(observed, reservation, now):
+        if change.terms and conditions.has_begun(state, reservation, now):
             raise exception.ReservationError(reservation.id, conditions.BEGUN)
         if change != _present(reservation):
             _check_end(reservation, terms.start, change, now)
@@ -350,22 +350,22 @@ def move(
     :raises ReservationError: if it does not fit elsewhere; nothing is changed
         then.
     """
-    named = hosts
+    host_names = hosts
 
     def decide(
-        observed: ObservedState, reservation: Reservation
+        state: ObservedState, reservation: Reservation
     ) -> PendingChange:
         return dataclasses.replace(
             _present(reservation),
-            leaving=_leaving(observed, reservation, named),
+            leaving=_leaving(state, reservation, host_names),
         )
 
     def is_done(status: Status) -> bool:
         leaving = status.reservation.leaving
-        if not named:
-            return named is None or not leaving
+        if not host_names:
+            return host_names is None or not leaving
         return all(
-            name in leaving or name not in status.hosts for name in named
+            name in leaving or name not in status.hosts for name in host_names
         )
 
     if dry_run:
@@ -395,43 +395,43 @@ def to_evacuate(
 
     :param leaving: The names of these hosts; None for the recorded ones.
     """
-    observed = store.read()
-    reservation = observed.reservation(reservation_id)
+    state = store.read()
+    reservation = state.reservation(reservation_id)
     hosts = reservation.leaving if leaving is None else leaving
-    failed = {
+    services = {
         host.service
-        for host in observed.hosts.values()
+        for host in state.hosts.values()
         if host.name in hosts and host.has_failed and host.service
     }
     return [
         server
-        for service in sorted(failed)
+        for service in sorted(services)
         for server in store.compute.servers_of(reservation.id, service)
     ]
 
 
 def _leaving(
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
-    named: Collection[str] | None,
+    host_names: Collection[str] | None,
 ) -> tuple[str, ...]:
     """Return the hosts to leave; see :func:`move` for ``named``."""
-    slots = observed.slots(reservation.id)
-    if named is None:
-        named = [name for name in slots if observed.hosts[name].obstacle]
-        if not named:
+    slots = state.slots(reservation.id)
+    if host_names is None:
+        host_names = [name for name in slots if state.hosts[name].obstacle]
+        if not host_names:
             raise exception.InvalidRequest(
                 f'All hosts of reservation {reservation.id} work; specify the '
                 'host to leave.'
             )
-    elif not named:
+    elif not host_names:
         return ()
-    for name in named:
+    for name in host_names:
         if name not in slots:
             raise exception.InvalidRequest(
                 f'Reservation {reservation.id} has no slots on {name}.'
             )
-    return tuple(sorted({*reservation.leaving, *named}))
+    return tuple(sorted({*reservation.leaving, *host_names}))
 
 
 def end(
@@ -443,9 +443,9 @@ def end(
     or reconcile to complete it.
     """
     for _ in range(_ATTEMPTS):
-        observed = store.read()
-        reconciliation.remove_strays(store, observed)
-        reservation = observed.reservation(reservation_id)
+        state = store.read()
+        reconciliation.remove_strays(store, state)
+        reservation = state.reservation(reservation_id)
         if reservation.pending or not reservation.has_ended(now):
             reservation = dataclasses.replace(
                 reservation, end=now, pending=None
@@ -504,16 +504,16 @@ def to_repair(
     """
     # Read before the records, as in repair.
     classes = inventories.classes(store.placement)
-    observed = store.read()
-    records = observed.records
-    checked = list(observed.reservations)
+    state = store.read()
+    records = state.records
+    reservations = list(state.reservations)
     remnants: list[str] = []
     if reservation_id is None:
         remnants += reconciliation.orphans(records, classes)
         remnants += [stray.flavor_id for stray in records.strays]
     else:
-        checked = [observed.reservation(reservation_id)]
-    due = reconciliation.unsettled(store, observed, checked, now, every_host)
+        reservations = [state.reservation(reservation_id)]
+    due = reconciliation.unsettled(store, state, reservations, now, every_host)
     return due, remnants
 
 

@@ -127,8 +127,8 @@ def free_slots(host: HostCapacity, demand: Demand) -> int:
         if need > 0:
             shares = _shares(host, resource_class)
             numbers += [
-                max(0, _remaining(shares, taken, need)) // need
-                for taken in _slot_sizes(claims, moments, resource_class)
+                max(0, _remaining(shares, sizes, need)) // need
+                for sizes in _slot_sizes(claims, moments, resource_class)
             ]
     return min(numbers, default=0)
 
@@ -151,8 +151,8 @@ def periods(
         slots = sum(claim.slots for claim in claims)
         free = {}
         for name, amount in whole.items():
-            taken = sum(c.slots * c.needs.get(name, 0) for c in claims)
-            free[name] = max(0, amount - taken)
+            used = sum(c.slots * c.needs.get(name, 0) for c in claims)
+            free[name] = max(0, amount - used)
         if result and (result[-1].slots, result[-1].free) == (slots, free):
             since = result.pop().start
         result.append(FreePeriod(since, until, slots, free))
@@ -169,10 +169,10 @@ def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:
     classes = sorted({name for claim in host.claims for name in claim.needs})
     for resource_class in classes:
         shares = _shares(host, resource_class)
-        for taken in _slot_sizes(host.claims, moments, resource_class):
-            remaining = _remaining(shares, taken)
+        for sizes in _slot_sizes(host.claims, moments, resource_class):
+            remaining = _remaining(shares, sizes)
             if remaining < 0:
-                need = sum(size * number for size, number in taken)
+                need = sum(size * number for size, number in sizes)
                 return (
                     f'has room for {need + remaining} of the {need} '
                     f'{resource_class} that the slots there need'
@@ -211,14 +211,14 @@ def _shares(host: HostCapacity, resource_class: str) -> list[int]:
 
 
 def _remaining(
-    shares: Sequence[int], taken: Iterable[tuple[int, int]], *sizes: int
+    shares: Sequence[int], others: Iterable[tuple[int, int]], *sizes: int
 ) -> int:
     """Return the capacity left for slots of some sizes besides the others.
 
     It is negative if the others exceed the capacity.
     """
-    every = {*sizes, *(size for size, _ in taken)}
-    used = sum(size * number for size, number in taken)
+    every = {*sizes, *(size for size, _ in others)}
+    used = sum(size * number for size, number in others)
     return (_safe_total(shares, every) if every else 0) - used
 
 
@@ -322,8 +322,8 @@ class Assignment:
             return f'none on {any_of}the {text.counted(number, "host")}'
         rooms = [f'{free} on {name}' for name, free in hosts]
         more = len(rooms) - _HOSTS_IN_A_SENTENCE
-        named = ', '.join(rooms[:_HOSTS_IN_A_SENTENCE])
-        return f'{named} and some on {more} more' if more > 0 else named
+        names = ', '.join(rooms[:_HOSTS_IN_A_SENTENCE])
+        return f'{names} and some on {more} more' if more > 0 else names
 
 
 def assign(
@@ -379,10 +379,10 @@ def first_fit(
     room = _FreeSlots(demand, hosts)
     earliest = demand
     for moment in _times_of_more(demand, hosts):
-        moved = _starting_at(demand, moment)
-        if moved is None:
+        later = _starting_at(demand, moment)
+        if later is None:
             break
-        earliest = moved
+        earliest = later
         room.move_to(earliest)
         if room.is_enough:
             break
@@ -543,10 +543,10 @@ def _on_any_hosts(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
 def _on_one_host(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
     slots = dict.fromkeys((host.name for host in hosts), 0)
     slots |= {host.name: host.used for host in hosts if host.used}
-    tied = [host for host in hosts if host.used]
-    if len(tied) > 1:
+    hosts_in_use = [host for host in hosts if host.used]
+    if len(hosts_in_use) > 1:
         return slots
-    candidates = tied or hosts
+    candidates = hosts_in_use or hosts
     whole = [host for host in candidates if host.most >= demand.amount]
     if whole:
         # Best fit, which leaves large hosts to large reservations.

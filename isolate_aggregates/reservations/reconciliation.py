@@ -93,11 +93,11 @@ class _SlotWrite:
     def after(self) -> HostSlots:
         """The new slots."""
         if self.is_pending or self.total < self.before.total:
-            opened = min(self.before.open, self.total)
+            number = min(self.before.open, self.total)
         else:
             # All or none: see Reconciliation._secure.
-            opened = self.total if self.before.open else 0
-        return HostSlots(self.total, opened, self.before.used)
+            number = self.total if self.before.open else 0
+        return HostSlots(self.total, number, self.before.used)
 
 
 class Reconciliation:
@@ -134,7 +134,7 @@ class Reconciliation:
 
     def attempt(
         self,
-        observed: ObservedState,
+        state: ObservedState,
         lost: set[str],
         leave: Collection[str],
     ) -> bool:
@@ -146,13 +146,13 @@ class Reconciliation:
         :returns: Whether there was something to do.
         """
         self._update_time()
-        reservation = observed.records.reservations.get(self.id)
+        reservation = state.records.reservations.get(self.id)
         if reservation is None or conditions.is_settled(
-            observed, reservation, self._now, self.id in lost, leave
+            state, reservation, self._now, self.id in lost, leave
         ):
             return False
         try:
-            self.settle(observed)
+            self.settle(state)
         except exception.NotFound:
             LOG.debug('Reservation %s was ended by another command.', self.id)
         except exception.IsolateAggregatesError as exc:
@@ -162,7 +162,7 @@ class Reconciliation:
             self._before = None
         return True
 
-    def settle(self, observed: ObservedState | None) -> ObservedState | None:
+    def settle(self, state: ObservedState | None) -> ObservedState | None:
         """Take steps until there is nothing left to do.
 
         :returns: The resulting state; None if it was not read again after the
@@ -171,7 +171,7 @@ class Reconciliation:
             still something to do after many steps.
         """
         self.has_opened = False
-        states = [observed] if observed else []
+        states = [state] if state else []
         for _ in range(_MAX_STEPS):
             try:
                 state, is_done = self._step(states)
@@ -192,7 +192,7 @@ class Reconciliation:
 
     def status(
         self,
-        observed: ObservedState,
+        state: ObservedState,
         short: Mapping[str, str],
         before: Reservation | None = None,
     ) -> Status:
@@ -201,11 +201,9 @@ class Reconciliation:
         :param short: The hosts with too little capacity, with the problem.
         :param before: The reservation before the run, in case it is gone now.
         """
-        reservation = observed.records.reservations.get(self.id)
+        reservation = state.records.reservations.get(self.id)
         if reservation is not None:
-            return status_of(
-                observed, reservation, self._now, short, self.notes
-            )
+            return status_of(state, reservation, self._now, short, self.notes)
         last = self._ended or before
         if last is None:
             raise exception.NotFound('reservation', self.id, 'Nova')
@@ -220,72 +218,72 @@ class Reconciliation:
         :param states: The state, if it has just been read; it is used once.
         """
         self._update_time()
-        observed = states.pop() if states else self._store.read(self._before)
-        self._before = observed
-        reservation = observed.reservation(self.id)
-        for flavor in observed.records.superseded.get(self.id, ()):
+        state = states.pop() if states else self._store.read(self._before)
+        self._before = state
+        reservation = state.reservation(self.id)
+        for flavor in state.records.old_flavors.get(self.id, ()):
             self._store.compute.delete_flavor(flavor)
         if reservation.pending:
-            self._settle_change(observed, reservation, reservation.pending)
+            self._settle_change(state, reservation, reservation.pending)
             return None, False
         if reservation.has_ended(self._now):
-            self._end(observed, reservation)
+            self._end(state, reservation)
             return None, True
-        if conditions.lacks_extra_specs(observed, reservation):
+        if conditions.lacks_extra_specs(state, reservation):
             self._write_extra_specs(reservation)
-        leave = self._hosts_to_leave(observed)
-        if conditions.is_misplaced(observed, reservation, leave):
-            assignment = self._assign(observed, reservation, leave)
+        leave = self._hosts_to_leave(state)
+        if conditions.is_misplaced(state, reservation, leave):
+            assignment = self._assign(state, reservation, leave)
             if self._write_assignment(
-                observed, reservation, assignment, is_pending=False
+                state, reservation, assignment, is_pending=False
             ):
                 return None, False
-        if conditions.has_left(observed, reservation):
+        if conditions.has_left(state, reservation):
             self._store.compute.write_record(
                 dataclasses.replace(
                     reservation,
                     leaving=tuple(
                         name
                         for name in reservation.leaving
-                        if name in observed.slots(self.id)
+                        if name in state.slots(self.id)
                     ),
                 )
             )
             return None, False
-        if self._open_slots(observed, reservation):
+        if self._open_slots(state, reservation):
             self.has_opened = True
             return None, True
-        return observed, True
+        return state, True
 
     def _update_time(self) -> None:
         """Set the current time, as a run among many may last for minutes."""
-        passed = int(time.monotonic() - self._began)
-        self._now = self._began_at + datetime.timedelta(seconds=passed)
+        seconds = int(time.monotonic() - self._began)
+        self._now = self._began_at + datetime.timedelta(seconds=seconds)
 
     # A pending change.
 
     def _settle_change(
         self,
-        observed: ObservedState,
+        state: ObservedState,
         reservation: Reservation,
         pending: PendingChange,
     ) -> None:
         """Take a step towards a pending change, or refuse the change."""
-        if conditions.lacks_extra_specs(observed, reservation):
+        if conditions.lacks_extra_specs(state, reservation):
             self._write_extra_specs(reservation)
         if self._secured[0] != reservation.revision:
             self._secured = reservation.revision, set()
-        changed = reservation.settled
-        assignment = self._assign(observed, changed)
+        target = reservation.settled
+        assignment = self._assign(state, target)
         is_late = pending.terms is not None and conditions.has_begun(
-            observed, reservation, self._now
+            state, reservation, self._now
         )
         if is_late or assignment.missing:
-            reservation = self._release(observed, reservation)
+            reservation = self._release(state, reservation)
             if (
                 not is_late
                 and self._patience
-                and conditions.others_pending(observed, reservation)
+                and conditions.others_pending(state, reservation)
             ):
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
@@ -294,14 +292,12 @@ class Reconciliation:
             raise exception.ReservationError(
                 self.id, conditions.BEGUN if is_late else assignment.refusal
             )
-        if self._write_assignment(
-            observed, changed, assignment, is_pending=True
-        ):
+        if self._write_assignment(state, target, assignment, is_pending=True):
             return
-        self._secure(observed)
-        self._store.compute.write_record(changed)
+        self._secure(state)
+        self._store.compute.write_record(target)
 
-    def _secure(self, observed: ObservedState) -> None:
+    def _secure(self, state: ObservedState) -> None:
         """Make sure that the slots of a pending change still exist.
 
         Slots that this run did not write are rewritten unchanged. This raises
@@ -310,32 +306,32 @@ class Reconciliation:
         on a host are open, all are opened: once the change is granted, readers
         assume that the slots on a host are all open or all closed.
         """
-        for name, on_host in observed.slots(self.id).items():
+        for name, on_host in state.slots(self.id).items():
             is_mixed = 0 < on_host.open < on_host.total
             if (
                 is_mixed
-                or observed.hosts[name].provider not in (self._secured[1])
+                or state.hosts[name].provider not in (self._secured[1])
             ):
-                opened = on_host.total if on_host.open else 0
+                number = on_host.total if on_host.open else 0
                 self._write_slots(
-                    observed, name, dataclasses.replace(on_host, open=opened)
+                    state, name, dataclasses.replace(on_host, open=number)
                 )
 
     def _release(
-        self, observed: ObservedState, reservation: Reservation
+        self, state: ObservedState, reservation: Reservation
     ) -> Reservation:
         """Remove the slots that a pending change has added.
 
         :returns: The reservation, with the change still pending.
         """
         before = dataclasses.replace(reservation, pending=None)
-        if not conditions.is_misplaced(observed, before):
+        if not conditions.is_misplaced(state, before):
             return reservation
         # With a new revision, no other run can grant the change any more.
-        written = self._store.compute.write_record(reservation)
-        assignment = self._assign(observed, before)
-        self._write_assignment(observed, before, assignment, is_pending=False)
-        return written
+        successor = self._store.compute.write_record(reservation)
+        assignment = self._assign(state, before)
+        self._write_assignment(state, before, assignment, is_pending=False)
+        return successor
 
     def _refuse(self, reservation: Reservation) -> None:
         if reservation.amount:
@@ -359,21 +355,21 @@ class Reconciliation:
 
     def _assign(
         self,
-        observed: ObservedState,
+        state: ObservedState,
         reservation: Reservation,
         leave: Collection[str] = (),
     ) -> Assignment:
         return host_capacity.assign(
-            self._store, observed, reservation, self._now, leave
+            self._store, state, reservation, self._now, leave
         )
 
-    def _hosts_to_leave(self, observed: ObservedState) -> set[str]:
+    def _hosts_to_leave(self, state: ObservedState) -> set[str]:
         """Return the hosts whose slots without a server are to be moved."""
-        hosts = [observed.hosts[name] for name in observed.slots(self.id)]
+        hosts = [state.hosts[name] for name in state.slots(self.id)]
         candidates = [host for host in hosts if self._move(host)]
         short = host_capacity.shortages(
             self._store,
-            observed,
+            state,
             self._now,
             [host.name for host in candidates],
         )
@@ -381,7 +377,7 @@ class Reconciliation:
 
     def _write_assignment(
         self,
-        observed: ObservedState,
+        state: ObservedState,
         reservation: Reservation,
         assignment: Assignment,
         is_pending: bool,
@@ -395,7 +391,7 @@ class Reconciliation:
 
         :returns: Whether anything was written.
         """
-        before = observed.slots(self.id)
+        before = state.slots(self.id)
         writes = []
         for name in sorted(before.keys() | assignment.slots.keys()):
             on_host = before.get(name, _NO_SLOTS)
@@ -407,13 +403,13 @@ class Reconciliation:
             if total != on_host.total:
                 writes.append(_SlotWrite(name, on_host, total, is_pending))
         for write in sorted(writes, key=lambda write: write.order):
-            self._write_slots(observed, write.host, write.after)
+            self._write_slots(state, write.host, write.after)
         return bool(writes)
 
     def _write_slots(
-        self, observed: ObservedState, name: str, new: HostSlots
+        self, state: ObservedState, name: str, new: HostSlots
     ) -> None:
-        host = observed.hosts[name]
+        host = state.hosts[name]
         if host.provider is None:
             return
         resource_class = names.resource_class(self.id)
@@ -437,7 +433,7 @@ class Reconciliation:
         self._secured[1].add(host.provider)
 
     def _open_slots(
-        self, observed: ObservedState, reservation: Reservation
+        self, state: ObservedState, reservation: Reservation
     ) -> bool:
         """Open or close slots as due, and grant the project access.
 
@@ -446,9 +442,7 @@ class Reconciliation:
         is_open = conditions.is_open(reservation, self._now)
         access = self._store.access
         lacks_access = is_open and not access.is_granted(reservation)
-        to_switch = conditions.hosts_to_switch(
-            observed, reservation, self._now
-        )
+        to_switch = conditions.hosts_to_switch(state, reservation, self._now)
         if is_open is False and reservation.has_access:
             reservation = self._store.compute.write_record(
                 dataclasses.replace(reservation, has_access=False)
@@ -460,12 +454,12 @@ class Reconciliation:
             # Access from a clock that is ahead, or of a former project.
             access.revoke(self.id)
         for name in to_switch:
-            provider = observed.hosts[name].provider
-            on_host = observed.slots(self.id)[name]
+            provider = state.hosts[name].provider
+            on_host = state.slots(self.id)[name]
             is_to_open = conditions.is_host_open(reservation, name, self._now)
             if not is_to_open and not on_host.used:
-                closed = dataclasses.replace(on_host, open=0)
-                self._write_slots(observed, name, closed)
+                closed_slots = dataclasses.replace(on_host, open=0)
+                self._write_slots(state, name, closed_slots)
             elif provider:
                 slots.change(
                     self._store.placement,
@@ -523,22 +517,20 @@ class Reconciliation:
 
     # The end.
 
-    def _end(self, observed: ObservedState, reservation: Reservation) -> None:
+    def _end(self, state: ObservedState, reservation: Reservation) -> None:
         # The state may be minutes old, and the id may have been used again.
         self._check_newest(reservation)
         self._ended = reservation
-        waiting = ending.finish(
-            self._store, self.id, self._providers(observed)
-        )
+        waiting = ending.finish(self._store, self.id, self._providers(state))
         if waiting:
             self.notes.append(waiting)
         else:
             self._store.compute.delete_record(reservation)
 
-    def _providers(self, observed: ObservedState) -> list[str]:
+    def _providers(self, state: ObservedState) -> list[str]:
         """Return the reservation providers with slots of the reservation."""
         providers = (
-            observed.hosts[name].provider for name in observed.slots(self.id)
+            state.hosts[name].provider for name in state.slots(self.id)
         )
         return [provider for provider in providers if provider]
 
@@ -561,15 +553,15 @@ def reconcile(
         then withdrawn; a new reservation is removed.
     """
     run = Reconciliation(store, reservation, now, move, before)
-    observed = run.settle(None)
+    state = run.settle(None)
     if run.has_opened:
         # If it was ended meanwhile, its slots must be closed again.
-        observed = run.settle(None)
-    observed = observed or store.read()
+        state = run.settle(None)
+    state = state or store.read()
     short = host_capacity.shortages(
-        store, observed, now, observed.slots(reservation)
+        store, state, now, state.slots(reservation)
     )
-    return run.status(observed, short)
+    return run.status(state, short)
 
 
 def reconcile_all(
@@ -588,7 +580,7 @@ def reconcile_all(
     :returns: The resulting statuses, including reservations that ended, sorted
         by start. What could not be done is among their problems.
     """
-    before = observed = store.read()
+    before = state = store.read()
     for problem in find_unreadable(store, before):
         on_unreadable(problem)
     remove_strays(store, before)
@@ -598,39 +590,39 @@ def reconcile_all(
         for reservation in before.reservations
     }
     due = list(runs.values())
-    short = host_capacity.shortages(store, observed, now)
+    short = host_capacity.shortages(store, state, now)
     lost = store.access.lost(_with_access(before.reservations, now))
     while due:
-        leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
-        changed = [run for run in due if run.attempt(observed, lost, leave)]
+        leave = conditions.hosts_to_leave(state.hosts.values(), move, short)
+        active_runs = [run for run in due if run.attempt(state, lost, leave)]
         lost = set()
-        if changed:
-            observed = store.read()
-            short = host_capacity.shortages(store, observed, now)
+        if active_runs:
+            state = store.read()
+            short = host_capacity.shortages(store, state, now)
         # If one was ended meanwhile, its slots must be closed again.
-        due = [run for run in changed if run.has_opened]
+        due = [run for run in active_runs if run.has_opened]
     return [
-        run.status(observed, short, before.reservation(name))
+        run.status(state, short, before.reservation(name))
         for name, run in runs.items()
     ]
 
 
 def unsettled(
     store: ReservationStore,
-    observed: ObservedState,
-    checked: Collection[Reservation],
+    state: ObservedState,
+    reservations: Collection[Reservation],
     now: datetime.datetime,
     move: Move,
 ) -> set[str]:
     """Return the ids of the reservations that reconciling would change."""
-    short = host_capacity.shortages(store, observed, now)
-    leave = conditions.hosts_to_leave(observed.hosts.values(), move, short)
-    lost = store.access.lost(_with_access(checked, now))
+    short = host_capacity.shortages(store, state, now)
+    leave = conditions.hosts_to_leave(state.hosts.values(), move, short)
+    lost = store.access.lost(_with_access(reservations, now))
     return {
         reservation.id
-        for reservation in checked
+        for reservation in reservations
         if not conditions.is_settled(
-            observed, reservation, now, reservation.id in lost, leave
+            state, reservation, now, reservation.id in lost, leave
         )
     }
 
@@ -678,13 +670,13 @@ def orphans(records: Records, classes: Iterable[str]) -> list[str]:
     ]
 
 
-def mark_hosts(store: ReservationStore, observed: ObservedState) -> None:
+def mark_hosts(store: ReservationStore, state: ObservedState) -> None:
     """Give the marker class to reservation providers without it.
 
     Those are Blazar's, and those whose marker somebody deleted. Without it
     they must be read one by one.
     """
-    for host in observed.hosts.values():
+    for host in state.hosts.values():
         if host.provider and not host.is_marked:
             try:
                 slots.mark(store.placement, host.provider)
@@ -693,9 +685,9 @@ def mark_hosts(store: ReservationStore, observed: ObservedState) -> None:
                 LOG.warning('Host %s was not marked: %s', host.name, exc)
 
 
-def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
+def remove_strays(store: ReservationStore, state: ObservedState) -> None:
     """Delete the revisions of reservations that are gone."""
-    for stray in observed.records.strays:
+    for stray in state.records.strays:
         # Read the record again: flavors are listed page by page, and the
         # reservation may have been created between two pages.
         flavor = store.compute.record(stray.reservation)

@@ -55,7 +55,7 @@ class Records:
         id.
     :param foreign: The flavors of reservations of other programs, and of those
         whose record cannot be read, by reservation id.
-    :param superseded: The ids of the flavors of earlier revisions, by
+    :param old_flavors: The ids of the flavors of earlier revisions, by
         reservation id.
     :param strays: Revisions of reservations that no longer exist.
     """
@@ -63,7 +63,7 @@ class Records:
     reservations: Mapping[str, Reservation]
     problems: Mapping[str, exception.ReservationError]
     foreign: Mapping[str, Flavor]
-    superseded: Mapping[str, tuple[str, ...]]
+    old_flavors: Mapping[str, tuple[str, ...]]
     strays: tuple[names.Revision, ...]
 
 
@@ -117,7 +117,7 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
     reservations = {}
     problems = {}
     foreign = {}
-    superseded = {}
+    old_flavors = {}
     for name, original in originals.items():
         flavor = original.flavor
         if not is_ours(original.description):
@@ -127,13 +127,13 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
                 # all that is left of the record.
                 problems[name] = _replaced(flavor, revisions.pop(name))
             continue
-        written = revisions.pop(name, [])
+        entries = revisions.pop(name, [])
         try:
             newest = parse(flavor, original.description)
             own = sorted(
                 (
                     (revision, description)
-                    for revision, description in written
+                    for revision, description in entries
                     if revision.incarnation == newest.incarnation
                 ),
                 key=lambda entry: entry[0].number,
@@ -148,21 +148,21 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
             continue
         reservations[name] = newest
         if own:
-            superseded[name] = tuple(r.flavor_id for r, _ in own)
-        others = [e for e in written if e[0].incarnation != newest.incarnation]
+            old_flavors[name] = tuple(r.flavor_id for r, _ in own)
+        others = [e for e in entries if e[0].incarnation != newest.incarnation]
         if others:
             revisions[name] = others
     strays = tuple(
         revision for entries in revisions.values() for revision, _ in entries
     )
-    return Records(reservations, problems, foreign, superseded, strays)
+    return Records(reservations, problems, foreign, old_flavors, strays)
 
 
 def _replaced(
-    flavor: Flavor, written: Iterable[tuple[names.Revision, str]]
+    flavor: Flavor, entries: Iterable[tuple[names.Revision, str]]
 ) -> exception.ReservationError:
     newest = max(
-        (revision for revision, _ in written),
+        (revision for revision, _ in entries),
         key=lambda revision: revision.number,
     )
     return exception.ReservationError(

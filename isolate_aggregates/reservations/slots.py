@@ -112,14 +112,14 @@ def from_summary(
         reservation = names.reservation_of(name)
         if reservation is None:
             continue
-        planned, rest = divmod(capacity, _PLANNED)
-        if not capacity or (planned and rest) or reservation in changing:
+        number, rest = divmod(capacity, _PLANNED)
+        if not capacity or (number and rest) or reservation in changing:
             return None
         slots[reservation] = HostSlots(
-            planned or capacity,
-            0 if planned else capacity,
+            number or capacity,
+            0 if number else capacity,
             summary.used.get(name, 0),
-            is_planned=bool(planned),
+            is_planned=bool(number),
         )
     return slots
 

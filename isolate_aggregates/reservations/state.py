@@ -249,7 +249,7 @@ class Status:
 
 
 def status_of(
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
     short: Mapping[str, str],
@@ -262,9 +262,9 @@ def status_of(
     status = Status(
         reservation,
         _state(reservation, now),
-        observed.slots(reservation.id),
+        state.slots(reservation.id),
     )
-    problems = [*notes, *_problems(observed, status, short)]
+    problems = [*notes, *_problems(state, status, short)]
     return dataclasses.replace(status, problems=tuple(problems))
 
 
@@ -277,7 +277,7 @@ def _state(reservation: Reservation, now: datetime.datetime) -> Phase:
 
 
 def _problems(
-    observed: ObservedState, status: Status, short: Mapping[str, str]
+    state: ObservedState, status: Status, short: Mapping[str, str]
 ) -> Iterator[str]:
     if status.state in (Phase.ASKED, Phase.ENDING):
         return
@@ -286,7 +286,7 @@ def _problems(
         have = text.plural(status.missing, 'has', 'have')
         yield f'{missing} of {status.reservation.amount} {have} no host'
     for name, slots in sorted(status.hosts.items()):
-        host = observed.hosts[name]
+        host = state.hosts[name]
         if name in short:
             yield f'host {name} {short[name]}'
         if name in status.reservation.leaving:

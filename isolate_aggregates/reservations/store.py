@@ -105,23 +105,21 @@ class ReservationStore:
             disabled meanwhile has a new generation.
         """
         # The generations come first; see state.
-        listed = self.placement.resource_providers()
+        entries = self.placement.resource_providers()
         nodes = before.nodes if before else tuple(self.compute.nodes())
         pool = before.pool if before else self.read_pool()
         summaries = self._summaries()
         flavors = self.compute.records()
         records = record.read(flavors)
-        hosts = _hosts(listed, nodes, pool)
+        hosts = _hosts(entries, nodes, pool)
         # Not to be in the answer does not mean to have no slots.
-        unlisted = {
+        roots = {
             host.root
             for host in hosts
             if host.provider and host.provider not in summaries
         }
         summaries |= self._read_each(
-            entry
-            for entry in listed
-            if entry['root_provider_uuid'] in unlisted
+            entry for entry in entries if entry['root_provider_uuid'] in roots
         )
         slots = self._slots(hosts, summaries, records)
         return ObservedState(
@@ -129,7 +127,7 @@ class ReservationStore:
             nodes=nodes,
             providers={
                 entry['name']: entry['uuid']
-                for entry in listed
+                for entry in entries
                 if not entry['parent_provider_uuid']
             },
             hosts={
@@ -179,11 +177,11 @@ class ReservationStore:
             return {}
 
     def _read_each(
-        self, listed: Iterable[Mapping[str, Any]]
+        self, entries: Iterable[Mapping[str, Any]]
     ) -> dict[str, ProviderSummary]:
         """Read providers one by one, without those that are gone."""
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            summaries = pool.map(self._read_provider, listed)
+            summaries = pool.map(self._read_provider, entries)
             return {summary.uuid: summary for summary in summaries if summary}
 
     def _read_provider(
@@ -247,7 +245,7 @@ class ReservationStore:
 
 
 def _hosts(
-    listed: Iterable[Mapping[str, Any]],
+    entries: Iterable[Mapping[str, Any]],
     nodes: Iterable[Node],
     pool: Aggregate | None,
 ) -> list[ReservationHost]:
@@ -255,11 +253,11 @@ def _hosts(
     by_uuid = {node.uuid: node for node in nodes}
     children = {
         (entry['parent_provider_uuid'], entry['name']): entry
-        for entry in listed
+        for entry in entries
         if entry['parent_provider_uuid']
     }
     hosts = []
-    for entry in listed:
+    for entry in entries:
         if entry['parent_provider_uuid']:
             continue
         node = by_uuid.get(entry['uuid'])
@@ -299,26 +297,24 @@ def log_unreadable(problem: exception.ReservationError) -> None:
 
 
 def find_unreadable(
-    store: ReservationStore, observed: ObservedState
+    store: ReservationStore, state: ObservedState
 ) -> list[exception.ReservationError]:
     """Return what is wrong with each reservation that cannot be read.
 
     Their slots stay, and nothing else can be planned on the hosts of a
     reservation that has no record at all.
     """
-    records = observed.records
+    records = state.records
     readable_or_foreign = {*records.reservations, *records.foreign}
     lost: dict[str, dict[str, HostSlots]] = {}
-    for host in observed.hosts.values():
+    for host in state.hosts.values():
         for name, on_host in host.slots.items():
             if name not in readable_or_foreign and _is_lost(store, host, name):
                 lost.setdefault(name, {})[host.name] = on_host
     return [
         *records.problems.values(),
         *(
-            exception.ReservationError(
-                name, _problem(observed, name, lost[name])
-            )
+            exception.ReservationError(name, _problem(state, name, lost[name]))
             for name in sorted(lost)
         ),
     ]
@@ -343,13 +339,13 @@ def _is_lost(
 
 
 def _problem(
-    observed: ObservedState, reservation: str, slots: Mapping[str, HostSlots]
+    state: ObservedState, reservation: str, slots: Mapping[str, HostSlots]
 ) -> str:
     """Return the predicate of a sentence about a reservation."""
     total = sum(on_host.total for on_host in slots.values())
     used = sum(on_host.used for on_host in slots.values())
     name = names.resource_class(reservation)
-    providers = sorted(observed.hosts[host].provider or '' for host in slots)
+    providers = sorted(state.hosts[host].provider or '' for host in slots)
     free = ' and '.join(
         'openstack resource provider inventory delete --resource-class '
         f'{name} {provider}'

@@ -26,7 +26,7 @@ from isolate_aggregates.reservations.store import (
 
 def would_be(
     store: ReservationStore,
-    observed: ObservedState,
+    state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
 ) -> Status:
@@ -34,25 +34,25 @@ def would_be(
 
     :raises ReservationError: if the change does not fit.
     """
-    changed = reservation.settled
-    assignment = host_capacity.assign(store, observed, changed, now)
+    target = reservation.settled
+    assignment = host_capacity.assign(store, state, target, now)
     if assignment.missing:
-        raise exception.ReservationError(changed.id, assignment.refusal)
-    present = observed.slots(changed.id)
-    has_begun = present and changed.has_started(now)
-    planned = _planned(changed, assignment).hosts
+        raise exception.ReservationError(target.id, assignment.refusal)
+    present = state.slots(target.id)
+    has_begun = present and target.has_started(now)
+    hosts = _planned(target, assignment).hosts
     return Status(
-        changed,
+        target,
         Phase.ACTIVE if has_begun else Phase.PLANNED,
         {
             name: dataclasses.replace(present.get(name, on), total=on.total)
-            for name, on in planned.items()
+            for name, on in hosts.items()
         }
         # Slots with a server remain until the server has left.
         | {
             name: dataclasses.replace(on, total=on.used)
             for name, on in present.items()
-            if name in changed.leaving and on.used
+            if name in target.leaving and on.used
         },
     )
 
@@ -66,17 +66,17 @@ def find(
         possible start. Its duration is kept.
     :raises ReservationError: if it never fits.
     """
-    observed = store.read()
-    settled = reservation.settled
-    assignment = host_capacity.first_fit(store, observed, settled, now)
+    state = store.read()
+    target = reservation.settled
+    assignment = host_capacity.first_fit(store, state, target, now)
     if assignment.missing:
         raise exception.ReservationError(
-            settled.id,
+            target.id,
             f'does not fit at any time, because it {assignment.refusal}',
         )
     demand = assignment.demand
     return _planned(
-        dataclasses.replace(settled, start=demand.start, end=demand.end),
+        dataclasses.replace(target, start=demand.start, end=demand.end),
         assignment,
     )
 
@@ -90,12 +90,12 @@ def show(
     store: ReservationStore, reservation_id: str, now: datetime.datetime
 ) -> Status:
     """Return the status of a reservation."""
-    observed = store.read()
-    reservation = observed.reservation(reservation_id)
+    state = store.read()
+    reservation = state.reservation(reservation_id)
     short = host_capacity.shortages(
-        store, observed, now, observed.slots(reservation.id)
+        store, state, now, state.slots(reservation.id)
     )
-    return status_of(observed, reservation, now, short)
+    return status_of(state, reservation, now, short)
 
 
 def list_reservations(
@@ -108,13 +108,13 @@ def list_reservations(
     :param on_unreadable: Called for each reservation whose record cannot be
         read, and which is missing in the list. By default these are logged.
     """
-    observed = store.read()
-    for problem in find_unreadable(store, observed):
+    state = store.read()
+    for problem in find_unreadable(store, state):
         on_unreadable(problem)
-    short = host_capacity.shortages(store, observed, now)
+    short = host_capacity.shortages(store, state, now)
     return [
-        status_of(observed, reservation, now, short)
-        for reservation in observed.reservations
+        status_of(state, reservation, now, short)
+        for reservation in state.reservations
     ]
 
 

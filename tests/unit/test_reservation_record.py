@@ -93,7 +93,7 @@ def test_the_newest_revision_counts(revisions: list[tuple[int, int]]) -> None:
     assert (reservation.amount, reservation.revision) == (6, 10)
     # Only the flavor of the reservation has the size of a slot.
     assert reservation.shape == Shape(2, 64)
-    assert found.superseded == {
+    assert found.old_flavors == {
         ID: (f'{ID}.0000cafe.00000002', f'{ID}.0000cafe.00000009')
     }
     assert found.strays == ()
@@ -102,7 +102,7 @@ def test_the_newest_revision_counts(revisions: list[tuple[int, int]]) -> None:
 def test_revisions_of_an_earlier_reservation_do_not_count() -> None:
     found = record.read([written(0, 3), written(5, 4, '0000beef')])
     assert found.reservations[ID].amount == 3
-    assert found.superseded == {}
+    assert found.old_flavors == {}
     assert found.strays == (names.Revision(ID, '0000beef', 5),)
 
 
@@ -117,7 +117,7 @@ def test_a_broken_revision_is_reported_and_supersedes_nothing() -> None:
     found = record.read([written(0, 3), written(4, 4), broken])
     assert found.reservations == {}
     assert 'broken' in str(found.problems[ID])
-    assert found.superseded == {}
+    assert found.old_flavors == {}
 
 
 def test_a_record_whose_flavor_was_described_anew_is_not_lost() -> None:
@@ -129,7 +129,7 @@ def test_a_record_whose_flavor_was_described_anew_is_not_lost() -> None:
     # Its slots count, and what is left of it is not deleted.
     assert found.foreign == {ID: first.flavor}
     assert found.strays == ()
-    assert found.superseded == {}
+    assert found.old_flavors == {}
 
 
 def test_revisions_of_a_reservation_given_to_blazar_are_strays() -> None:

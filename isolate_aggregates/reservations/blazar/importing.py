@@ -105,13 +105,13 @@ def configure(path: str) -> None:
 
 def plan(store: ReservationStore, now: datetime.datetime) -> list[Import]:
     """Return what importing would do; change nothing."""
-    observed = _with_ready_hosts(store.read())
+    state = _with_ready_hosts(store.read())
     results = []
     for row in _rows():
-        result = _evaluate(store, observed, row, now)
+        result = _evaluate(store, state, row, now)
         results.append(result)
         if result.reservation is not None:
-            observed = _with(observed, result.reservation, result.hosts)
+            state = _with(state, result.reservation, result.hosts)
     return results
 
 
@@ -123,10 +123,10 @@ def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
     if any(result.reservation is not None for result in plan(store, now)):
         _make_hosts_ready(store)
     results = []
-    observed = store.read()
+    state = store.read()
     for row in _rows():
         try:
-            results.append(_import(store, observed, row, now))
+            results.append(_import(store, state, row, now))
         except exception.IsolateAggregatesError as exc:
             results.append(row.result(str(exc).rstrip('.')))
     return results
@@ -135,18 +135,18 @@ def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
 @retried
 def _import(
     store: ReservationStore,
-    observed: ObservedState,
+    state: ObservedState,
     row: _Row,
     now: datetime.datetime,
 ) -> Import:
     """Import a reservation if possible.
 
-    :param observed: The state before the import. It need not be current, as
+    :param state: The state before the import. It need not be current, as
         the reservation has its slots already.
     """
     if not row.is_active:
-        observed = store.read()
-    result = _evaluate(store, observed, row, now)
+        state = store.read()
+    result = _evaluate(store, state, row, now)
     reservation = result.reservation
     if reservation is None:
         return result
@@ -154,9 +154,9 @@ def _import(
     # The extra specs require a trait; the providers have it already.
     flavor = reservation.flavor
     store.compute.set_extra_specs(flavor, flavor.extra_specs)
-    present = observed.slots(reservation.id)
+    present = state.slots(reservation.id)
     for name, number in result.hosts.items():
-        host = observed.hosts[name]
+        host = state.hosts[name]
         if name not in present and host.provider:
             slots.write(
                 store.placement,
@@ -186,35 +186,35 @@ def _rows() -> Iterator[_Row]:
 
 def _evaluate(
     store: ReservationStore,
-    observed: ObservedState,
+    state: ObservedState,
     row: _Row,
     now: datetime.datetime,
 ) -> Import:
     """Return what importing a reservation would do."""
-    if row.id in observed.records.reservations:
+    if row.id in state.records.reservations:
         return dataclasses.replace(row.result(), was_imported=True)
-    problem = _obstacle(store, observed, row, now)
+    problem = _obstacle(store, state, row, now)
     if problem:
         return row.result(problem)
-    reservation = _reservation(observed, row)
-    present = observed.slots(row.id)
+    reservation = _reservation(state, row)
+    present = state.slots(row.id)
     if not row.is_active and not present:
-        planned = dict(rows.numbers(row.id))
-        unknown = [name for name in planned if name not in observed.hosts]
+        numbers = dict(rows.numbers(row.id))
+        unknown = [name for name in numbers if name not in state.hosts]
         if unknown:
             return row.result(
                 f'Placement has no provider of {", ".join(unknown)}'
             )
         # Slots stay on Blazar's hosts if they fit there.
         assignment = host_capacity.assign(
-            store, _with(observed, reservation, planned), reservation, now
+            store, _with(state, reservation, numbers), reservation, now
         )
         if assignment.missing:
             return row.result(f'it {assignment.refusal}')
         hosts = dict(assignment.slots)
     else:
         hosts = {name: on_host.total for name, on_host in present.items()}
-    outside = [name for name in hosts if not observed.hosts[name].is_enabled]
+    outside = [name for name in hosts if not state.hosts[name].is_enabled]
     if outside:
         return row.result(
             f'{", ".join(outside)} is not in the pool {store.pool}, see '
@@ -232,7 +232,7 @@ def _evaluate(
 
 def _obstacle(
     store: ReservationStore,
-    observed: ObservedState,
+    state: ObservedState,
     row: _Row,
     now: datetime.datetime,
 ) -> str | None:
@@ -247,8 +247,8 @@ def _obstacle(
         return 'its lease is over, and Blazar has not ended it yet'
     if not row.is_active and _utc(row.lease['start_date']) <= now:
         return 'its lease is due, and Blazar has not started it yet'
-    if row.id in observed.records.problems:
-        return str(observed.records.problems[row.id])
+    if row.id in state.records.problems:
+        return str(state.records.problems[row.id])
     flavor = store.compute.record(row.id)
     if flavor is None:
         return f'Nova has no flavor {names.flavor(row.id)}'
@@ -258,8 +258,8 @@ def _obstacle(
     return None
 
 
-def _reservation(observed: ObservedState, row: _Row) -> Reservation:
-    shape = Shape.like(observed.records.foreign[row.id])
+def _reservation(state: ObservedState, row: _Row) -> Reservation:
+    shape = Shape.like(state.records.foreign[row.id])
     own = names.flavor_extra_specs(row.id)
     return Reservation(
         id=row.id,
@@ -324,27 +324,27 @@ def _make_hosts_ready(store: ReservationStore) -> None:
             )
 
 
-def _with_ready_hosts(observed: ObservedState) -> ObservedState:
+def _with_ready_hosts(state: ObservedState) -> ObservedState:
     """Return the state as it will be after :func:`_make_hosts_ready`."""
     return dataclasses.replace(
-        observed,
+        state,
         hosts={
             name: dataclasses.replace(
                 host, is_ready=bool(host.in_pool and host.provider)
             )
-            for name, host in observed.hosts.items()
+            for name, host in state.hosts.items()
         },
     )
 
 
 def _with(
-    observed: ObservedState, reservation: Reservation, hosts: Mapping[str, int]
+    state: ObservedState, reservation: Reservation, hosts: Mapping[str, int]
 ) -> ObservedState:
     """Return the state with an imported reservation added."""
-    records = observed.records
-    present = observed.slots(reservation.id)
+    records = state.records
+    present = state.slots(reservation.id)
     return dataclasses.replace(
-        observed,
+        state,
         records=dataclasses.replace(
             records,
             reservations={
@@ -369,7 +369,7 @@ def _with(
             )
             if name in hosts
             else host
-            for name, host in observed.hosts.items()
+            for name, host in state.hosts.items()
         },
     )
 

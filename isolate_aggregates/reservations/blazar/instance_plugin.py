@@ -67,7 +67,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
     # Warnings that were logged already. A class attribute, because the flavor
     # plugin has an instance of this class as well.
-    _warned: ClassVar[set[str]] = set()
+    _past_warnings: ClassVar[set[str]] = set()
 
     def __init__(self) -> None:
         super().__init__()
@@ -249,9 +249,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
     def update_resources(self, reservation_id: str) -> None:
         """Update Nova and Placement after a change."""
-        changed = planning.CHANGED.get()
-        if changed is not None:
-            changed.append(reservation_id)
+        changes = planning.CHANGED.get()
+        if changes is not None:
+            changes.append(reservation_id)
             return
         reservation = db_api.reservation_get(reservation_id)
         if rows.is_old(reservation):
@@ -266,15 +266,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         if rows.is_old(row):
             # Blazar's plugin expects the columns of both tables in the row.
             allocations = reservation['computehost_allocations']
-            healed = super()._heal_reservation(
+            is_healed = super()._heal_reservation(
                 {**row, 'computehost_allocations': allocations}, host_ids
             )
-            return bool(healed)
+            return bool(is_healed)
         former = rows.hostnames(host_ids)
         with planning.CHOOSING:
-            healed = self._move(row, host_ids)
+            is_healed = self._move(row, host_ids)
         self._write_or_postpone(row['id'], former)
-        return healed
+        return is_healed
 
     # What is completed later.
 
@@ -291,7 +291,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         marks = self.backend.records()
         due = {mark.reservation for mark in marks if self._is_due(mark)}
         # Warn again about what comes back, and keep nothing of what is gone.
-        self._warned.intersection_update(
+        self._past_warnings.intersection_update(
             name
             for mark in marks
             for name in (mark.reservation, mark.database)
@@ -362,15 +362,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             raise _EndsLater(reservation, _extended(until, _now()))
 
     def _warn_once(
-        self, subject: str, warning: str, named: object = None
+        self, subject: str, warning: str, name: object = None
     ) -> None:
         """Log a warning once per subject.
 
-        :param named: What the warning names; None for the subject.
+        :param name: What the warning names; None for the subject.
         """
-        if subject not in self._warned:
-            self._warned.add(subject)
-            LOG.warning(warning, named or subject)
+        if subject not in self._past_warnings:
+            self._past_warnings.add(subject)
+            LOG.warning(warning, name or subject)
 
     def _check_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
         """Write each reservation whose state in Placement is in doubt.
@@ -433,11 +433,11 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 reservation, usage.shape_of(row), rows.end_of(lease)
             )
             if rows.has_started(row):
-                stayed = rows.hostnames(rows.left_behind(reservation))
+                old_hosts = rows.hostnames(rows.left_behind(reservation))
                 stay = self.backend.publish(
                     reservation,
                     rows.numbers(reservation),
-                    {*former, *stayed},
+                    {*former, *old_hosts},
                 )
                 rows.leave_behind(reservation, rows.by_host(stay))
                 self.backend.grant(reservation, lease['project_id'])
@@ -465,9 +465,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 if not is_early:
                     self._check_end(reservation)
                 self.backend.mark_end(reservation, by)
-                stayed = rows.hostnames(rows.left_behind(reservation))
+                old_hosts = rows.hostnames(rows.left_behind(reservation))
                 waiting = self.backend.finish(
-                    reservation, [*rows.numbers(reservation), *stayed]
+                    reservation, [*rows.numbers(reservation), *old_hosts]
                 )
         except exception.IsolateAggregatesError as exc:
             waiting = str(exc)

@@ -61,14 +61,14 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         self, reservation_id: str, new_values: dict[str, Any]
     ) -> None:
         """Change a reservation."""
-        changed: list[str] = []
-        token = CHANGED.set(changed)
+        changes: list[str] = []
+        token = CHANGED.set(changes)
         try:
             with CHOOSING:
                 super().update_reservation(reservation_id, new_values)
         finally:
             CHANGED.reset(token)
-        for reservation in changed:
+        for reservation in changes:
             self.update_resources(reservation)
 
     def filter_hosts_by_reservation(
@@ -92,13 +92,11 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         if start_date > timeutils.utcnow():
             return free, reserved
         for entry in [*free, *reserved]:
-            counted = {
-                reservation['id'] for reservation in entry['reservations']
-            }
+            ids = {reservation['id'] for reservation in entry['reservations']}
             lingering = [
                 reservation
                 for reservation in self._lingering(entry['host'], start_date)
-                if reservation['id'] not in counted
+                if reservation['id'] not in ids
             ]
             if lingering and entry in free:
                 free.remove(entry)
@@ -203,31 +201,33 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
             its existing slots counts as free.
         """
         reservation_id = reservation.get('id')
-        changed = self.pickup_hosts(reservation_id, reservation)
+        changes = self.pickup_hosts(reservation_id, reservation)
         hosts = Counter(
             allocation['compute_host_id']
             for allocation in rows.allocations(reservation_id)
         )
-        hosts.subtract(changed['removed'])
-        hosts.update(changed['added'])
+        hosts.subtract(changes['removed'])
+        hosts.update(changes['added'])
         return list(hosts.elements())
 
     def _move(
-        self, reservation: Mapping[str, Any], failed: Sequence[str]
+        self, reservation: Mapping[str, Any], failed_hosts: Sequence[str]
     ) -> bool:
         """Move slots from failed hosts to other hosts, as far as they fit.
 
         :returns: Whether all of them fit.
         """
         allocations = rows.allocations(reservation['id'])
-        stuck = [a for a in allocations if a['compute_host_id'] in failed]
+        stuck = [
+            a for a in allocations if a['compute_host_id'] in failed_hosts
+        ]
         if reservation['status'] == status.reservation.ACTIVE:
             # Any of them may have a server, until Placement has been asked.
-            stayed = rows.left_behind(reservation['id'])
-            stayed.update(row['compute_host_id'] for row in stuck)
-            rows.leave_behind(reservation['id'], stayed)
+            old_hosts = rows.left_behind(reservation['id'])
+            old_hosts.update(row['compute_host_id'] for row in stuck)
+            rows.leave_behind(reservation['id'], old_hosts)
         amount = len(allocations) - len(stuck)
-        moved = True
+        all_fit = True
         # With affinity, they can only move together.
         step = len(stuck) if reservation['affinity'] else 1
         for place in range(0, len(stuck), step or 1):
@@ -241,7 +241,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
                         allocation['id'], {'compute_host_id': host}
                     )
             if host is None:
-                moved = False
+                all_fit = False
                 LOG.warning(
                     'Reservation %s loses %d of its slots: their host failed, '
                     'and no other host has capacity.',
@@ -250,14 +250,14 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
                 )
             else:
                 amount += len(together)
-        return moved
+        return all_fit
 
     def _host_for(
         self, reservation: Mapping[str, Any], amount: int
     ) -> str | None:
         lease = db_api.lease_get(reservation['lease_id'])
         try:
-            changed = self.pickup_hosts(
+            changes = self.pickup_hosts(
                 reservation['id'],
                 {
                     **reservation,
@@ -268,4 +268,4 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
             )
         except manager_exceptions.NotEnoughHostsAvailable:
             return None
-        return next(iter(changed['added']), None)
+        return next(iter(changes['added']), None)

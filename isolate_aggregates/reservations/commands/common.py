@@ -271,14 +271,14 @@ def line(status: Status) -> str:
 
 
 def log_problems(
-    statuses: Iterable[Status], logged: Iterable[tuple[str, str]] = ()
+    statuses: Iterable[Status], previous: Iterable[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
     """Log the problems of reservations.
 
-    :param logged: The result of the previous call; these are not logged again.
+    :param previous: The result of the previous call, not logged again.
     :returns: All current problems, as pairs of reservation id and problem.
     """
-    before = frozenset(logged)
+    before = frozenset(previous)
     problems = [
         (status.reservation.id, problem)
         for status in statuses

@@ -157,12 +157,12 @@ def _has_other_times(
     Durations are not compared: they count from the time of the command.
     """
 
-    settled = reservation.settled
+    target = reservation.settled
     return any(
-        argument != kept and not isinstance(argument, datetime.timedelta)
-        for argument, kept in (
-            (args.start, settled.start),
-            (args.end, settled.end),
+        argument != value and not isinstance(argument, datetime.timedelta)
+        for argument, value in (
+            (args.start, target.start),
+            (args.end, target.end),
         )
     )
 
@@ -181,16 +181,16 @@ def _exists(
     return reservation.state in created and not reservation.missing
 
 
-def _summary(planned: reservations.Status) -> str:
+def _summary(status: reservations.Status) -> str:
     """Describe what creating a reservation does, for the confirmation."""
-    reservation = planned.reservation
+    reservation = status.reservation
     slots = text.counted(reservation.amount, 'slot')
     end = times.text(reservation.end)
     until = f' until {end}' if end else ', without an end,'
     return (
         f'reserve {slots} for project {reservation.project} from '
         f'{times.text(reservation.start)}{until} on '
-        f'{common.slots_by_host(planned.hosts)}'
+        f'{common.slots_by_host(status.hosts)}'
     )
 
 
@@ -227,11 +227,11 @@ class FindReservation(_Sized):
         earliest = self.reservation(parsed_args, cloud.flavor, start, end)
         store = common.store(self.app.conf, self.app.connect())
         status = reservations.find(store, earliest, now)
-        planned = status.reservation
+        plan = status.reservation
         return ('start', 'end', 'hosts'), (
             # With microseconds: rounded down, it would not fit yet.
-            planned.start.isoformat(),
-            common.End(planned.end.isoformat() if planned.end else None),
+            plan.start.isoformat(),
+            common.End(plan.end.isoformat() if plan.end else None),
             fields.field(
                 {name: on.total for name, on in sorted(status.hosts.items())}
             ),

@@ -220,16 +220,16 @@ class DisableHost(_HostCommand):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Disable the hosts."""
-        done = super().take_action(parsed_args)
+        table = super().take_action(parsed_args)
         if not self.is_agreed:
-            return done
+            return table
         store = common.store(self.app.conf, self.app.connect())
         if parsed_args.delete_pool:
             if self.has_failed:
                 LOG.warning('The pool was not deleted.')
             else:
                 reservations.delete_pool(store)
-            return done
+            return table
         pool = store.read_pool()
         if pool and not pool.hosts:
             LOG.warning(
@@ -237,7 +237,7 @@ class DisableHost(_HostCommand):
                 '--delete-pool deletes it.',
                 pool.name,
             )
-        return done
+        return table
 
     def also(
         self, store: reservations.ReservationStore, args: argparse.Namespace

@@ -31,8 +31,8 @@ def calendar(
     document.add('method', 'PUBLISH')
     for status in statuses:
         document.add_component(_event(status, now, until))
-    written: bytes = document.to_ical()
-    return written.decode()
+    content: bytes = document.to_ical()
+    return content.decode()
 
 
 def _event(

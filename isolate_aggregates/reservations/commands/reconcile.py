@@ -131,7 +131,7 @@ class ReconcileReservations(common.ReservationLister):
     def _watch(self, pause: int, heal_after: int | None) -> None:
         # One store for all rounds, so that its caches are used.
         store = common.store(self.app.conf, self.app.connect())
-        written: dict[str, str] = {}
+        last_lines: dict[str, str] = {}
         problems: frozenset[tuple[str, str]] = frozenset()
         unreadable: list[str] = []
         move: Move = no_host
@@ -139,7 +139,7 @@ class ReconcileReservations(common.ReservationLister):
             move = FailedHosts(datetime.timedelta(seconds=heal_after))
 
         def once(stopped: Callable[[], bool]) -> None:
-            nonlocal written, problems, unreadable
+            nonlocal last_lines, problems, unreadable
             current: list[str] = []
             statuses = reservations.reconcile_all(
                 store,
@@ -154,9 +154,9 @@ class ReconcileReservations(common.ReservationLister):
             problems = common.log_problems(statuses, problems)
             lines = {s.reservation.id: common.line(s) for s in statuses}
             for name, line in lines.items():
-                if written.get(name) != line:
+                if last_lines.get(name) != line:
                     self.app.stdout.write(f'{line}\n')
             self.app.stdout.flush()
-            written = lines
+            last_lines = lines
 
         periodic.watch(once, pause)

@@ -171,10 +171,10 @@ class UpdateReservation(common.OneChanged):
         def find() -> list[str]:
             nonlocal status
             now = times.now()
-            planned = change(now=now, dry_run=True)
+            preview = change(now=now, dry_run=True)
             before = reservations.show(store, name, now)
-            changes = common.changes(before, planned)
-            status = planned if changes else before
+            changes = common.changes(before, preview)
+            status = preview if changes else before
             return changes
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
@@ -232,16 +232,16 @@ class MoveReservation(common.OneChanged):
         def find() -> list[str]:
             now = times.now()
             before = reservations.show(store, name, now)
-            planned = reservations.move(store, name, now, hosts, dry_run=True)
-            changes = common.changes(before, planned)
+            preview = reservations.move(store, name, now, hosts, dry_run=True)
+            changes = common.changes(before, preview)
             if parsed_args.evacuate:
                 changes += [
                     f'evacuate server {server}'
                     for server in reservations.to_evacuate(
-                        store, name, planned.reservation.leaving
+                        store, name, preview.reservation.leaving
                     )
                 ]
-            self._moved = planned if changes else before
+            self._moved = preview if changes else before
             return changes
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
