@@ -43,6 +43,7 @@ _KEYS_OF_NOVA = (
 # The options that affect the hosts for a request; a cloud file can have their
 # values.
 CLOUD_SETTINGS = (
+    (DEFAULT, 'default_availability_zone'),
     (DEFAULT, 'default_schedule_zone'),
     (SCHEDULER, 'enable_isolated_aggregate_filtering'),
     (SCHEDULER, 'placement_req_required_member_prefix'),

@@ -125,6 +125,15 @@ Nova's own option.
 
 default_opts: list[cfg.Opt] = [
     cfg.StrOpt(
+        'default_availability_zone',
+        default='nova',
+        help="""
+Availability zone of hosts that are in no aggregate with a zone.
+
+Nova's own option.
+""",
+    ),
+    cfg.StrOpt(
         'default_schedule_zone',
         help="""
 Availability zone for servers that request none.

@@ -149,6 +149,83 @@ def test_host_filters_do_not_run_for_a_forced_host(
     assert finished.code == 2
 
 
+@pytest.mark.parametrize(
+    ('zone', 'asks_for_az1', 'ignored'),
+    [
+        pytest.param('az1:cn1', True, '', id='the zone of the host'),
+        pytest.param(
+            'az1:cn3',
+            False,
+            'forced host cn3 is not in availability zone az1, so Nova ignores '
+            'the zone',
+            id='another zone',
+        ),
+        pytest.param(
+            ':cn3',
+            False,
+            'forced host cn3 is not in availability zone az1, so Nova ignores '
+            'the zone',
+            id='the default zone',
+        ),
+        pytest.param(':cn1', True, '', id='the default zone of the host'),
+        pytest.param(
+            'az1:',
+            True,
+            '',
+            id='no host',
+        ),
+        pytest.param(
+            'nova:cn1',
+            False,
+            'forced host cn1 is not in availability zone nova, so Nova '
+            'ignores the zone',
+            id='the zone of hosts in none',
+        ),
+        pytest.param(
+            'az1::cn1.example.org',
+            False,
+            'Nova ignores availability zone az1, because a compute node is '
+            'forced',
+            id='a node',
+        ),
+        pytest.param('az1:cn1:cn1.example.org', True, '', id='host and node'),
+    ],
+)
+def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
+    run: Run,
+    on_cloud: Run,
+    tmp_path: pathlib.Path,
+    zone: str,
+    asks_for_az1: bool,
+    ignored: str,
+) -> None:
+    """As in a real Nova, where test_from_the_api.py boots such servers."""
+    path = tmp_path / 'cloud.yaml'
+    group = 'DEFAULT: {default_schedule_zone: az1}'
+    path.write_text(CLOUD.replace('settings:', f'settings:\n  {group}'))
+    asked = ('--flavor', 'plain', '--availability-zone', zone)
+    assert ('member_of' in on_cloud('query', *asked).out) == asks_for_az1
+    facts = not_known(on_cloud('explain', *asked, '-f', 'json'))
+    assert [fact for fact in facts if 'ignores' in fact] == (
+        [ignored] if ignored else []
+    )
+    # A host that is requested in another way has to be in the zone.
+    asked = (*asked[:3], 'az1', '--host', 'cn3')
+    assert 'candidate' not in rows(on_cloud('explain', *asked)).values()
+
+
+def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
+    finished = on_cloud(
+        *('query', '--flavor', 'plain', '--host', 'cn1'),
+        *('--availability-zone', 'az1:cn1'),
+    )
+    assert finished.code != 0
+    assert finished.err.endswith(
+        '--host and a host in --availability-zone exclude each other in Nova; '
+        'specify one of them.\n'
+    )
+
+
 def test_unknown_facts_are_listed(on_cloud: Run) -> None:
     finished = on_cloud('explain', '--flavor', 'plain')
     assert f'\nNot known here:\n  {OTHERS}\n' in finished.out

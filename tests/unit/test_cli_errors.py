@@ -355,7 +355,7 @@ def test_a_missing_configuration_directory_is_named(
             'scheduler: {host_manager: x}',
             'settings.scheduler.host_manager (line 2): is not a setting of a '
             'cloud file; the settings are '
-            'DEFAULT.default_schedule_zone, ',
+            'DEFAULT.default_availability_zone, ',
             id='an unknown setting',
         ),
     ],

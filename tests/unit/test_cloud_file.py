@@ -434,7 +434,8 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed(
     assert problem_of(path).startswith(
         'settings.scheduler.max_results (line 2): is not a setting of a cloud '
         'file (did you mean scheduler.max_placement_results?); the settings '
-        'are DEFAULT.default_schedule_zone, '
+        'are DEFAULT.default_availability_zone, '
+        'DEFAULT.default_schedule_zone, '
         'scheduler.enable_isolated_aggregate_filtering, '
     )
 

@@ -18,6 +18,10 @@ from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.commands import request_builder
+from isolate_aggregates.tools.commands.requested_zone import (
+    RequestedZone,
+    requested_zone,
+)
 from isolate_aggregates.tools.mirrored import MIRRORS, chain
 
 _OURS = 'IsolatedAggregatesFilter'
@@ -51,8 +55,8 @@ def add_arguments(
     )
     parser.add_argument(
         '--availability-zone',
-        type=_zone,
-        default=(None, None),
+        type=requested_zone,
+        default=RequestedZone(),
         metavar='<zone>',
         help='Availability zone to use, or <zone>:<host> to force a host',
     )
@@ -95,18 +99,6 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
         help='Maximum number of allocation candidates; default: [scheduler] '
         'max_placement_results',
     )
-
-
-def _zone(text: str) -> tuple[str | None, str | None]:
-    """Parse a zone with an optional forced host or node, as Nova does."""
-    zone, *target = text.split(':')
-    if len(target) > 2:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is not a valid availability zone; write <zone>, '
-            '<zone>:<host> or <zone>::<node>'
-        )
-    # A node belongs to one host, so the host is not needed beside it.
-    return zone or None, ''.join(target[-1:]) or ''.join(target[:1]) or None
 
 
 def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:

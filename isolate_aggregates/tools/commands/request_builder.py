@@ -19,6 +19,7 @@ from isolate_aggregates.request import (
 from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.commands.requested_zone import RequestedZone
 
 # The first release of Nova that can require the trait OWNER_NOVA.
 _OWNED = 34
@@ -81,7 +82,12 @@ class RequestBuilder:
         hints: dict[str, tuple[str, ...]] = {}
         for key, value in args.hint:
             hints[key] = (*hints.get(key, ()), value)
-        zone, forced_host = args.availability_zone
+        forced_host = args.availability_zone.forced
+        if forced_host and args.host:
+            raise exception.InvalidRequest(
+                '--host and a host in --availability-zone exclude each other '
+                'in Nova; specify one of them.'
+            )
         host = forced_host or args.host
         return Request(
             # The empty flavor is replaced by that of the server.
@@ -92,9 +98,7 @@ class RequestBuilder:
             requested_host=cloud.requested_host(host) if host else None,
             host_forced=bool(forced_host),
             boot_from_volume=args.boot_from_volume,
-            # For an existing server, Nova returns the zone.
-            availability_zone=zone
-            or (self._conf.default_schedule_zone if args.flavor else None),
+            availability_zone=self._zone(),
             resource_groups=tuple(
                 ResourceGroup(f'_port_{number}', resources, traits)
                 for number, (resources, traits) in enumerate(
@@ -103,11 +107,29 @@ class RequestBuilder:
             ),
         )
 
+    def _zone(self) -> str | None:
+        """Return the availability zone that Nova requests."""
+        conf = self._conf
+        requested: RequestedZone = self._args.availability_zone
+        zone, why_other = requested.used(
+            # For an existing server, Nova returns the zone.
+            conf.default_schedule_zone if self._args.flavor else None,
+            conf.default_availability_zone,
+            self._cloud.index,
+        )
+        if why_other:
+            self.not_known.append(why_other)
+        return zone
+
     def _of_server(self, request: Request) -> Request:
         """Add what the request of a server contained."""
         args = self._args
         server = self._cloud.server(args.server)
-        zone = request.availability_zone or server.availability_zone
+        zone = (
+            request.availability_zone
+            if args.availability_zone.zone
+            else server.availability_zone
+        )
         if not zone and not server.zone_known:
             self.not_known.append(
                 f'the availability zone that server {args.server} was '
