@@ -135,12 +135,19 @@ class CloudFileError(IsolateAggregatesError):
     """A cloud file cannot be read, or does not describe a cloud.
 
     :param problems: The problems, each with its place in the file.
+    :param of_file: The problem of the file as a whole, as a predicate.
     """
 
-    def __init__(self, path: object, problems: Sequence[str]) -> None:
+    def __init__(
+        self, path: object, problems: Sequence[str] = (), of_file: str = ''
+    ) -> None:
         self.path = str(path)
-        self.problems = tuple(problems)
-        super().__init__(f'Cloud file {path}: {"; ".join(self.problems)}.')
+        self.problems = tuple(problems) or (of_file,)
+        super().__init__(
+            f'{path} {of_file}.'
+            if of_file
+            else f'Cloud file {path}: {"; ".join(self.problems)}.'
+        )
 
 
 class NotFound(IsolateAggregatesError):

@@ -186,10 +186,28 @@ def _read(conf: cfg.ConfigOpts, group: str, option: str) -> None:
         return
     except ValueError as exc:
         # oslo.config adds the name of the option to the reason.
+        problem = plain(exc.__context__ or exc)
         raise exception.ConfigError(
-            f'[{group}] {option}',
-            f'cannot be used: {exc.__context__ or exc}.',
+            f'[{group}] {option}', f'cannot be used: {problem}.'
         ) from exc
+
+
+# What Python says of a text that is no number, and what a user understands.
+_NO_NUMBER = (
+    (r'could not convert string to float: (.*)', r'\1 is not a number'),
+    (
+        r'invalid literal for int\(\) with base 10: (.*)',
+        r'\1 is not an integer',
+    ),
+)
+
+
+def plain(problem: object) -> str:
+    """Return why a value is invalid, in words of users."""
+    text = str(problem)
+    for pattern, sentence in _NO_NUMBER:
+        text = re.sub(pattern, sentence, text)
+    return text
 
 
 def _check_prefixes(option: str, prefixes: Iterable[str]) -> None:

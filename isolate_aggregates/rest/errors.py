@@ -45,7 +45,12 @@ def unreachable(
     options: Options = OF_COMMANDS,
 ) -> exception.ServiceUnreachable:
     """Return the error for a service that did not answer."""
-    if _has(exc, ssl.SSLError, requests.exceptions.SSLError):
+    if any('WRONG_VERSION_NUMBER' in str(link) for link in _chain(exc)):
+        problem = (
+            'does not speak TLS there; check that its URL begins with http:, '
+            'not https:, and has the right port.'
+        )
+    elif _has(exc, ssl.SSLError, requests.exceptions.SSLError):
         problem = (
             f'cannot be trusted: {_reason(exc)}; check its certificate, and '
             f'specify the CA that signed it with {options.cafile}.'

@@ -38,14 +38,14 @@ def test_a_key_is_granted_to_an_image_and_revoked(cloud, admin, locked):
     flavor, image = cloud.flavor('plain'), cloud.image('windows')
     words = ('--image', image, '--trait', TRAIT)
 
-    admin('isolation', 'key', 'grant', *words)
+    admin('isolation', 'key', 'add', *words)
     assert cloud.sdk.image.find_image(image).properties[KEY] == 'required'
     assert cloud.place('licensed', flavor, image) == 'host1'
-    assert 'Nothing to do' in admin('isolation', 'key', 'grant', *words)
+    assert 'Nothing to do' in admin('isolation', 'key', 'add', *words)
 
-    admin('isolation', 'key', 'revoke', *words)
+    admin('isolation', 'key', 'remove', *words)
     assert KEY not in cloud.sdk.image.find_image(image).properties
-    assert 'Nothing to do' in admin('isolation', 'key', 'revoke', *words)
+    assert 'Nothing to do' in admin('isolation', 'key', 'remove', *words)
     assert cloud.place('unlicensed', flavor, image) in {'host2', 'host3'}
 
 

@@ -40,12 +40,12 @@ def test_our_commands_lock_hosts_and_give_out_the_key(
     plain, windows = cloud.flavor('plain'), cloud.flavor('windows')
     image = cloud.image('image')
 
-    admin('isolation', 'key', 'grant', '--flavor', windows, '--trait', TRAIT)
+    admin('isolation', 'key', 'add', '--flavor', windows, '--trait', TRAIT)
     assert cloud.place('windows', windows, image) == 'host1'
     for number in range(3):
         assert cloud.place(f'linux{number}', plain, image) in UNLICENSED
 
-    admin('isolation', 'key', 'revoke', '--flavor', windows, '--trait', TRAIT)
+    admin('isolation', 'key', 'remove', '--flavor', windows, '--trait', TRAIT)
     assert cloud.place('late', windows, image) in UNLICENSED
 
 

@@ -14,7 +14,7 @@ def windows(cloud, admin, lock):
     lock(cloud.aggregate('win', ('host1',)), TRAIT)
     names = cloud.image('windows-2022'), cloud.image('windows-2025')
     for name in names:
-        admin('isolation', 'key', 'grant', '--image', name, '--trait', TRAIT)
+        admin('isolation', 'key', 'add', '--image', name, '--trait', TRAIT)
     return names
 
 

@@ -55,7 +55,7 @@ def test_a_tenants_image_opens_nothing_when_only_flavors_count(
     flavors_alone, cloud, admin, tenants, demo, licensed, stolen
 ):
     plain, windows = cloud.flavor('plain'), cloud.flavor('windows')
-    admin('isolation', 'key', 'grant', '--flavor', windows, '--trait', TRAIT)
+    admin('isolation', 'key', 'add', '--flavor', windows, '--trait', TRAIT)
     linux = cloud.image('linux')
 
     server = tenants.boot(demo, plain, stolen)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from importlib import metadata
 import inspect
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -101,6 +102,38 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
     )
     assert finished.returncode == 130
     assert finished.stdout + finished.stderr == ''
+
+
+def test_the_package_runs_as_a_program() -> None:
+    finished = subprocess.run(
+        [sys.executable, '-m', 'isolate_aggregates', 'list', '--no-such'],
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 2
+    assert finished.stderr == (
+        'isolate-aggregates list: there is no option --no-such. See '
+        'isolate-aggregates list --help.\n'
+    )
+
+
+def test_names_that_the_terminal_cannot_show_are_escaped(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'cloud.yaml'
+    text = (ROOT / 'examples/windows-licensing.yaml').read_text('utf-8')
+    path.write_text(text.replace('win-hosts', '日本'), 'utf-8')
+    shown = subprocess.run(
+        [
+            *(sys.executable, '-m', 'isolate_aggregates', 'show', 'win-1'),
+            *('--snapshot', str(path)),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, 'PYTHONIOENCODING': 'ascii'},
+    )
+    assert (shown.returncode, shown.stderr) == (0, '')
+    assert r'\u65e5\u672c' in shown.stdout
 
 
 # The help lines of commands that are not imported

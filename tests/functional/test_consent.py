@@ -160,7 +160,7 @@ def test_a_change_is_not_made_without_consent(change, options):
 def test_dry_run_and_yes_exclude_each_other(run, command):
     finished = run(*command.split(), '--dry-run', '--yes')
     assert finished.code == 2
-    assert 'not allowed with argument' in finished.err
+    assert '--yes cannot be used with --dry-run' in finished.err
 
 
 def test_a_long_list_is_shortened_in_the_prompt():

@@ -157,7 +157,7 @@ def test_values_are_kept_when_the_cloud_cannot_be_read(exporter, tmp_path):
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=LONG)
     assert set(errors.splitlines()) == {
-        f'Cloud file {path}: cannot be read: No such file or directory.'
+        f'{path} cannot be read: No such file or directory.'
     }
 
 
@@ -233,7 +233,7 @@ def test_the_textfile_is_kept_when_the_cloud_is_down(exporter, tmp_path):
     second = exporter.run(*arguments)
     assert (second.returncode, second.stdout) == (1, '')
     assert second.stderr == (
-        f'Cloud file {cloud}: cannot be read: No such file or directory.\n'
+        f'{cloud} cannot be read: No such file or directory.\n'
     )
     after = path.read_text('utf-8')
     assert 'isolate_aggregates_up 1.0' in before

@@ -78,6 +78,12 @@ def see(run: Run) -> Run:
             id='the beginning of several',
         ),
         pytest.param(
+            'rev --flavor m1.small --trait CUSTOM_A',
+            "There is no command 'rev' (did you mean revoke?). See "
+            'isolate-aggregates --help.',
+            id='the beginning of one',
+        ),
+        pytest.param(
             'help nosuch',
             "There is no command 'nosuch'. See isolate-aggregates --help.",
             id='help for none',

@@ -43,17 +43,17 @@ COMMANDS = sorted(entry_points('isolate_aggregates.cli'))
 NAMES = {
     'audit': 'audit',
     'candidates': 'candidate list',
-    'capacity': 'capacity show',
+    'capacity': 'capacity list',
     'explain': 'explain',
     'filter_list': 'filter list',
-    'grant': 'key grant',
+    'grant': 'key add',
     'limit_show': 'limit show',
     'list': 'lock list',
     'lock': 'lock create',
-    'matrix': 'matrix show',
+    'matrix': 'matrix list',
     'query': 'query show',
     'report': 'report save',
-    'reservation_calendar': 'reservation calendar show',
+    'reservation_calendar': 'reservation calendar list',
     'reservation_create': 'reservation create',
     'reservation_end': 'reservation end',
     'reservation_find': 'reservation find',
@@ -67,7 +67,7 @@ NAMES = {
     'reservation_repair': 'reservation repair',
     'reservation_show': 'reservation show',
     'reservation_update': 'reservation set',
-    'revoke': 'key revoke',
+    'revoke': 'key remove',
     'show': 'lock show',
     'snapshot_diff': 'snapshot diff',
     'snapshot_save': 'snapshot save',
@@ -433,6 +433,15 @@ def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
     ]
 
 
+def test_a_command_is_not_guessed(openstack: Run) -> None:
+    finished = openstack('isolation', 'lock', 'cre')
+    assert (finished.code, finished.out) == (2, '')
+    assert finished.err == (
+        "openstack: there is no command 'isolation lock cre' (did you mean "
+        'isolation lock create?). See openstack --help.\n'
+    )
+
+
 @pytest.mark.parametrize(
     'words',
     [
@@ -554,8 +563,7 @@ def test_completion_needs_no_extra() -> None:
         ),
         pytest.param(
             (*CANDIDATES, '--snapshot', 'nowhere.yaml', *LINUX),
-            'Cloud file nowhere.yaml: cannot be read: No such file or '
-            'directory.',
+            'nowhere.yaml cannot be read: No such file or directory.',
             id='no such file',
         ),
     ],

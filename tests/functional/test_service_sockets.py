@@ -98,6 +98,20 @@ def test_a_hanging_service_fails_after_four_timeouts() -> None:
     assert len(connections) == 4
 
 
+def answer_plainly(accepted: socket.socket) -> None:
+    accepted.recv(100)
+    accepted.sendall(b'HTTP/1.0 400 Bad Request\r\n\r\n')
+
+
+def test_a_service_without_tls_is_named() -> None:
+    with listening(answer_plainly) as (address, _):
+        error = failing(service(client(f'https://{address}')))
+    assert str(error) == (
+        f'Placement at https://{address} does not speak TLS there; check that '
+        'its URL begins with http:, not https:, and has the right port.'
+    )
+
+
 @pytest.fixture
 def certificate(tmp_path: pathlib.Path) -> pathlib.Path:
     """A certificate that no CA has signed, with its key."""

@@ -96,24 +96,24 @@ def test_a_missing_thing_is_named_with_the_place_searched(
     [
         pytest.param(
             ('query',),
-            'one of the arguments --flavor is required',
+            '--flavor is required',
             id='no flavor',
         ),
         pytest.param(
             ('query', *SMALL, '--limit', '0'),
-            "argument --limit: must be a positive integer, not '0'",
+            "--limit must be a positive integer, not '0'",
             id='a limit of nothing',
         ),
         pytest.param(
             ('query', *SMALL, '--hint', 'reservation'),
-            "argument --hint: 'reservation' is not a valid scheduler hint; "
+            "--hint: 'reservation' is not a valid scheduler hint; "
             'write '
             '<key>=<value>',
             id='half a hint',
         ),
         pytest.param(
             ('--timeout', 'soon', 'query', *SMALL),
-            'argument --timeout: soon must be a float',
+            "--timeout must be a number, not 'soon'",
             id='an invalid timeout',
         ),
         pytest.param(
@@ -143,8 +143,26 @@ def test_a_missing_thing_is_named_with_the_place_searched(
             id='an option of a command before it',
         ),
         pytest.param(
+            ('query', '--flavor', ''),
+            '--flavor must not be empty',
+            id='a variable of the shell that is not set',
+        ),
+        pytest.param(
+            ('query', *SMALL, '--hint', 'a=b', '--availability-zone='),
+            '--availability-zone must not be empty',
+            id='an option that ends with its name',
+        ),
+        pytest.param(
+            ('show', ''), '<name> must not be empty', id='an empty name'
+        ),
+        pytest.param(
+            ('lock',),
+            '<aggregate> and --trait are required',
+            id='a command without its arguments',
+        ),
+        pytest.param(
             ('--os-cloud',),
-            'argument --os-cloud: expected one argument',
+            '--os-cloud needs a value',
             id='an option of the client without its value',
         ),
     ],
@@ -228,8 +246,9 @@ def test_connection_options_are_checked_only_for_a_live_cloud(
 ) -> None:
     text = '[isolate_aggregates]\nauth_type = none\ntimeout = soon\n'
     named = ('--config-file', write('nova.conf', text), 'query', *SMALL)
-    assert sentence(run(*named)).startswith(
+    assert sentence(run(*named)) == (
         'Configuration option [isolate_aggregates] timeout cannot be used: '
+        "'soon' is not a number."
     )
     assert run(*named, *ON_EXAMPLE).code == 0
 
@@ -335,7 +354,7 @@ def test_a_missing_configuration_directory_is_named(
         pytest.param(
             'scheduler: {max_placement_results: true}',
             'settings.scheduler.max_placement_results (line 2): cannot be '
-            "True: invalid literal for int() with base 10: 'True'.",
+            "True: 'True' is not an integer.",
             id='no number',
         ),
         pytest.param(
@@ -399,8 +418,7 @@ def test_an_output_file_that_cannot_be_written_is_named(
     http.get(f'{PLACEMENT}/resource_classes', json={'resource_classes': []})
     finished = run('snapshot', 'save', '/nowhere/saved.yaml')
     assert sentence(finished) == (
-        'Cloud file /nowhere/saved.yaml: cannot be written: No such file or '
-        'directory.'
+        '/nowhere/saved.yaml cannot be written: No such file or directory.'
     )
 
 

@@ -362,22 +362,22 @@ def test_each_filter_explains_its_example(
     [
         pytest.param(
             (),
-            'one of the arguments --flavor --server is required',
+            '--flavor or --server is required',
             id='no flavor',
         ),
         pytest.param(
             ('--flavor', 'a', '--server', 'b'),
-            'argument --server: not allowed with argument --flavor',
+            '--server cannot be used with --flavor',
             id='a flavor and a server',
         ),
         pytest.param(
             ('--flavor', 'a', '--excluded', '--candidates'),
-            'argument --candidates: not allowed with argument --excluded',
+            '--candidates cannot be used with --excluded',
             id='only some, and only the others',
         ),
         pytest.param(
             ('--flavor', 'a', '--hint', 'group'),
-            "argument --hint: 'group' is not a valid scheduler hint; write "
+            "--hint: 'group' is not a valid scheduler hint; write "
             '<key>=<value>',
             id='a hint without a value',
         ),

@@ -431,7 +431,7 @@ def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
         pytest.param(
             [],
             2,
-            'report: the following arguments are required: --output. See ',
+            'report: --output is required. See ',
             id='no output',
         ),
         pytest.param(

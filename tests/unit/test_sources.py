@@ -87,7 +87,7 @@ def test_a_removed_cloud_file_is_an_error(
     with pytest.raises(exception.CloudFileError) as caught:
         source.aggregates()
     assert str(caught.value) == (
-        f'Cloud file {path}: cannot be read: No such file or directory.'
+        f'{path} cannot be read: No such file or directory.'
     )
 
 

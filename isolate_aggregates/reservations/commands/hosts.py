@@ -33,7 +33,6 @@ class _HostCommand(consent.Confirming, output.ReportLister):
 
     # The change to confirm; {} stands for the name of the host.
     change: str
-    is_agreed = True
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -81,11 +80,11 @@ class _HostCommand(consent.Confirming, output.ReportLister):
             return changes
 
         if parsed_args.yes:
+            self.is_agreed = True
             # Raises now if it will be refused, before anything is changed.
             list(self.also(store, parsed_args))
         else:
-            self.is_agreed = self.agrees(parsed_args, find(), find)
-            if not self.is_agreed:
+            if not self.agrees(parsed_args, find(), find):
                 return self._table()
         self._results |= self._results_of(
             hosts, lambda host: self._do(store, host)

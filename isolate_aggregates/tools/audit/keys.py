@@ -32,7 +32,7 @@ _COMMON = frozenset(
 
 
 def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts whose locks no combination of flavor and image opens."""
+    """Find hosts whose locks no flavor or image opens."""
     if not cloud.snapshot.flavors:
         return
     keys = _keys(cloud)

@@ -3,6 +3,8 @@
 
 import argparse
 from collections.abc import Sequence
+import functools
+import io
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
@@ -118,7 +120,9 @@ class IsolateAggregatesApp(app.App):
             '--config-file; may be repeated',
         )
         help_parser = program_help.Parser.like(parser)
-        help_parser.commands = self.command_manager
+        help_parser.commands = functools.partial(
+            program_help.lines, self.command_manager
+        )
         return help_parser
 
     def configure_logging(self) -> None:
@@ -221,6 +225,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         some commands have more.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names may have characters that the terminal's encoding lacks.
+            stream.reconfigure(errors='backslashreplace')
     with warnings.catch_warnings():
         if not sys.warnoptions and '--debug' not in arguments:
             # Warnings are for developers.

@@ -57,6 +57,8 @@ class ChangeCommand(consent.Confirming, output.ReportLister):
         self._problems = plan.problems
         self._is_needed = bool(plan.steps)
         self._rows, self._error = outcome.rows, outcome.error
+        if isinstance(self._error, KeyboardInterrupt):
+            consent.warn_of_interruption()
         for problem in plan.problems:
             LOG.warning('%s.', _sentence(problem))
         remains = self._remaining_notes(cloud, plan)

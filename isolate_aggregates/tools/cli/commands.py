@@ -27,9 +27,16 @@ class CommandManager(commandmanager.CommandManager):
             self.commands[entry_point.name.replace('_', ' ')] = entry_point
 
     def find_command(self, argv: list[str]) -> Any:
-        """Return the command whose name the arguments begin with."""
+        """Return the command whose name the arguments begin with.
+
+        cliff also takes a beginning of the name, so that a slip of the finger
+        could change a cloud.
+        """
         try:
-            return super().find_command(argv)
+            factory, name, arguments = super().find_command(argv)
+            if name not in self.commands:
+                raise ValueError(name)
+            return factory, name, arguments
         except ValueError:
             words = itertools.takewhile(lambda word: word[:1] != '-', argv)
             name = ' '.join(words)

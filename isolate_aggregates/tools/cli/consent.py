@@ -15,8 +15,12 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oslo_log import log as logging
+
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cli import terminal
+
+LOG = logging.getLogger(__name__)
 
 # The exit status if changes were needed and not made.
 NOT_DONE = 3
@@ -29,6 +33,14 @@ _YES = ('y', 'yes')
 _MOST = 20
 
 
+def warn_of_interruption() -> None:
+    """Log that the last change may or may not have been made."""
+    LOG.warning(
+        'Interrupted: it is unknown whether the last change was made. Run the '
+        'command again; it does what is missing.'
+    )
+
+
 class Confirming:
     """A mixin for commands that change nothing without confirmation.
 
@@ -38,6 +50,8 @@ class Confirming:
     app: Any
     # Changes are needed and were not made.
     is_undone = False
+    # The changes are being made.
+    is_agreed = False
     # The changes were shown, and the answer was no.
     is_declined = False
     # The output contains more than the changes.
@@ -75,6 +89,7 @@ class Confirming:
             that its last call returned.
         """
         if args.yes:
+            self.is_agreed = True
             return True
         if not changes:
             return False
@@ -92,6 +107,7 @@ class Confirming:
             previous, changes = changes, plan_again()
             if set(changes) <= set(previous):
                 self.is_undone = False
+                self.is_agreed = True
                 return True
             self._say('The cloud has changed meanwhile. Now to be done:\n')
         self.is_declined = True
@@ -141,5 +157,10 @@ class Confirming:
         :returns: The status of the command, or 3 instead of 0 if changes were
             needed and not made.
         """
-        code: int = super().run(parsed_args)  # type: ignore[misc]
+        try:
+            code: int = super().run(parsed_args)  # type: ignore[misc]
+        except KeyboardInterrupt:
+            if self.is_agreed:
+                warn_of_interruption()
+            raise
         return code or (NOT_DONE if self.is_undone else 0)

@@ -2,7 +2,8 @@
 """The help of the program: commands grouped by task, and global options."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+import dataclasses
 import itertools
 from typing import Any
 
@@ -32,25 +33,46 @@ _TASKS = (
 _COLUMN = 28
 
 
+class HelpFormatter(usage.HelpFormatter):
+    """Has room for the names of commands."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=_COLUMN)
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A command in the help.
+
+    :param name: The name to show.
+    :param own_name: Its name in ``isolate-aggregates``, which tells its task.
+    """
+
+    name: str
+    own_name: str
+    description: str
+
+
+def lines(commands: Iterable[tuple[str, Any]]) -> Iterator[Line]:
+    """Yield the commands that a command manager of cliff has."""
+    for name, entry_point in commands:
+        description = entry_point.load()(None, None).get_description()
+        yield Line(name, name, description.split('\n')[0])
+
+
 class Parser(usage.Parser):
     """Parses the global options, and shows the help of the program."""
 
-    # All commands by name, as cliff's command manager yields them.
-    commands: Iterable[tuple[str, Any]] = ()
+    commands: Callable[[], Iterable[Line]] = tuple
 
     def format_help(self) -> str:
         """Return the commands grouped by task, followed by the options."""
-        formatter = usage.HelpFormatter(self.prog, max_help_position=_COLUMN)
+        formatter = HelpFormatter(self.prog)
         formatter.add_usage(
             '%(prog)s [options] <command> [options of the command]', [], []
         )
         formatter.add_text(self.description)
-        for task, lines in itertools.groupby(
-            _lines(self.commands), lambda line: _place(line)[0]
-        ):
-            formatter.start_section(_TASKS[task][0])
-            formatter.add_arguments(lines)
-            formatter.end_section()
+        add_commands(formatter, self.commands())
         formatter.add_text(f'{self.prog} help <command> shows its options.')
         options = argparse.ArgumentParser(
             formatter_class=self.formatter_class,
@@ -61,29 +83,34 @@ class Parser(usage.Parser):
         return f'{formatter.format_help()}\n{options.format_help()}'
 
 
-def _lines(commands: Iterable[tuple[str, Any]]) -> list[argparse.Action]:
-    """Return the names and help lines of commands, in order."""
-    lines = []
-    for name, entry_point in commands:
-        command = entry_point.load()(None, None)
-        summary = command.get_description().split('\n')[0].rstrip('.')
-        lines.append(argparse.Action([], '', metavar=name, help=summary))
-    return sorted(lines, key=_place)
+def add_commands(
+    formatter: argparse.HelpFormatter, commands: Iterable[Line]
+) -> None:
+    """Add a section for each task."""
+    ordered = sorted(commands, key=_place)
+    for task, some in itertools.groupby(ordered, lambda line: _place(line)[0]):
+        formatter.start_section(_TASKS[task][0])
+        formatter.add_arguments(
+            argparse.Action(
+                [], '', metavar=line.name, help=line.description.rstrip('.')
+            )
+            for line in some
+        )
+        formatter.end_section()
 
 
-def _place(line: argparse.Action) -> tuple[int, int, str]:
+def _place(line: Line) -> tuple[int, int, str]:
     """Return the sort key of a command; its first item is the task.
 
     The task is the one with the longest beginning of the name.
     """
-    name = str(line.metavar)
     _, task, number = max(
         (len(start), task, number)
         for task, (_, starts) in enumerate(_TASKS)
         for number, start in enumerate(starts)
-        if name.startswith(start)
+        if line.own_name.startswith(start)
     )
-    return task, number, name
+    return task, number, line.name
 
 
 class HelpCommand(help.HelpCommand):
@@ -94,7 +121,18 @@ class HelpCommand(help.HelpCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Show the help, in a pager on a terminal."""
         if parsed_args.cmd:
-            return super().take_action(parsed_args)
+            start = ' '.join(parsed_args.cmd)
+            some = [
+                line
+                for line in lines(self.app.command_manager)
+                if line.name.startswith(f'{start} ')
+            ]
+            if not some:
+                return super().take_action(parsed_args)
+            formatter = HelpFormatter('')
+            add_commands(formatter, some)
+            self.app.stdout.write(formatter.format_help())
+            return 0
         show(self.app.parser, self.app.stdout)
         return 0
 

@@ -2,8 +2,9 @@
 """Parsers that report an invalid argument in one sentence."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 import itertools
+import re
 import sys
 import textwrap
 from typing import Any, NoReturn, TypeVar
@@ -14,6 +15,42 @@ from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cli import terminal
 
 _P = TypeVar('_P', bound='Parser')
+
+# The sentences of argparse, and ours.
+_SENTENCES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (
+        'the following arguments are required: (.*)',
+        lambda match: f'{_subject(match[1].split(", "))} required',
+    ),
+    (
+        'one of the arguments (.*) is required',
+        lambda match: f'{" or ".join(match[1].split())} is required',
+    ),
+    (
+        'argument (.*?): expected one argument',
+        lambda match: f'{match[1]} needs a value',
+    ),
+    (
+        'argument (.*?): not allowed with argument (.*)',
+        lambda match: f'{match[1]} cannot be used with {match[2]}',
+    ),
+    (
+        'argument (.*?): (must .*)',
+        lambda match: f'{match[1]} {match[2]}',
+    ),
+    # That of openstacksdk, for seconds.
+    (
+        'argument (.*?): (.*) must be a float',
+        lambda match: f'{match[1]} must be a number, not {match[2]!r}',
+    ),
+    ('argument (.*)', lambda match: match[1]),
+)
+
+
+def _subject(names: Sequence[str]) -> str:
+    """Return names as the subject of a sentence, with its verb."""
+    *first, last = names
+    return f'{", ".join(first)} and {last} are' if first else f'{last} is'
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -53,6 +90,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with status 2."""
+        for pattern, sentence in _SENTENCES:
+            if match := re.fullmatch(pattern, message, re.DOTALL):
+                message = sentence(match)
+                break
         line = f'{self.prog}: {message}. See {self.prog} --help.'
         if sys.stderr.isatty():
             line = terminal.folded(line)
@@ -85,7 +126,21 @@ class CommandParser(Parser):
             name = argument.partition('=')[0]
             if name.startswith('--') and not self._has(name):
                 refuse(self, name)
-        return super().parse_known_args(args, namespace)
+        namespace, others = super().parse_known_args(args, namespace)
+        for name in self._empty(namespace):
+            # Mostly an unset variable of a shell.
+            self.error(f'{name} must not be empty')
+        return namespace, others
+
+    def _empty(self, namespace: argparse.Namespace) -> Iterator[str]:
+        """Yield the names of arguments whose value is an empty string."""
+        for action in self._actions:
+            values = getattr(namespace, action.dest, None)
+            if values == action.default:
+                continue
+            if '' in (values if isinstance(values, list) else [values]):
+                name = '/'.join(action.option_strings)
+                yield name or str(action.metavar or action.dest)
 
     def _has(self, name: str) -> bool:
         return any(

@@ -61,6 +61,8 @@ class RequestedZone:
 
 def requested_zone(text: str) -> RequestedZone:
     """Parse a zone with an optional forced host or node, as Nova does."""
+    if not text:
+        raise argparse.ArgumentTypeError('must not be empty')
     zone, *target = text.split(':')
     if len(target) > 2:
         raise argparse.ArgumentTypeError(

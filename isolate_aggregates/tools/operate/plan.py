@@ -11,6 +11,8 @@ from isolate_aggregates.tools.cloud.track import Track, untracked
 DONE = 'done'
 FAILED = 'failed'
 LEFT = 'not done'
+# The command was interrupted before the answer came.
+UNKNOWN = 'unknown'
 
 # How often changes are repeated if other clients undo them.
 _ROUNDS = 5
@@ -98,7 +100,8 @@ def _make(steps: Sequence[Step], outcome: Outcome, track: Track) -> None:
         except (exception.IsolateAggregatesError, KeyboardInterrupt) as exc:
             # Reported after the steps that were done.
             outcome.error = exc
-            results.append(FAILED)
+            interrupted = isinstance(exc, KeyboardInterrupt)
+            results.append(UNKNOWN if interrupted else FAILED)
             break
         results.append(DONE)
     results += [LEFT] * (len(steps) - len(results))

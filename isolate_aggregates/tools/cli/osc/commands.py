@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Sequence
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cliff import command
 from keystoneauth1 import exceptions as ks_exceptions
@@ -15,7 +15,13 @@ from oslo_config import cfg
 from isolate_aggregates import entry_points, exception
 from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.cli import credentials, settings
+from isolate_aggregates.text import meant
+from isolate_aggregates.tools.cli import (
+    credentials,
+    settings,
+    usage,
+)
+from isolate_aggregates.tools.cli.osc import v1
 
 if TYPE_CHECKING:
     from osc_lib import shell
@@ -109,6 +115,13 @@ class ClientCommand(command.Command):
             LOG.error('%s', exc)
             return int(status)
         return super().run(parsed_args)
+
+
+def refuse(name: str) -> NoReturn:
+    """Report that a command does not exist, and exit with status 2."""
+    suggestion = meant(name, v1.names().values())
+    parser = usage.Parser(prog='openstack')
+    parser.error(f'there is no command {name!r}{suggestion}')
 
 
 def load(name: str) -> type[ClientCommand]:

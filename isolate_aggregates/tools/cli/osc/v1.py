@@ -23,16 +23,16 @@ _SERVICE = 'exporter'
 # isolate_aggregates.cli, if they differ.
 _CLIENT_NAMES = {
     'candidates': 'candidate_list',
-    'capacity': 'capacity_show',
-    'grant': 'key_grant',
+    'capacity': 'capacity_list',
+    'grant': 'key_add',
     'list': 'lock_list',
     'lock': 'lock_create',
-    'matrix': 'matrix_show',
+    'matrix': 'matrix_list',
     'query': 'query_show',
     'report': 'report_save',
-    'reservation_calendar': 'reservation_calendar_show',
+    'reservation_calendar': 'reservation_calendar_list',
     'reservation_update': 'reservation_set',
-    'revoke': 'key_revoke',
+    'revoke': 'key_remove',
     'show': 'lock_show',
     'unlock': 'lock_delete',
 }
@@ -43,16 +43,35 @@ class Deferred:
 
     # The name of its entry point in isolate_aggregates.cli.
     entry_point: str
+    # Its name in the client.
+    name: str
 
     def __new__(
         cls,
         app: 'shell.OpenStackShell',
         app_args: argparse.Namespace | None,
+        cmd_name: str | None = None,
     ) -> Any:
-        """Return the command itself."""
+        """Return the command itself.
+
+        :param cmd_name: The name as it was given. cliff also takes a beginning
+            of it, so that a slip of the finger could change a cloud.
+        """
         if app_args is None:
             return Listed(cls.entry_point, lambda: cls._imported(app, None))
+        if cmd_name not in (None, cls.name):
+            from isolate_aggregates.tools.cli.osc import commands
+
+            commands.refuse(str(cmd_name))
         return cls._imported(app, app_args)
+
+    def __init__(
+        self,
+        app: 'shell.OpenStackShell',
+        app_args: argparse.Namespace | None,
+        cmd_name: str | None = None,
+    ) -> None:
+        """Tell cliff to give the name; this is never called."""
 
     @classmethod
     def _imported(
@@ -65,22 +84,30 @@ class Deferred:
         return commands.load(cls.entry_point)(app, app_args)
 
 
-def entry_points() -> dict[str, type[Deferred]]:
-    """Return the commands of the client by the names of their entry points."""
+def names() -> dict[str, str]:
+    """Return the names in the client by those of ``isolate-aggregates``."""
     return {
-        f'isolation_{name}': _deferred(name, command)
+        command.replace('_', ' '): f'isolation {name}'.replace('_', ' ')
         for command in DESCRIPTIONS
         if command != _SERVICE
         for name in [_CLIENT_NAMES.get(command, command)]
     }
 
 
+def entry_points() -> dict[str, type[Deferred]]:
+    """Return the commands of the client by the names of their entry points."""
+    return {
+        theirs.replace(' ', '_'): _deferred(theirs, ours.replace(' ', '_'))
+        for ours, theirs in names().items()
+    }
+
+
 def _deferred(name: str, command: str) -> type[Deferred]:
-    *objects, action = name.split('_')
+    _, *objects, action = name.split()
     return type(
         ''.join(word.capitalize() for word in (action, *objects)),
         (Deferred,),
-        {'__module__': __name__, 'entry_point': command},
+        {'__module__': __name__, 'entry_point': command, 'name': name},
     )
 
 

@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
         violations = exc.problems
     except RecursionError:
         raise exception.CloudFileError(
-            path, ['is nested too deeply, or contains itself']
+            path, of_file='is nested too deeply, or contains itself'
         ) from None
     problems = yaml_errors.messages(violations, root)
     more = len(problems) - _MOST_PROBLEMS
@@ -67,7 +67,7 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
             )
     except OSError as exc:
         raise exception.CloudFileError(
-            path, [f'cannot be written: {exc.strerror or exc}']
+            path, of_file=f'cannot be written: {exc.strerror or exc}'
         ) from exc
 
 
@@ -126,7 +126,7 @@ def _parse(path: str | os.PathLike[str]) -> tuple[yaml.Node, Any]:
         problem = f'is not YAML: {where}{exc.problem}'
     except (yaml.YAMLError, ValueError) as exc:
         problem = f'is not YAML: {" ".join(str(exc).split())}'
-    raise exception.CloudFileError(path, [problem])
+    raise exception.CloudFileError(path, of_file=problem)
 
 
 def _violations(document: Any) -> Sequence[Problem]:

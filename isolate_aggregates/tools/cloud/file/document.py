@@ -221,7 +221,8 @@ class _Reader:
                     ia_conf.value_of(conf, group, option)
                 except (ValueError, TypeError) as exc:
                     shown_value = 'empty' if value is None else repr(value)
-                    self._note(place, f'cannot be {shown_value}: {exc}')
+                    problem = ia_conf.plain(exc)
+                    self._note(place, f'cannot be {shown_value}: {problem}')
                 yield (group, option), value
 
     def _aggregates(self) -> Iterator[Aggregate]:
