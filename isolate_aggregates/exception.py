@@ -66,10 +66,7 @@ class NoCredentialsError(CredentialsError):
 
 
 class FilterError(IsolateAggregatesError):
-    """A request filter cannot be loaded or violates its contract.
-
-    :param name: The name of the filter's entry point.
-    """
+    """A request filter cannot be loaded or violates its contract."""
 
     def __init__(self, name: str, problem: str) -> None:
         self.name = name
@@ -153,9 +150,7 @@ class CloudFileError(IsolateAggregatesError):
 class NotFound(IsolateAggregatesError):
     """An object does not exist in the cloud.
 
-    :param kind: The kind of object, for example ``flavor`` or ``host``.
     :param place: The service or file that was searched.
-    :param known: The existing names, to suggest a similar one.
     """
 
     def __init__(
@@ -170,10 +165,7 @@ class NotFound(IsolateAggregatesError):
 
 
 class NotUnique(IsolateAggregatesError):
-    """A name is ambiguous.
-
-    :param ids: The objects with this name.
-    """
+    """A name is ambiguous."""
 
     def __init__(self, kind: str, name: str, ids: Iterable[str]) -> None:
         self.kind = kind
@@ -210,7 +202,6 @@ class ServiceDenied(ServiceError):
 class ServiceTooOld(ServiceError):
     """The service does not support a required microversion.
 
-    :param maximum: The newest microversion that it supports, if known.
     :param purpose: The feature that requires it, with its release.
     """
 

@@ -12,10 +12,7 @@ from typing import TextIO
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Check that a file can be written; return its path with links resolved.
-
-    :raises OSError: if it cannot be written.
-    """
+    """Check that a file can be written; return its path without links."""
     target = pathlib.Path(path).resolve()
     if target.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -94,10 +94,7 @@ def listed(names: Iterable[str], most: int | None = 5) -> str:
 
 
 def named(noun: str, names: Iterable[str], most: int | None = 5) -> str:
-    """Return sorted names after a noun: ``hosts a, b and 7 more``.
-
-    :param most: The most names; the others are only counted. None for all.
-    """
+    """Return sorted names after a noun: ``hosts a, b and 7 more``."""
     items = tuple(names)
     return f'{plural(len(items), noun)} {listed(items, most)}'
 

@@ -21,7 +21,6 @@ class LockGroup:
 
     :param keys: The metadata keys, for example ``trait:CUSTOM_A``; a request
         needs all of them.
-    :param aggregates: The aggregates, in the order of the index.
     """
 
     keys: frozenset[str]
@@ -33,7 +32,6 @@ class Closed:
     """The aggregates that are closed to a request.
 
     :param groups: The groups with a key that the request does not have.
-    :param uuids: The uuids of all aggregates in these groups.
     """
 
     groups: tuple[LockGroup, ...]

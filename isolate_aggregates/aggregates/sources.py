@@ -47,10 +47,7 @@ def load(
     connect: Callable[[], Connection],
     name: str | None = None,
 ) -> AggregateSource:
-    """Load an aggregate source.
-
-    :param name: The name of the source; None for the configured one.
-    """
+    """Load an aggregate source; without a name, the configured one."""
 
     def error(name: str, problem: str) -> exception.ConfigError:
         return exception.ConfigError(

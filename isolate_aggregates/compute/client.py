@@ -75,9 +75,6 @@ class NovaClient:
     Every method raises a ServiceError or one of its subclasses if Nova gives
     no usable answer, and ServiceTooOld if it does not provide the uuids of
     aggregates.
-
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first retry, doubled for each further one.
     """
 
     def __init__(
@@ -142,7 +139,6 @@ class NovaClient:
     ) -> None:
         """Check that Nova supports a microversion.
 
-        :param release: The release that introduced it.
         :param purpose: What needs it, for example "reading the flavors".
         """
         if self.newest < oldest:
@@ -204,10 +200,7 @@ class NovaClient:
     def set_metadata(
         self, aggregate: Aggregate, metadata: Mapping[str, str | None]
     ) -> None:
-        """Set metadata of an aggregate; other keys do not change.
-
-        :param metadata: The new values; None removes the key.
-        """
+        """Set metadata of an aggregate; a value of None removes the key."""
         nova = self.client
         with self.translated(f'aggregate {aggregate.name}'):
             nova.aggregates.set_metadata(aggregate.id, dict(metadata))

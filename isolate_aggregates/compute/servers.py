@@ -31,7 +31,6 @@ class Server:
     :param image_id: The id of its image; None if it boots from a volume.
     :param availability_zone: The zone that was requested, and to which it is
         pinned.
-    :param zone_known: Whether Nova provides that zone.
     :param image_properties: The image properties that Nova stores with the
         server; None if Nova does not provide them.
     :param host: Its compute service; None if it has no host.
@@ -70,7 +69,6 @@ class PlacedServer:
     """A server and its host.
 
     :param name: Its name, chosen by its owner.
-    :param status: Its status, for example ``ACTIVE``.
     :param flavor: Its flavor, as it was when the server got it; None if
         unknown because its cell is down.
     :param image_id: The id of its image; None if it boots from a volume.

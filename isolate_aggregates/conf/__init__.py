@@ -77,7 +77,7 @@ CLOUD_SETTINGS = (
 def list_opts(connection: bool = True) -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for the sample file and the pages.
 
-    :param connection: Whether to include those for the connection to a cloud.
+    Those for the connection to a cloud can be left out.
     """
     return [
         (DEFAULT, default_opts),

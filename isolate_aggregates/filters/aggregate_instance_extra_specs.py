@@ -31,7 +31,6 @@ from isolate_aggregates.request import RequestSpec
 class Matches:
     """The aggregates that match required metadata.
 
-    :param aggregates: The aggregates with a matching value.
     :param invalid: Aggregates whose value is not a number although a number is
         required, each with the value.
     """

@@ -55,12 +55,7 @@ class BlazarReservation(RequestFilter):
     """Require or forbid the aggregates that Blazar manages.
 
     :param free_pool: The name of the aggregate of hosts that can be reserved.
-    :param preemptible_aggregate: The name of the aggregate for preemptible
-        servers.
-    :param allow_preemptibles: Whether preemptible servers may use it.
     :param owner_key: The metadata key with the id of the owning project.
-    :param zone_prefix: The prefix of Blazar's availability zones.
-    :param reservation_required: Refuse requests without a reservation.
     """
 
     SETTINGS: ClassVar = {

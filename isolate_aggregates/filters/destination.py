@@ -204,7 +204,6 @@ class ExplainedDestination(Destination):
         As in Nova's ``resources_from_request_spec``, aggregates and tree are
         added to the unsuffixed request group.
 
-        :param request: The query, which is modified.
         :param forbidden: The uuids of aggregates to forbid instead; None to
             forbid those of the destination.
         :param required: Sets of aggregate uuids to require instead; None to

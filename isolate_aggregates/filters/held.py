@@ -13,7 +13,6 @@ from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 class HeldImage:
     """The image properties that the locks of a host require.
 
-    :param by_filter: The properties, by name of the filter.
     :param missing: The declared properties that cannot be derived from the
         host, although a request is refused without them.
     """

@@ -61,7 +61,6 @@ class UnusedTags:
     """Metadata without effect, because their filter is disabled.
 
     :param switch: The ``(group, option)`` that enables the filter.
-    :param aggregates: The aggregates with such metadata, at least one.
     """
 
     filter_name: str
@@ -116,10 +115,7 @@ def enabled(
 def ineffective_options(
     conf: cfg.ConfigOpts, filters: Iterable[LoadedFilter]
 ) -> Iterator[str]:
-    """Yield a sentence for each filter or option that was set in vain.
-
-    :param filters: The result of :func:`load`.
-    """
+    """Yield a sentence for each filter or option that was set in vain."""
     filters = tuple(filters)
     names = f'[{ia_conf.GROUP}] request_filters'
     if _is_set(conf, ia_conf.GROUP, 'request_filters'):

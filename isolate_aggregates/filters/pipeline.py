@@ -175,10 +175,7 @@ class NamedFilter:
 
 
 class Pipeline:
-    """Request filters, in the order in which they run.
-
-    :param filters: The filters by name, or as named filters.
-    """
+    """Request filters, in the order in which they run."""
 
     def __init__(
         self,
@@ -215,7 +212,6 @@ class Pipeline:
         """Return the image properties that the locks of a host require.
 
         :param request: The server on the host, without its image.
-        :param aggregates: The aggregates of the host.
         """
         by_filter: dict[str, Mapping[str, str]] = {}
         missing: set[str] = set()

@@ -7,7 +7,6 @@ def lacking(flavor: str, image: str | None, verb: str) -> str:
 
     :param image: The name of the image; None if there is none or it does not
         count.
-    :param verb: The verb, for example ``require``.
     """
     if image is None:
         return f'flavor {flavor} does not {verb}'

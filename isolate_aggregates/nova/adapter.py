@@ -31,10 +31,6 @@ class NovaRequest:
 
     It does not keep Nova's request spec alive. So a filter, or a function in
     one of its constraints, may keep the request.
-
-    :param spec: Nova's request spec, which is not modified.
-    :param declared: The image properties that the filters declare.
-    :param read_record: Reads the image properties stored with the server.
     """
 
     # Nova itself restricts the request to a requested host.
@@ -302,7 +298,6 @@ def complete(
     """Add the forbidden aggregates of a decision to Nova's request spec.
 
     :param decision: The decision, with a query that is within the limit.
-    :param applied_decision: The decision that was passed to :func:`apply`.
     """
     decision.check()
     for choice in applied_decision.required:

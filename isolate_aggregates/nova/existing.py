@@ -37,8 +37,6 @@ LONGEST = 10.0
 class Decider:
     """Runs the request filters for a request of nova-scheduler.
 
-    :param members: Reads the current aggregates of hosts.
-    :param read_record: Reads the image properties stored with a server.
     :param longest: Seconds that a request waits for a database at most.
     """
 

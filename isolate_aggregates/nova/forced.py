@@ -39,7 +39,6 @@ _PAUSE = 30.0
 class ForcedHosts:
     """Checks forced hosts by their current aggregates.
 
-    :param members: Reads the aggregates of hosts in Nova.
     :param longest: Seconds that a request waits for Placement at most.
     """
 

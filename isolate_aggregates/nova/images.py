@@ -50,7 +50,6 @@ class Record:
     :param properties: The properties of its image by name. After a rebuild
         they are those of the new image, also if the rebuild was refused.
     :param was_rebuilt: Whether it was ever rebuilt, successfully or not.
-    :param has_failed: Whether its last rebuild failed.
     :param host: Its host, or the last one if it was shelved; None if unknown.
     :param flavor: Its flavor before the request; None if it is new.
     """
@@ -76,10 +75,7 @@ class Record:
         return self.has_failed
 
     def is_refused(self, image: objects.ImageMeta) -> bool:
-        """Return whether the properties are those of a refused image.
-
-        :param image: The image in a request for the server.
-        """
+        """Return whether the properties are those of a refused image."""
         return self.has_failed and self.is_other(image)
 
 
@@ -207,8 +203,6 @@ def _destination(spec: objects.RequestSpec) -> objects.Destination | None:
 class AcceptedImage:
     """The image of a request as it was when the server was accepted.
 
-    :param spec: Nova's request spec, with an image.
-    :param declared: The properties that request filters declare.
     :param read_record: Reads the record of the server; called at most once,
         and only if it can matter.
     :raises RequestRefused: if a property is not available and can do more than

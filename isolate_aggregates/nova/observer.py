@@ -29,7 +29,6 @@ class Observer:
 
         :param started_at: The start of the first filter, by the monotonic
             clock.
-        :param is_shortened: Whether the query had to be shortened.
         """
 
     def refused(

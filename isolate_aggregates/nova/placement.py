@@ -96,7 +96,6 @@ def shortener(
 
     Placement is not queried before the first long query.
 
-    :param conf: A configuration with our options registered.
     :param wait: Whether rollups are verified synchronously; otherwise a thread
         verifies them.
     :param report: Called with the result of each verification in the thread.

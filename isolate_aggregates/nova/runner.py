@@ -48,7 +48,6 @@ class Progress:
     :param request: The request, to tell it from a shallow copy.
     :param decision: The decision; None if no filter was enabled, or if the
         request is finished and its hosts need no check.
-    :param pipeline: The filters that were enabled.
     :param took: The run time of the filters in seconds.
     :param is_complete: Whether the complete decision is in the request spec.
     """
@@ -65,12 +64,6 @@ class Runner:
     """The request filters of a worker, as a single request filter of Nova.
 
     :class:`Finish` adds the forbidden aggregates to the request later.
-
-    :param conf: Nova's configuration with our options.
-    :param filters: The filters, in the order in which they run.
-    :param members: Reads the current aggregates of hosts.
-    :param forced: Checks hosts for which Nova skips its host filters.
-    :param returned: Checks the hosts of shortened queries in Placement.
     """
 
     # Nova logs the names of request filters.
@@ -109,7 +102,6 @@ class Runner:
 
         Forbidden aggregates are added by :meth:`finish`.
 
-        :param request_spec: Nova's request spec, which is modified.
         :returns: Whether any filter was enabled.
         :raises RequestFilterFailed: if no host may serve the request.
         """
@@ -252,7 +244,6 @@ class Runner:
         filters have not run for the request, for example for a rebuild, they
         run here, and memberships in Nova count.
 
-        :param spec: Nova's request spec, which is not modified.
         :param nodes: The name of the host of each compute node, by uuid.
         :raises RequestRefused: if the request is not the rebuild that it is
             marked as, or Placement does not answer.

@@ -101,8 +101,7 @@ _ROWS_PERIOD = 60.0
 class NovaDatabaseSource:
     """The aggregates of the cloud whose nova-scheduler this is.
 
-    :param conf: The configuration, which is ignored.
-    :param connect: Ignored, as Nova's own database connection is used.
+    The arguments are ignored, as Nova's own database connection is used.
     """
 
     def __init__(

@@ -66,10 +66,7 @@ def _needs_nova(
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """The upgrade checks.
-
-    :param conf: The configuration, read from nova.conf.
-    """
+    """The upgrade checks."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf

@@ -73,7 +73,6 @@ def _count_into(directory: str) -> None:
 class WorkerMetrics(Observer):
     """Records the metrics of one worker.
 
-    :param directory: Where all workers write their files.
     :raises ConfigError: if the directory cannot be used.
     """
 

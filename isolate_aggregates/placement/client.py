@@ -132,8 +132,6 @@ class PlacementClient:
         failure may be due to the length. Callers that search for the limit
         give a length that was answered. None for the default limits of web
         servers.
-    :param options: The options to name in messages; None for those of
-        commands.
     """
 
     def __init__(
@@ -179,7 +177,6 @@ class PlacementClient:
             these uuids.
         :param not_member_of: Only members of none of the aggregates with
             these uuids.
-        :param required: Only providers with all of these traits.
         """
         feature = _OLDEST
         params = []

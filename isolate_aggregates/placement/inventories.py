@@ -54,8 +54,6 @@ def write(
 ) -> None:
     """Replace the inventories of a resource provider.
 
-    :param inventories: The new inventories, and the generation that they are
-        based on.
     :raises ServiceConflict: if another client has changed the provider since,
         or an inventory to be deleted is in use.
     """

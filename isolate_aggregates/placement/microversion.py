@@ -16,7 +16,6 @@ class Feature:
 
     :param minor: The microversion that introduced it, without the ``1.``.
     :param purpose: A description, as the subject of "... needs 1.x".
-    :param release: The OpenStack release that introduced it.
     """
 
     minor: int

@@ -19,7 +19,6 @@ class Replacement:
     """The aggregates that a shortened query forbids.
 
     :param forbidden: The uuids of the Placement aggregates to forbid.
-    :param rollups: The uuids of the rollups among them.
     :param replaced: The uuids of the aggregates that the rollups replace.
     """
 
@@ -42,7 +41,7 @@ class Cover:
     :data:`MOST_ROLLUPS` rollups.
 
     :param rollups: The rollups, sorted by number of aggregates, descending.
-    :param covered: Returns the uuids of the aggregates of a rollup whose
+    :param coverage: Returns the uuids of the aggregates of a rollup whose
         members are all members of the rollup.
     """
 

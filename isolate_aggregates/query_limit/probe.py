@@ -118,10 +118,6 @@ def measure(
     A query has arrived only if Placement answers the complete query. A query
     is too long only if the failure is one that web servers return for long
     requests, and a short query succeeds. Any other failure is an error.
-
-    :param client: A keystoneauth adapter for Placement, which is modified.
-    :param options: The options to name in messages; None for those of
-        commands.
     """
     # For headers as long as those of nova-scheduler.
     client.global_request_id = f'req-{uuid.uuid4()}'

@@ -104,7 +104,7 @@ class VerifiedMembers:
 
     :param placement: Returns the client, which must not retry.
     :param max_length: The maximum length of a query in bytes.
-    :param verified: Called with the result of each verification, one of
+    :param report: Called with the result of each verification, one of
         RESULTS.
     :param longest: Seconds that the thread waits for Placement at most.
     """

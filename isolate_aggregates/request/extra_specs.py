@@ -46,10 +46,7 @@ class ExtraSpec:
 
 
 def parse(extra_specs: Mapping[str, str]) -> Iterator[ExtraSpec]:
-    """Yield the extra specs with resources and traits, in their order.
-
-    :param extra_specs: All extra specs of the flavor; others are ignored.
-    """
+    """Yield the extra specs with resources and traits, in their order."""
     for key, value in extra_specs.items():
         match = _KEY.match(key)
         if match:

@@ -113,10 +113,7 @@ def kept(
     name: str,
     nova: int = implied.NEWEST_NOVA,
 ) -> str | None:
-    """Return a property as Nova stores it; None if Nova drops it.
-
-    :param properties: All properties of the image, as in Glance.
-    """
+    """Return a property as Nova stores it; None if Nova drops it."""
     if name not in KNOWN or nova < _SINCE.get(name, implied.OLDEST_NOVA):
         return None
     value = properties.get(name)

@@ -238,8 +238,6 @@ class Compute(NovaClient):
 
         Shelved servers are included. Soft-deleted servers are not; they can be
         found by their allocations.
-
-        :param service: Only the servers on this compute service.
         """
         query = {
             'all_tenants': '1',

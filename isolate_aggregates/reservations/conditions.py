@@ -119,10 +119,7 @@ def is_misplaced(
     reservation: Reservation,
     leave: Collection[str] = (),
 ) -> bool:
-    """Return whether slots must be added, removed or moved.
-
-    :param leave: The hosts whose slots without a server are to be moved.
-    """
+    """Return whether slots must be added, removed or moved."""
     present = state.slots(reservation.id)
     stays = {
         n: on for n, on in present.items() if n not in reservation.leaving
@@ -172,10 +169,7 @@ def has_left(state: ObservedState, reservation: Reservation) -> bool:
 def hosts_to_leave(
     hosts: Iterable[ReservationHost], move: Move, short: Container[str]
 ) -> set[str]:
-    """Return the hosts whose slots without a server are to be moved.
-
-    :param short: The hosts with too little capacity for their slots.
-    """
+    """Return the hosts whose slots without a server are to be moved."""
     return {
         host.name
         for host in hosts

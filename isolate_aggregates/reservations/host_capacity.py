@@ -84,11 +84,7 @@ class HostClaims:
         but: str | None = None,
         cleaning_time: datetime.timedelta = _NO_TIME,
     ) -> Iterator[plan.Claim]:
-        """Yield what the slots of all reservations except one need.
-
-        :param but: The id of the reservation to leave out.
-        :param cleaning_time: How long slots count after their end.
-        """
+        """Yield what the slots of all reservations but one need."""
         for name, slots in host.slots.items():
             if name == but:
                 continue
@@ -112,7 +108,6 @@ class HostClaims:
     ) -> plan.HostCapacity:
         """Return the capacity of a host, with all claims except one.
 
-        :param but: The id of the reservation whose slots are left out.
         :param is_estimate: Whether servers without a reservation may be missed
             where servers in slots use less than their slots have. This saves
             reading the servers of the host.
@@ -251,10 +246,7 @@ def assign(
     now: datetime.datetime,
     leave: Collection[str] = (),
 ) -> plan.Assignment:
-    """Choose hosts for the slots of a reservation.
-
-    :param leave: The hosts whose slots without a server are to be moved.
-    """
+    """Choose hosts for the slots of a reservation."""
     need = demand(reservation, now, state.cleaning_time)
     return _choose(
         state,

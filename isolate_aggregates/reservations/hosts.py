@@ -30,10 +30,7 @@ _POOL_ADVICE = (
 
 
 def would_enable_host(store: ReservationStore, name: str) -> bool:
-    """Return whether enabling a host would change anything; change nothing.
-
-    :param name: Its hypervisor hostname, or the name of its compute service.
-    """
+    """Return whether enabling a host would change anything."""
     state, node, host = _read_enablable(store, name)
     pool = state.pool
     return not (
@@ -102,10 +99,7 @@ def _read_enablable(
 
 
 def would_disable_host(store: ReservationStore, name: str) -> bool:
-    """Return whether disabling a host would change anything; change nothing.
-
-    :param name: Its hypervisor hostname, or the name of its compute service.
-    """
+    """Return whether disabling a host would change anything."""
     state = store.read()
     host = _find_host(state, name)
     if host is None:
@@ -123,7 +117,6 @@ def would_disable_host(store: ReservationStore, name: str) -> bool:
 def disable_host(store: ReservationStore, name: str) -> None:
     """Disable a host for reservations, unless it is an ordinary one.
 
-    :param name: Its hypervisor hostname, or the name of its compute service.
     :raises ReservationHostError: if reservations have slots there, or it may
         be a host of Blazar.
     """
@@ -222,10 +215,7 @@ def delete_pool(store: ReservationStore) -> None:
 
 
 def _refuse_use(state: ObservedState, disabled: Collection[str] = ()) -> None:
-    """Raise if the pool is still needed.
-
-    :param disabled: The names of hosts to regard as disabled already.
-    """
+    """Raise if the pool is still needed."""
     pool = state.pool
     if pool is None:
         return

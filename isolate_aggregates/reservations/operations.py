@@ -161,10 +161,7 @@ def create(
 def preview(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> Status:
-    """Return the status that creating would lead to; change nothing.
-
-    :param reservation: A reservation from :func:`new`.
-    """
+    """Return the status that creating would lead to; change nothing."""
     _check_new(reservation, now)
     state = store.read()
     if _is_taken(state.records, reservation):
@@ -277,14 +274,11 @@ def update(
 ) -> Status:
     """Change a reservation, before or after its start.
 
-    Project, start and affinity can be changed only before it.
+    Project, start and affinity can be changed only before it. What is None or
+    UNCHANGED stays as it is.
 
-    :param amount: The new number of slots; None to keep it.
     :param end: The new end, not in the past; None for no end, UNCHANGED to
         keep it.
-    :param project: The id of the new project; None to keep it.
-    :param start: The new start; None to keep it.
-    :param affinity: As for :func:`new`; UNCHANGED to keep it.
     :raises ReservationError: if the change does not fit, there are more
         servers than slots, or it comes too late; nothing is changed then.
     """

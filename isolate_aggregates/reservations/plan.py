@@ -23,7 +23,6 @@ _AFFINITY = {True: ' on one host', False: ' on different hosts', None: ''}
 class Claim:
     """The slots of a reservation on a host.
 
-    :param end: The end of the claim; None for no end.
     :param needs: The resources of one slot, by resource class.
     """
 
@@ -37,7 +36,6 @@ class Claim:
 class Demand:
     """The slots that a reservation needs.
 
-    :param end: The end of the demand; None for no end.
     :param needs: The resources of one slot, by resource class.
     :param affinity: True for all slots on one host, False for no two slots on
         one host, None for no restriction.
@@ -87,7 +85,6 @@ class HostCapacity:
 class FreePeriod:
     """A period in which the free capacity of a host does not change.
 
-    :param slots: The number of reserved slots.
     :param free: The free capacity, by resource class.
     """
 

@@ -72,10 +72,7 @@ _NO_SLOTS = HostSlots(0, 0, 0)
 
 @dataclasses.dataclass(frozen=True)
 class _SlotWrite:
-    """A change of the number of slots on a host.
-
-    :param is_pending: Whether it is part of a change that is not granted yet.
-    """
+    """A change of the number of slots on a host."""
 
     host: str
     before: HostSlots
@@ -101,12 +98,7 @@ class _SlotWrite:
 
 
 class Reconciliation:
-    """A run that reconciles one reservation.
-
-    :param move: Returns whether slots without a server may be moved off a host
-        that has a problem.
-    :param before: A state that was read moments ago; see ``store.read``.
-    """
+    """A run that reconciles one reservation."""
 
     def __init__(
         self,
@@ -142,7 +134,6 @@ class Reconciliation:
 
         :param lost: The ids of the reservations whose project lacks access
             although it was granted.
-        :param leave: The hosts whose slots without a server are to be moved.
         :returns: Whether there was something to do.
         """
         self._update_time()
@@ -198,7 +189,6 @@ class Reconciliation:
     ) -> Status:
         """Return the status of the reservation.
 
-        :param short: The hosts with too little capacity, with the problem.
         :param before: The reservation before the run, in case it is gone now.
         """
         reservation = state.records.reservations.get(self.id)
@@ -320,10 +310,7 @@ class Reconciliation:
     def _release(
         self, state: ObservedState, reservation: Reservation
     ) -> Reservation:
-        """Remove the slots that a pending change has added.
-
-        :returns: The reservation, with the change still pending.
-        """
+        """Remove the slots that a pending change has added."""
         before = dataclasses.replace(reservation, pending=None)
         if not conditions.is_misplaced(state, before):
             return reservation
@@ -388,8 +375,6 @@ class Reconciliation:
         are closed there, so that never too many are open. Until a pending
         change is granted, no slots are removed, and those it adds stay closed.
         Hosts in ``leaving`` keep only the slots with a server.
-
-        :returns: Whether anything was written.
         """
         before = state.slots(self.id)
         writes = []
@@ -435,10 +420,7 @@ class Reconciliation:
     def _open_slots(
         self, state: ObservedState, reservation: Reservation
     ) -> bool:
-        """Open or close slots as due, and grant the project access.
-
-        :returns: Whether anything was changed.
-        """
+        """Open or close slots as due, and grant the project access."""
         is_open = conditions.is_open(reservation, self._now)
         access = self._store.access
         lacks_access = is_open and not access.is_granted(reservation)
@@ -575,8 +557,6 @@ def reconcile_all(
     If one reservation fails, the others are still reconciled. Reservations
     whose record cannot be read are skipped.
 
-    :param move: Returns whether slots without a server may be moved off a host
-        that is down, disabled, gone or too small.
     :returns: The resulting statuses, including reservations that ended, sorted
         by start. What could not be done is among their problems.
     """

@@ -62,11 +62,7 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """The attributes that can be changed only before the start.
-
-    :param project: The id of the project that may use the reservation.
-    :param affinity: See :class:`Reservation`.
-    """
+    """The attributes that can be changed only before the start."""
 
     project: str
     start: datetime.datetime
@@ -79,8 +75,6 @@ class PendingChange:
 
     When other reservations are planned, a pending change counts as granted.
 
-    :param end: The new end; None for no end.
-    :param leaving: The names of hosts to leave; see :class:`Reservation`.
     :param terms: New terms; None if they do not change.
     """
 
@@ -94,7 +88,6 @@ class PendingChange:
 class Reservation:
     """Slots for the servers of one project during a period of time.
 
-    :param id: The id of the reservation, a uuid.
     :param start: The start, with a time zone.
     :param end: The end, with a time zone; None for no end.
     :param amount: The number of slots; 0 while the reservation is new and its
@@ -260,10 +253,6 @@ def new(
 
     :param project: The id of the project that may use it; may be empty for
         ``find``.
-    :param start: The start, with a time zone.
-    :param end: The end, with a time zone; None for no end.
-    :param affinity: True for all slots on one host, False for no two slots on
-        one host, None for no restriction.
     :param reservation_id: The id, a uuid; None to generate one.
     :param allow_uncounted: Whether slots may need resources that cannot be
         counted, for example PCI devices. These are then not guaranteed.

@@ -78,10 +78,7 @@ def opened(total: int) -> dict[str, Any]:
 def from_inventories(
     by_class: Mapping[str, InventoryBody], used: Mapping[str, int]
 ) -> dict[str, HostSlots]:
-    """Return the slots in a provider's inventories, by reservation id.
-
-    :param used: The usage by resource class.
-    """
+    """Return the slots in a provider's inventories, by reservation id."""
     return {
         reservation: _slots(body, used.get(name, 0))
         for name, body in by_class.items()
@@ -194,10 +191,7 @@ def change(
 
 
 def opened_from(slots: HostSlots) -> Edit:
-    """Return an edit that opens all slots unless they have changed.
-
-    :param slots: The slots when they were read.
-    """
+    """Return an edit that opens all slots unless they have changed."""
 
     def edit(before: InventoryBody) -> InventoryBody:
         now = _slots(before, slots.used)
@@ -216,10 +210,7 @@ def closed(before: InventoryBody) -> InventoryBody:
 
 
 def mark(placement: PlacementClient, provider: str) -> None:
-    """Give a reservation provider its unit of the marker class.
-
-    :param provider: The uuid of the reservation provider, which may be gone.
-    """
+    """Give a reservation provider its unit of the marker class."""
     inventories.create_class(placement, names.MARKER)
     with contextlib.suppress(exception.ServiceNotFound):
         put(placement, provider, names.MARKER, opened(1))

@@ -52,8 +52,6 @@ class ReservationStore:
     """Access to the reservations of a cloud.
 
     :param pool: The name of the aggregate of the hosts for reservations.
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first retry, doubled for each further one.
     """
 
     def __init__(

@@ -296,9 +296,6 @@ class ApiClient:
 
     Every method raises a ServiceError or one of its subclasses if the service
     gives no usable answer.
-
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first retry, doubled for each further one.
     """
 
     # The name in messages, and the service type in the catalog.

@@ -17,10 +17,8 @@ from isolate_aggregates.tools.cloud.cloud import Cloud
 class CandidateHost:
     """A host with allocation candidates for a request.
 
-    :param name: The name of its root resource provider.
     :param free: The free capacity by requested resource class, summed over the
         providers that can serve the request.
-    :param candidates: The number of its allocation candidates.
     """
 
     name: str
@@ -31,11 +29,7 @@ class CandidateHost:
 
 @dataclasses.dataclass(frozen=True)
 class DroppedHost:
-    """A host that Placement offers and one of Nova's host filters drops.
-
-    :param name: The name of its root resource provider.
-    :param reasons: The reason of each host filter that drops it.
-    """
+    """A host that Placement offers and one of Nova's host filters drops."""
 
     name: str
     reasons: tuple[str, ...]
@@ -45,8 +39,6 @@ class DroppedHost:
 class CandidateHosts:
     """The hosts for a request.
 
-    :param decision: The conclusions of the request filters, and whether the
-        query had to be shortened.
     :param hosts: The hosts that Placement returned and Nova keeps, by name.
     :param dropped_hosts: The hosts that Placement returned and Nova drops, by
         name.

@@ -40,7 +40,6 @@ class Difference:
     :param added: The hosts that are only in Placement's answer.
     :param other_amounts: The hosts with candidates whose amounts were not
         requested.
-    :param failure: Why Placement gave no answer; None if it did.
     """
 
     documented: int

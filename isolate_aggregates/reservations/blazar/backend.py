@@ -28,7 +28,10 @@ from isolate_aggregates.reservations.store import ReservationStore
 
 
 class Backend:
-    """The reservations of one Blazar in Nova and Placement."""
+    """The reservations of one Blazar in Nova and Placement.
+
+    Methods raise ReservationError for a reservation of another Blazar.
+    """
 
     def __init__(
         self, connections: Connections, pool: str, database: str
@@ -49,8 +52,7 @@ class Backend:
 
         :param until: The end of the lease, for a new flavor. That of an
             existing one changes with :meth:`agree` only.
-        :raises ReservationError: if the reservation belongs to another Blazar,
-            or has ended.
+        :raises ReservationError: also if it has ended.
         """
         resource_class = names.resource_class(reservation)
         extra_specs = {**shape.extra_specs, f'resources:{resource_class}': '1'}
@@ -119,11 +121,7 @@ class Backend:
         self._nova.grant(reservation, project)
 
     def mark_end(self, reservation: str, by: str) -> None:
-        """Record that a reservation is to end, unless that is recorded.
-
-        :param by: The user or event that ends it.
-        :raises ReservationError: if it belongs to another Blazar.
-        """
+        """Record that a reservation is to end, unless that is recorded."""
         record = self._nova.record(reservation)
         if record is None:
             return
@@ -133,10 +131,7 @@ class Backend:
             self.write(dataclasses.replace(mark, end=end))
 
     def agree(self, reservation: str, until: datetime.datetime) -> None:
-        """Record a new end of the lease of a reservation.
-
-        :raises ReservationError: if it belongs to another Blazar.
-        """
+        """Record a new end of the lease of a reservation."""
         record = self._nova.record(reservation)
         if record is not None:
             mark = self._own(record)
@@ -147,7 +142,6 @@ class Backend:
         """Return when the lease of a reservation ends, as agreed last.
 
         :returns: None if it is to end already, or nothing is recorded.
-        :raises ReservationError: if it belongs to another Blazar.
         """
         record = self._nova.record(reservation)
         if record is None:

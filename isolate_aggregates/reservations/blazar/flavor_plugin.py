@@ -33,10 +33,7 @@ class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
     def reserve_resource(
         self, reservation_id: str, values: dict[str, Any]
     ) -> Any:
-        """Create a reservation.
-
-        :returns: The id of the instance reservation.
-        """
+        """Create a reservation."""
         with CHOOSING:
             resource = super().reserve_resource(reservation_id, values)
         self._instance_plugin.create(reservation_id)

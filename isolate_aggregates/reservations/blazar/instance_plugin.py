@@ -94,10 +94,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def reserve_resource(
         self, reservation_id: str, values: dict[str, Any]
     ) -> Any:
-        """Create a reservation.
-
-        :returns: The id of the instance reservation.
-        """
+        """Create a reservation."""
         resource = super().reserve_resource(reservation_id, values)
         self.create(reservation_id)
         return resource
@@ -221,7 +218,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         A later end is recorded before the change, and an earlier one after
         it, so that the record never has an earlier end than the lease.
 
-        :param new_values: What Blazar is to change, with ``end_date``.
         :raises ReservationNotKept: if the end cannot be recorded. The lease
             is not changed then.
         """
@@ -328,10 +324,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def _has_ended(
         self, row: Mapping[str, Any], until: datetime.datetime | None
     ) -> bool:
-        """Return whether a reservation has ended, by database and flavor.
-
-        :param until: The end in its flavor.
-        """
+        """Return whether a reservation has ended, by database and flavor."""
         if row['status'] == status.reservation.DELETED:
             return until is None or until <= _now()
         try:
@@ -353,10 +346,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         )
 
     def _check_end(self, reservation: str) -> None:
-        """Check that a reservation may end now although nobody said so.
-
-        :raises _EndsLater: if a later end was agreed.
-        """
+        """Raise _EndsLater if a later end of a reservation was agreed."""
         until = self.backend.until(reservation)
         if until is not None and until > _now() + _SKEW:
             raise _EndsLater(reservation, _extended(until, _now()))
@@ -396,11 +386,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def _write_or_postpone(
         self, reservation: str, former: Iterable[str] = ()
     ) -> None:
-        """Update Nova and Placement, now or later.
-
-        :param former: The hypervisor hostnames of hosts that may still have
-            slots of it.
-        """
+        """Update Nova and Placement, now or later."""
         try:
             self._write(reservation, former)
         except exception.ReservationError as exc:

@@ -20,7 +20,6 @@ LOG = logging.getLogger(__name__)
 class PeriodicCompletion(base.BaseMonitorPlugin):
     """A monitor plugin that blazar-manager polls.
 
-    :param complete: Does the pending work, as far as possible.
     :param interval: Returns the seconds between two calls.
     """
 

@@ -50,10 +50,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     def reserve_resource(
         self, reservation_id: str, values: dict[str, Any]
     ) -> Any:
-        """Create a reservation.
-
-        :returns: The id of the instance reservation.
-        """
+        """Create a reservation."""
         with CHOOSING:
             return super().reserve_resource(reservation_id, values)
 
@@ -83,7 +80,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         Reservations that have ended but still have servers count. Reservations
         that end exactly at the start, or start at the end, do not.
 
-        :param excludes: The ids of reservations to ignore.
         :returns: Hosts without reservations, and hosts with reservations.
         """
         free, reserved = super().filter_hosts_by_reservation(
@@ -118,7 +114,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     ) -> list[Any]:
         """Return a host once for each slot that fits on it.
 
-        :param host_info: The host and its reservations in the period.
         :param cpus: Virtual CPUs of a slot.
         :param memory: Memory of a slot in MiB.
         :param disk: Disk of a slot in GiB.
@@ -148,7 +143,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         Slots stay on their hosts if possible. Slots that were left behind on a
         failed host do not take capacity from the same reservation.
 
-        :param values: The wanted values of the reservation.
         :raises NotEnoughHostsAvailable: if it does not fit.
         :raises UnknownResourceProperty: if no host has a property that it
             requires; Blazar's own error does not say so.

@@ -20,10 +20,7 @@ _VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """The fact that a reservation is to end.
-
-    :param by: The user or event that ended it.
-    """
+    """The fact that a reservation is to end."""
 
     by: str
     at: datetime.datetime

@@ -33,10 +33,7 @@ _Values = Mapping[str, str | None]
 def outcomes(
     snapshot: Snapshot, commands: Commands, filters: Pipeline
 ) -> Iterator[Snapshot]:
-    """Yield the snapshot after each command.
-
-    :param filters: All configured filters, whose locks ``sync`` maintains.
-    """
+    """Yield the snapshot after each command."""
     for command in commands:
         snapshot = (
             synced(snapshot, filters)

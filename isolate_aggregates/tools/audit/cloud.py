@@ -35,11 +35,7 @@ _PUBLIC = 'public'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AuditedCloud(Survey):
-    """The state and the configuration of a cloud.
-
-    :param filters: All configured request filters, enabled or not.
-    :param mirrors: The filters that reproduce Nova's own request filters.
-    """
+    """The state and the configuration of a cloud."""
 
     filters: tuple[LoadedFilter, ...]
     mirrors: tuple[LoadedFilter, ...]
@@ -53,10 +49,7 @@ class AuditedCloud(Survey):
         servers: bool = False,
         track: Track = untracked,
     ) -> 'AuditedCloud':
-        """Read a cloud; return it with its configuration.
-
-        :param servers: Whether to read the servers of all projects too.
-        """
+        """Read a cloud, optionally with the servers of all projects."""
         return cls.of(conf=conf, **vars(cloud.survey(servers, track)))
 
     @classmethod

@@ -165,8 +165,6 @@ class IsolateAggregatesApp(app.App):
 
         A command that uses status 1 for a result sets ``error_status`` to the
         status for failures.
-
-        :param argv: The arguments, starting with the name of the command.
         """
         if argv[0].startswith('-'):
             usage.refuse(

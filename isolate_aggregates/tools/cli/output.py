@@ -24,10 +24,7 @@ _DOCUMENT_FORMATTERS: dict[str, Any] = {
 
 
 def advice(place: str, repair: 'Advice') -> Iterator[str]:
-    """Yield a repair, and below it whom it lets in.
-
-    :param place: The beginning of the line.
-    """
+    """Yield a repair, and below it whom it lets in."""
     if not repair.line:
         yield place + repair.text
         return

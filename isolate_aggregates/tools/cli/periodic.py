@@ -36,10 +36,7 @@ def watch(round_: Round, pause: int) -> None:
 
 
 class EndSignals:
-    """Waits for SIGTERM or SIGINT.
-
-    :param reader: A socket that becomes readable with the first signal.
-    """
+    """Waits for SIGTERM or SIGINT."""
 
     def __init__(self, reader: socket.socket) -> None:
         self._reader = reader

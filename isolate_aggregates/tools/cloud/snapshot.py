@@ -100,7 +100,6 @@ def compute_host(
 ) -> ComputeHost:
     """Return a host with its compute nodes; no nodes if it is unknown.
 
-    :param name: The name of a compute service or of a compute node.
     :param nodes: The uuid, compute service and name of each compute node.
     """
     nodes = tuple(nodes)

@@ -11,14 +11,12 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 class Survey:
     """A snapshot with further data that is not in cloud files.
 
-    :param snapshot: Aggregates, resource providers, flavors and images.
     :param nova: Nova's newest microversion; None if unknown.
     :param placement: Placement's newest microversion; None if unknown.
     :param traits: All traits in Placement; None if only the standard traits
         and those that a provider has are known.
     :param resource_classes: The names of all resource classes; None if only
         those that a provider has are known.
-    :param servers: The servers; None if they are not checked.
     :param nova_releases: The possible releases of Nova, oldest first; empty if
         unknown.
     """

@@ -226,10 +226,7 @@ class RequestBuilder:
         return request
 
     def _network(self, port: Port, uses_segments: bool) -> RequestedNetwork:
-        """Return the network of a port.
-
-        :param uses_segments: Whether Nova uses those of routed networks.
-        """
+        """Return the network of a port."""
         name = f'port {port.id}'
         if not uses_segments:
             return RequestedNetwork(name, (), port.remote_managed)

@@ -12,11 +12,7 @@ from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """The data that is the same for all hosts.
-
-    :param names: The names of aggregates by uuid.
-    :param classes: The resource classes of each request group, by suffix.
-    """
+    """The data that is the same for all hosts."""
 
     index: ProviderIndex
     names: Mapping[str, str]
@@ -87,10 +83,7 @@ class HostProviders:
         ]
 
     def in_words(self, objections: Iterable[tuple[Provider, str]]) -> str:
-        """Merge objections to providers into one text, equal ones once.
-
-        :param objections: Pairs of provider and objection.
-        """
+        """Merge objections to providers into one text, equal ones once."""
         by_text: dict[str, list[Provider]] = {}
         for provider, objection in objections:
             by_text.setdefault(objection, []).append(provider)

@@ -39,9 +39,6 @@ def mendings(
     """Return ways to give a host to a request that gets none.
 
     What gives a key comes first, and what takes a lock away last.
-
-    :param pipeline: The filters that decide, and those of Nova.
-    :param filters: All configured filters, whose locks ``sync`` maintains.
     """
     mender = _Mender(Ways(snapshot, request, pipeline), filters)
     return tuple(itertools.islice(mender.repairs(), _MOST))

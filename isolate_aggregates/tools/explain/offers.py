@@ -47,8 +47,6 @@ class Offers:
 
         A candidate counts for the host that is its anchor, and only if it uses
         the host's own tree, as in :meth:`Simulator.hosts`.
-
-        :param hosts: The root providers to consider.
         """
         roots, giving = hosts & self._right_roots(request), 0
         for group in request.groups.values():

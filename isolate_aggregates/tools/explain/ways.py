@@ -37,10 +37,7 @@ _NONE: frozenset[str] = frozenset()
 
 @dataclasses.dataclass(frozen=True)
 class Ways:
-    """The changes that might give a request a host.
-
-    :param pipeline: The filters that decide, and those of Nova.
-    """
+    """The changes that might give a request a host."""
 
     snapshot: Snapshot
     request: Request

@@ -56,10 +56,7 @@ class EquivalentHosts:
 
 
 class Rules:
-    """The rules for one request, arranged by what they depend on.
-
-    :param forbidden: The traits that it forbids on a compute node.
-    """
+    """The rules for one request, arranged by what they depend on."""
 
     def __init__(
         self,

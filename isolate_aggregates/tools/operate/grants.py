@@ -41,11 +41,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
 def grant_image(
     cloud: LiveCloud, name: str, trait: str, trait_sources: Collection[str]
 ) -> Plan:
-    """Return the plan to grant an image the key.
-
-    :param trait_sources: The sources of traits that open an aggregate; see the
-        option ``trait_sources``.
-    """
+    """Return the plan to grant an image the key."""
     _check_known(cloud, trait)
     image = cloud.image(name)
     return _granted(

@@ -43,8 +43,6 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     A trait that is added to a host gets a mark, so that
     :mod:`~isolate_aggregates.tools.operate.unlock` and ``sync`` may remove it.
     An existing trait gets none.
-
-    :param name: The name, uuid or numeric id of the aggregate.
     """
     for trait in traits:
         names.check_trait(trait)

@@ -14,7 +14,6 @@ def aggregate(
     """Return the aggregate with a uuid, a numeric id or a name.
 
     :param name: Its uuid, numeric id or name, in this order of precedence.
-    :param place: The source of the aggregates, for messages.
     """
     candidates = tuple(aggregates)
     matches = [a for a in candidates if name in (a.uuid, str(a.id))] or [

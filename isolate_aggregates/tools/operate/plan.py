@@ -52,7 +52,6 @@ class Plan:
 class Outcome:
     """The result of a plan.
 
-    :param rows: The description and the result of each step.
     :param error: Why it was aborted, or why its changes may be undone.
     """
 

@@ -27,7 +27,6 @@ def cells(
     0 is empty. Columns refer to groups of hosts. The script builds the columns
     for single hosts.
 
-    :param images: The names of the images that each flavor is shown with.
     :param other_projects: The same rows for other projects, encoded as
         differences: the index of the group and the index of its case.
     """

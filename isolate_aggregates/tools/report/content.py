@@ -29,10 +29,8 @@ _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 class Content:
     """The contents of the page.
 
-    :param findings: The findings of the audit, each with the repairs.
     :param other_projects: The matrices for other projects by name, with the
         same groups of hosts.
-    :param calendar: The capacity for reservations; None to leave it out.
     """
 
     cloud: AuditedCloud

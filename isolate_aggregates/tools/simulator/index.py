@@ -181,10 +181,7 @@ class ProviderIndex:
 
 
 class Stock:
-    """The inventories of one resource class.
-
-    :param numbers: The providers that have an inventory of it.
-    """
+    """The inventories of one resource class."""
 
     def __init__(
         self,

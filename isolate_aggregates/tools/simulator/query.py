@@ -65,10 +65,7 @@ _OF_PROVIDERS = {
 
 @dataclasses.dataclass(frozen=True)
 class ProviderQuery:
-    """The parsed query of ``GET /resource_providers``.
-
-    :param group: The conditions, all of which each provider must meet itself.
-    """
+    """The parsed query of ``GET /resource_providers``."""
 
     group: RequestGroup
     name: str | None = None

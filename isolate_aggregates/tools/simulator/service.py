@@ -68,7 +68,6 @@ class Simulator:
         Placement guarantees no order, so with ``limit`` it may return
         different candidates.
 
-        :param request: The request, or its query string.
         :param minor: The microversion, without the ``1.``; at least 29.
         :raises BadQuery: if Placement would answer with 400.
         :raises ServiceFailed: if Placement would answer with 500.

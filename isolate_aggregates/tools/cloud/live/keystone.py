@@ -23,11 +23,7 @@ _DEFAULT_DOMAIN = 'default'
 
 
 class KeystoneClient:
-    """Keystone's API for projects.
-
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first retry, doubled for each further one.
-    """
+    """Keystone's API for projects."""
 
     def __init__(
         self, connection: Connection, retry_delay: float | None = None

@@ -71,8 +71,6 @@ def carry_out(
     """Carry out a plan.
 
     If a provider cannot be changed, the others are still changed.
-
-    :param is_stopped: Returns whether to leave the rest to another run.
     """
     run = _Run(plan, placement, is_stopped)
     for trait in plan.new_traits:

@@ -41,10 +41,7 @@ def is_mark(trait: str) -> bool:
 
 
 def marked_traits(traits: Iterable[str]) -> frozenset[str]:
-    """Return the traits whose marks are in a set of traits.
-
-    :param traits: The traits of a provider, or all traits in Placement.
-    """
+    """Return the traits whose marks are in a set of traits."""
     return frozenset(
         trait.removeprefix(_TRAIT)
         for trait in traits

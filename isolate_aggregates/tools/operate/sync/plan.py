@@ -51,10 +51,8 @@ class SyncPlan:
     """The changes to make.
 
     :param pending: The targets that are not reached yet, by provider uuid.
-    :param new_traits: The traits that must be created first.
     :param old_marks: The marks that are no longer in use afterwards.
     :param problems: What cannot be done or looks wrong, one sentence each.
-    :param forgets: Whether all rollups and marks are removed.
     """
 
     snapshot: SyncSnapshot

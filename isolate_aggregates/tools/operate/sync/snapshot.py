@@ -17,7 +17,6 @@ class SyncSnapshot:
 
     :param nodes: The compute nodes that have a resource provider, with their
         traits and aggregates.
-    :param traits: The names of all traits in Placement.
     :param problems: Inconsistencies, one sentence each.
     :param others: The other root providers that are members of aggregates, for
         example sharing providers.

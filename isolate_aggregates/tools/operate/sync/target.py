@@ -44,8 +44,8 @@ class Rollups:
     membership yet.
 
     :param aggregates: All aggregates, including those in rollups.
-    :param marked: The uuids of further rollups to which sync may have added
-        providers.
+    :param other_uuids: The uuids of further rollups to which sync may have
+        added providers.
     :param names: The names of rollups that may no longer exist, by uuid.
     """
 
@@ -101,7 +101,6 @@ class Target:
     :param keeps_marks: Whether marks are kept, for ``traits=None``.
     :param mirror: The host aggregates it must be a member of, by uuid.
     :param aggregates: The uuids of the host aggregates of its host.
-    :param rollups: The rollups, the same for all providers.
     :param below: The names of its child providers that have a trait, by trait.
     """
 
@@ -133,10 +132,7 @@ class Target:
         return after | add | {marks.of_trait(trait) for trait in add}
 
     def aggregates_after(self, aggregates: frozenset[str]) -> frozenset[str]:
-        """Return the target aggregates, given the current ones.
-
-        :param aggregates: The uuids of the current aggregates.
-        """
+        """Return the target aggregates, given the current ones."""
         others = aggregates - self.rollups.managed
         members = others | self.mirror.keys()
         return members | self.rollups.of(members | self.aggregates)
