@@ -354,9 +354,9 @@ def enabled(finished: Any) -> set[str]:
     assert (finished.code, finished.err) == (0, '')
     rows = json.loads(finished.out)
     return {
-        row['Name']
+        row['name']
         for row in rows
-        if row['Enabled'] and 'outside Nova' not in row['Note']
+        if row['enabled'] and 'outside Nova' not in row['note']
     }
 
 
@@ -639,3 +639,19 @@ def test_without_credentials_the_client_names_what_is_missing(
     assert finished.err == (
         'Missing value auth-url required for auth plugin password\n'
     )
+
+
+# Repairs
+
+
+def test_the_commands_of_repairs_are_those_of_the_client(
+    openstack: Run, run: Run
+) -> None:
+    campus = str(ROOT / 'examples/campus.yaml')
+    asked = ('audit', '--snapshot', campus, '-f', 'json')
+    ours = run(*asked).out
+    assert 'isolate-aggregates sync' in ours
+    assert 'isolate-aggregates lock AGGREGATE' in ours
+    assert openstack('isolation', *asked).out == ours.replace(
+        'isolate-aggregates sync', 'openstack isolation sync'
+    ).replace('isolate-aggregates lock', 'openstack isolation lock create')

@@ -40,7 +40,9 @@ class MatrixTest(CommandTest):
 
     def test_servers_land_where_the_matrix_says(self):
         flavors = list(self.names)
-        done = self.run_command('matrix', '--flavors', *flavors, '-f', 'json')
+        done = self.run_command(
+            'matrix', *(f'--flavor={one}' for one in flavors), '-f', 'json'
+        )
         assert done.code == 0, done.err
         reached = self.reached(done.document)
         assert sorted(map(sorted, reached.values())) == [['host1'], ['host2']]
@@ -51,9 +53,7 @@ class MatrixTest(CommandTest):
     def test_the_report_agrees_with_the_matrix(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'page.html'
-            done = self.run_command(
-                'report', '--servers', '--output', str(path)
-            )
+            done = self.run_command('report', '--servers', str(path))
             assert (done.code, done.out) == (0, f'Wrote {path}.\n'), done.err
             page = path.read_text('utf-8')
         cells = json.loads(re.search(r'id="cells">(.*?)</script>', page)[1])

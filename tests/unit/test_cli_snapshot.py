@@ -83,7 +83,7 @@ def test_a_diff_in_json_and_yaml_has_plain_values(run, tmp_path):
     other.write_text(text.replace('    - reservation_prefix\n', ''), 'utf-8')
     asked = ('snapshot', 'diff', CAMPUS, str(other))
     found = {
-        (row['Name'], row['What']): (row['Before'], row['After'])
+        (row['name'], row['what']): (row['before'], row['after'])
         for row in json.loads(run(*asked, '-f', 'json').out)
     }
     assert found['m1.large', 'vcpus'] == (4, 5)
@@ -121,9 +121,9 @@ def test_a_table_has_only_the_names_that_changed(run, tmp_path):
 def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
     asked = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
     [(before, after)] = [
-        (row['Before'], row['After'])
+        (row['before'], row['after'])
         for row in json.loads(run(*asked, '-f', 'json').out)
-        if (row['Name'], row['What']) == ('gpu-2', 'aggregates')
+        if (row['name'], row['what']) == ('gpu-2', 'aggregates')
     ]
     assert {one['name'] for one in before} == {'gpus', 'rack-b'}
     assert after == [
@@ -140,6 +140,5 @@ def test_diff_of_a_missing_file_is_an_error(run, places):
     done = run('snapshot', 'diff', *(files[n] for n in places))
     assert done.code == 1
     assert done.err == (
-        'Cloud file nonexistent.yaml: cannot be read: No such file or '
-        'directory.\n'
+        'nonexistent.yaml cannot be read: No such file or directory.\n'
     )

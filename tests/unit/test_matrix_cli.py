@@ -12,7 +12,7 @@ WINDOWS = ['matrix', '--snapshot', 'examples/windows-licensing.yaml']
 
 
 def test_similar_hosts_share_a_column_of_a_table(run):
-    done = run(*WINDOWS, '--flavors', 'm1.small', 'win.small')
+    done = run(*WINDOWS, '--flavor', 'm1.small', '--flavor', 'win.small')
     assert done.code == 0, done.err
     assert done.out.splitlines()[1:5] == [
         '| Flavor    | linux-1, linux-2 | linux-3 | win-1, win-2 |',
@@ -40,7 +40,7 @@ def test_similar_hosts_share_a_column_of_a_table(run):
 def test_hosts_that_share_a_column_are_named_on_request(run, options, told):
     done = run(
         'matrix', '--snapshot', 'examples/campus.yaml', *options,
-        '--flavors', 'm1.small', 'gpu.large',
+        '--flavor', 'm1.small', '--flavor', 'gpu.large',
     )  # fmt: skip
     head = done.out.splitlines()[1]
     assert '| gpu-1 and 2 more | rack-a-1 and 5 more | rack-a-4 |' in head
@@ -65,7 +65,7 @@ def test_csv_has_a_column_for_each_host(run):
     ('form', 'load'), [('json', json.loads), ('yaml', yaml.safe_load)]
 )
 def test_json_and_yaml_have_the_reasons(run, form, load):
-    done = run(*WINDOWS, '--by', 'lock', '--flavors', 'm1.small', '-f', form)
+    done = run(*WINDOWS, '--by', 'lock', '--flavor', 'm1.small', '-f', form)
     document = load(done.out)
     assert document['by'] == 'lock'
     [row] = document['rows']
@@ -87,7 +87,7 @@ def test_json_and_yaml_have_the_reasons(run, form, load):
 
 
 def test_each_flavor_is_shown_with_each_image(run):
-    images = ['--images', 'windows-2022', 'debian-12']
+    images = ['--image', 'windows-2022', '--image', 'debian-12']
     done = run(*WINDOWS, *images, '--by', 'aggregate', '-f', 'value')
     assert done.out.splitlines()[:2] == [
         'm1.small windows-2022 yes some',
@@ -97,7 +97,7 @@ def test_each_flavor_is_shown_with_each_image(run):
 
 def test_the_project_is_taken_into_account(run):
     arguments = ['--snapshot', 'examples/reservations.yaml', '-f', 'json']
-    image = ['--flavors', 'm1.small', '--images', 'reserved-debian-12']
+    image = ['--flavor', 'm1.small', '--image', 'reserved-debian-12']
     reached = {}
     for project in ('demo', 'other'):
         done = run('matrix', *arguments, *image, '--project', project)
@@ -114,8 +114,8 @@ def test_the_project_is_taken_into_account(run):
 @pytest.mark.parametrize(
     ('arguments', 'kind'),
     [
-        pytest.param(['--flavors', 'gone'], 'flavor', id='flavor'),
-        pytest.param(['--images', 'gone'], 'image', id='image'),
+        pytest.param(['--flavor', 'gone'], 'flavor', id='flavor'),
+        pytest.param(['--image', 'gone'], 'image', id='image'),
     ],
 )
 def test_an_unknown_name_is_an_error(run, arguments, kind):

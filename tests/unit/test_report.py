@@ -365,8 +365,8 @@ def test_the_command_writes_the_page(run, tmp_path):
     done = run(
         'report',
         '--snapshot', 'examples/windows-licensing.yaml',
-        '--images', 'windows-2022', 'debian-12',
-        '--output', str(path),
+        '--image', 'windows-2022', '--image', 'debian-12',
+        str(path),
     )  # fmt: skip
     assert (done.code, done.out) == (0, f'Wrote {path}.\n')
     rows = Page(path.read_text('utf-8')).cells['rows']
@@ -379,7 +379,7 @@ def test_the_command_writes_the_page(run, tmp_path):
 
 def test_the_command_offers_more_projects_to_try(run):
     biology, other = '5f1c2e0b7a9d4c6e8b3a1d2c4e6f8a0b', 'p-2'
-    campus = ('report', '--snapshot', 'examples/campus.yaml', '--output', '-')
+    campus = ('report', '--snapshot', 'examples/campus.yaml', '-')
 
     def answers(cells, held):
         """Return the text of each group, by its first host."""
@@ -390,7 +390,9 @@ def test_the_command_offers_more_projects_to_try(run):
             for group, case in zip(cells['groups'], held, strict=True)
         }
 
-    page = Page(run(*campus, '--try-projects', biology, other).out)
+    page = Page(
+        run(*campus, '--try-project', biology, '--try-project', other).out
+    )
     assert {biology, other} <= set(page.texts)
     for project, tried in zip(
         (biology, other), page.cells['tries'], strict=True
@@ -412,16 +414,14 @@ def test_the_command_offers_more_projects_to_try(run):
 def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
     example = pathlib.Path('examples/windows-licensing.yaml').absolute()
     monkeypatch.chdir(tmp_path)
-    done = run('report', '--snapshot', str(example), '--output', '-')
+    done = run('report', '--snapshot', str(example), '-')
     assert (done.code, done.err) == (0, '')
     assert len(Page(done.out).cells['rows']) == 3
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
-    done = run(
-        'report', '--snapshot', 'missing.yaml', '--output', 'missing/page.html'
-    )
+    done = run('report', '--snapshot', 'missing.yaml', 'missing/page.html')
     assert done.err.startswith('The report cannot be written to ')
 
 
@@ -431,24 +431,24 @@ def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
         pytest.param(
             [],
             2,
-            'report: --output is required. See ',
+            'report: <file> is required. See ',
             id='no output',
         ),
         pytest.param(
-            ['--output', 'page.html', '--servers'],
+            ['page.html', '--servers'],
             2,
             '--servers needs a live cloud: leave out --servers or --snapshot',
             id='servers of a file',
         ),
         pytest.param(
-            ['--output', 'page.html', '--calendar', '30'],
+            ['page.html', '--calendar', '30'],
             2,
             '--calendar needs a live cloud: leave out --calendar or '
             '--snapshot',
             id='reservations of a file',
         ),
         pytest.param(
-            ['--output', 'missing/page.html'],
+            ['missing/page.html'],
             1,
             'The report cannot be written to missing/page.html: No such '
             'file or directory.\n',

@@ -5,8 +5,10 @@ They refer to objects by id if possible: names are not unique, and the
 ``openstack`` client may mistake a name for an id.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import contextvars
 import shlex
+from types import MappingProxyType
 
 from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.placement.provider import Provider
@@ -20,6 +22,11 @@ Command = tuple[str, ...]
 Commands = tuple[Command, ...]
 
 PROGRAM = 'isolate-aggregates'
+
+# The names of our commands in the program that shows them, by their own names.
+client_names: contextvars.ContextVar[Mapping[str, str]] = (
+    contextvars.ContextVar('client_names', default=MappingProxyType({}))
+)
 
 # Options without a value.
 FLAGS = ('--all-projects', '--enable', '--live-migration', '--wait')
@@ -37,15 +44,29 @@ _TRAITS = '1.6'
 _CLASSES = '1.2'
 
 
-def shown(commands: Commands) -> str:
+def shown(commands: Iterable[Command]) -> str:
     """Return commands as one line to paste into bash, zsh or ksh.
 
     The line has no control characters. It is empty if an argument cannot be
     written on a command line, because it contains a NUL character.
     """
+    commands = tuple(commands)
     if any('\0' in word for command in commands for word in command):
         return ''
-    return ' && '.join(' '.join(map(quoted, words)) for words in commands)
+    return ' && '.join(
+        ' '.join(map(quoted, _named(words))) for words in commands
+    )
+
+
+def _named(words: Command) -> Command:
+    """Return a command as the program that shows it calls it."""
+    names = client_names.get()
+    program, *rest = words
+    for end in range(len(rest) if program == PROGRAM else 0, 0, -1):
+        name = names.get(' '.join(rest[:end]))
+        if name:
+            return ('openstack', *name.split(), *rest[end:])
+    return words
 
 
 def quoted(word: str) -> str:

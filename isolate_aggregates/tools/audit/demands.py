@@ -82,10 +82,12 @@ def _nowhere(
     cloud: AuditedCloud, subject: str, trait: str, ways: tuple[Repair, ...]
 ) -> Finding:
     is_synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
+    command = commands.shown(
+        [(commands.PROGRAM, 'lock', 'AGGREGATE', '--trait', trait)]
+    )
     lock = Repair(
-        text=f'isolate-aggregates lock AGGREGATE --trait {trait}, for an '
-        'aggregate of the hosts that have it; this lets only servers that '
-        'require the trait use them'
+        text=f'{command}, for an aggregate of the hosts that have it; this '
+        'lets only servers that require the trait use them'
     )
     return Finding(
         'trait-nowhere',

@@ -77,9 +77,11 @@ def _giving_keys(
         missing_traits = sorted(traits - traits_if_valid(flavor))
         yield from fixes or [Repair(commands.grant(flavor, missing_traits))]
     if not flavors:
-        grant = ' && '.join(
-            f'isolate-aggregates grant --flavor FLAVOR --trait {trait}'
-            for trait in sorted(traits)
+        grant = commands.shown(
+            [
+                (commands.PROGRAM, 'grant', '--flavor', 'FLAVOR', '--trait', t)
+                for t in sorted(traits)
+            ]
         )
         yield Repair(
             text=f'{grant}, for the flavor whose servers belong there; this '

@@ -76,11 +76,12 @@ def _correct(
         return
     if has_lock and aggregate.hosts:
         # No trait can have the name, so it has to be another one.
+        lock = commands.shown(
+            [(commands.PROGRAM, 'lock', aggregate.name, '--trait', 'TRAIT')]
+        )
         yield Repair(
-            text='isolate-aggregates lock '
-            f'{commands.quoted(aggregate.name)} --trait TRAIT, and grant '
-            'TRAIT to the flavors whose servers belong there; then remove '
-            'this tag'
+            text=f'{lock}, and grant TRAIT to the flavors whose servers '
+            'belong there; then remove this tag'
         )
     yield Repair(commands.unset_tags(aggregate, [key]))
 

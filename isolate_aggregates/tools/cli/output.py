@@ -59,7 +59,10 @@ class Lister(usage.Command, lister.Lister):
         ):
             self._write([self.nothing] if self.nothing else ())
             return 0
-        if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
+        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
+            # The keys of a document.
+            column_names = [_normalized(name) for name in column_names]
+        else:
             column_names = all_escaped(column_names)
             # In value, only spaces separate cells; an empty one would be lost.
             nothing = '-' if parsed_args.formatter == 'value' else ''
@@ -97,7 +100,9 @@ def _written(
 
 def _check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
     """Check that one of the columns given by ``-c``, if any, exists."""
-    if columns and not _normalized(columns) & _normalized(names):
+    if columns and not {*map(_normalized, columns)} & {
+        *map(_normalized, names)
+    }:
         raise exception.IsolateAggregatesError(
             'There is no column '
             f'{" or ".join(columns)}{meant(columns[0], names)}; the columns '
@@ -105,9 +110,9 @@ def _check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
         )
 
 
-def _normalized(columns: Iterable[str]) -> set[str]:
-    """Return columns as cliff compares them for ``-c``."""
-    return {name.lower().strip().replace(' ', '_') for name in columns}
+def _normalized(column: str) -> str:
+    """Return the name of a column as cliff compares it for ``-c``."""
+    return column.lower().strip().replace(' ', '_')
 
 
 class ShowOne(usage.Command, show.ShowOne):

@@ -23,12 +23,13 @@ _NO_COLUMNS = {
 def add_row_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for images and project, which apply to each flavor."""
     parser.add_argument(
-        '--images',
-        nargs='+',
+        '--image',
+        action='append',
         default=[],
+        dest='images',
         metavar='<image>',
-        help='Names or ids; each flavor is shown with each image; '
-        'default: without an image',
+        help='Name or id; may be repeated. Each flavor is shown with each '
+        'image; default: without an image',
     )
     base.add_project_arguments(parser)
 
@@ -47,10 +48,11 @@ class ShowMatrix(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--flavors',
-            nargs='+',
+            '--flavor',
+            action='append',
+            dest='flavors',
             metavar='<flavor>',
-            help='Names or ids; default: all flavors',
+            help='Name or id; may be repeated. Default: all flavors',
         )
         add_row_arguments(parser)
         parser.add_argument(

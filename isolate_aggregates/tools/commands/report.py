@@ -26,19 +26,19 @@ class WriteReport(usage.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--output',
-            required=True,
+            'file',
             metavar='<file>',
             help='HTML file to write; - for standard output',
         )
         add_row_arguments(parser)
         parser.add_argument(
-            '--try-projects',
-            nargs='+',
+            '--try-project',
+            action='append',
             default=[],
+            dest='try_projects',
             metavar='<project>',
-            help='Names or ids of further projects to offer in "Try a '
-            'request" on the page',
+            help='Name or id of a further project to offer in "Try a request" '
+            'on the page; may be repeated',
         )
         base.add_servers_argument(parser)
         parser.add_argument(
@@ -54,7 +54,7 @@ class WriteReport(usage.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         base.check_live(self._usage, parsed_args, 'servers', 'calendar')
-        path = parsed_args.output
+        path = parsed_args.file
         if path != '-':
             # Fail now, as reading a large cloud takes minutes.
             page.check(path)

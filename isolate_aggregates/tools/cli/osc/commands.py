@@ -16,6 +16,7 @@ from isolate_aggregates import entry_points, exception
 from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools.advice import commands as advice
 from isolate_aggregates.tools.cli import (
     credentials,
     settings,
@@ -114,7 +115,11 @@ class ClientCommand(command.Command):
                 raise
             LOG.error('%s', exc)
             return int(status)
-        return super().run(parsed_args)
+        names = advice.client_names.set(v1.names())
+        try:
+            return super().run(parsed_args)
+        finally:
+            advice.client_names.reset(names)
 
 
 def refuse(name: str) -> NoReturn:
