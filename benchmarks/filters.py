@@ -62,7 +62,7 @@ AGGREGATES = (100, 1_000, 5_000, 10_000)
 TRAITS = 50
 HOSTS = 5
 # The extra specs of the request.
-KEY = {'trait:CUSTOM_LICENCE_7': 'required'}
+KEY = {'trait:CUSTOM_LICENSE_7': 'required'}
 LIMIT = 4000
 # The minimum duration of a measurement in seconds, and the minimum of runs.
 SECONDS = 1.0
@@ -110,7 +110,7 @@ def tags(number: int) -> dict[str, str]:
     zone = {'availability_zone': f'az{number % 3}'}
     if number % 50 == 0:
         return zone
-    return zone | {f'trait:CUSTOM_LICENCE_{number % TRAITS}': 'required'}
+    return zone | {f'trait:CUSTOM_LICENSE_{number % TRAITS}': 'required'}
 
 
 def insert(found: Sequence[Mapping[str, str]]) -> None:

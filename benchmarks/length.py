@@ -49,12 +49,12 @@ RUNS = 15
 FLAVORS = {
     'none': Flavor('plain', '1', 1, 512, 10),
     'one': Flavor(
-        'licence-7',
+        'license-7',
         '2',
         1,
         512,
         10,
-        extra_specs={'trait:CUSTOM_LICENCE_7': 'required'},
+        extra_specs={'trait:CUSTOM_LICENSE_7': 'required'},
     ),
 }
 
@@ -74,7 +74,7 @@ class Row:
 
 def trait(number: int) -> str:
     """Return the trait that locks an aggregate."""
-    return f'CUSTOM_LICENCE_{number % TRAITS}'
+    return f'CUSTOM_LICENSE_{number % TRAITS}'
 
 
 def groups(number: int) -> tuple[Aggregate, ...]:

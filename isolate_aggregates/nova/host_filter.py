@@ -3,7 +3,7 @@
 
 When a server is rebuilt on its host, nova-scheduler runs no request filters
 (``select_destinations`` in ``nova.scheduler.manager``). So a server could be
-rebuilt on a licensed host from an image without a licence. Host filters with
+rebuilt on a licensed host from an image without a license. Host filters with
 ``RUN_ON_REBUILD`` do run.
 """
 

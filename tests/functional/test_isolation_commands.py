@@ -306,6 +306,8 @@ def test_lock_works_without_glance_and_reports_it(operator: Operator) -> None:
     operator.http.get(f'{GLANCE}/v2/images', status_code=500, text='Oops')
     made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
     assert {change['result'] for change in made['changes']} == {'done'}
+    assert made['lock']['traits'] == ['CUSTOM_A']
+    assert made['lock']['aggregate']['name'] == 'rack-1'
     note = made['notes'][-1]
     assert note.startswith('the images were not checked: Glance at ')
     [left] = made['left']
@@ -469,6 +471,8 @@ def test_completed_changes_are_reported_if_flavors_cannot_be_read(
     assert '(403)' in finished.err
     made = json.loads(finished.out)
     assert {change['result'] for change in made['changes']} == {'done'}
+    assert made['lock']['traits'] == ['CUSTOM_A']
+    assert made['lock']['aggregate']['name'] == 'rack-1'
 
 
 # list and show.

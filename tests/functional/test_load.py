@@ -20,7 +20,7 @@ providers:
   traits: [HW_CPU_X86_VMX, CUSTOM_FAST]
   inventories:
     MEMORY_MB: {total: 1024, reserved: 24, allocation_ratio: 1.5}
-    CUSTOM_LICENCE: {total: 10, min_unit: 2, max_unit: 6, step_size: 2}
+    CUSTOM_LICENSE: {total: 10, min_unit: 2, max_unit: 6, step_size: 2}
   usages: {MEMORY_MB: 100}
   children:
   - name: numa1
@@ -106,10 +106,10 @@ def test_declared_traits_and_classes_exist_without_providers(cloud_from):
         pytest.param({'VCPU': 2}, ['numa2 (VCPU)'], id='two are not'),
         pytest.param({'MEMORY_MB': 1400}, ['cn1 (MEMORY_MB)'], id='all of it'),
         pytest.param({'MEMORY_MB': 1401}, [], id='a MiB too much'),
-        pytest.param({'CUSTOM_LICENCE': 1}, [], id='below the smallest unit'),
-        pytest.param({'CUSTOM_LICENCE': 3}, [], id='not a multiple'),
-        pytest.param({'CUSTOM_LICENCE': 4}, ['cn1 (CUSTOM_LICENCE)'], id='ok'),
-        pytest.param({'CUSTOM_LICENCE': 8}, [], id='beyond the largest unit'),
+        pytest.param({'CUSTOM_LICENSE': 1}, [], id='below the smallest unit'),
+        pytest.param({'CUSTOM_LICENSE': 3}, [], id='not a multiple'),
+        pytest.param({'CUSTOM_LICENSE': 4}, ['cn1 (CUSTOM_LICENSE)'], id='ok'),
+        pytest.param({'CUSTOM_LICENSE': 8}, [], id='beyond the largest unit'),
         pytest.param(
             {'VCPU': 2, 'MEMORY_MB': 1, 'CUSTOM_NIC': 1},
             ['numa2 (VCPU) + cn1 (MEMORY_MB) + nic1 (CUSTOM_NIC)'],

@@ -223,7 +223,7 @@ def test_a_refused_image_remains_refused_if_the_filters_run_again():
 
 
 def test_the_owner_of_a_refused_image_counts_for_nothing():
-    class OfOwner(Licence):
+    class OfOwner(License):
         IMAGE_PROPERTIES = ()
 
         def __call__(self, request, aggregates):
@@ -249,24 +249,24 @@ def test_a_licensed_server_is_held_on_licensed_hosts():
 
 def test_an_objection_to_the_project_is_not_the_fault_of_the_image():
     """The image stays as it is, although the host is closed by now."""
-    filters = [Licence(), IsolateTenants()]
+    filters = [License(), IsolateTenants()]
     assert decided(filters, record('license'), [TENANT]) == (
         [],
         ['lease', 'tenant'],
     )
 
 
-class Licence(RequestFilter):
+class License(RequestFilter):
     """A filter of another package; nobody knows what its locks require."""
 
     IMAGE_PROPERTIES = ('license',)
 
     def __call__(self, request, aggregates):
         if 'license' in request.image_properties:
-            yield Forbid((LEASE,), 'there is no licence')
+            yield Forbid((LEASE,), 'there is no license')
 
 
-class Hinted(Licence):
+class Hinted(License):
     """A filter that derives the property from the host."""
 
     def held(self, request, aggregates):
@@ -275,15 +275,15 @@ class Hinted(Licence):
 
 def test_what_cannot_be_derived_from_the_host_refuses_the_move():
     with pytest.raises(exception.RequestRefused, match='license are not av'):
-        decided([Licence()], record(refused=True), [])
+        decided([License()], record(refused=True), [])
     with pytest.raises(exception.RequestRefused, match='license are not av'):
-        decided([Licence()], record('license'), [LEASE])
-    assert decided([Licence()], record(), [LEASE]) == ([], [])
+        decided([License()], record('license'), [LEASE])
+    assert decided([License()], record(), [LEASE]) == ([], [])
     assert decided([Hinted()], record(refused=True), []) == ([], ['lease'])
     assert decided([Hinted()], record('license'), [LEASE]) == ([], [])
 
 
-class Broken(Licence):
+class Broken(License):
     """A filter that fails."""
 
     def held(self, request, aggregates):
@@ -295,7 +295,7 @@ def test_a_filter_that_fails_to_derive_is_an_error():
         decided([Broken()], record(refused=True), [])
 
 
-@pytest.mark.parametrize('filters', [[RESERVATIONS], [Licence()]])
+@pytest.mark.parametrize('filters', [[RESERVATIONS], [License()]])
 def test_a_refused_server_whose_host_is_unknown_is_not_moved(filters):
     with pytest.raises(exception.RequestRefused, match='rebuild the server'):
         decided(filters, record(refused=True, host=None), [])

@@ -182,8 +182,8 @@ class RefusedTraitTest(ImageCloudTest):
         assert host_of(self._migrate_server(server)) == 'host3'
 
 
-class Licence(RequestFilter):
-    """Keeps servers with a licence out of aggregates without one."""
+class License(RequestFilter):
+    """Keeps servers with a license out of aggregates without one."""
 
     IMAGE_PROPERTIES = ('license:*',)
 
@@ -194,7 +194,7 @@ class Licence(RequestFilter):
         self.seen.append(dict(request.image_properties))
         if 'license:oracle' in request.image_properties:
             unlicensed = tuple(a for a in aggregates if a.name == 'free')
-            yield Forbid(unlicensed, 'there is no licence')
+            yield Forbid(unlicensed, 'there is no license')
 
 
 class NeededTest(ImageCloudTest):
@@ -202,13 +202,13 @@ class NeededTest(ImageCloudTest):
 
     def setUp(self):
         super().setUp()
-        self.licence = Licence()
+        self.license = License()
         self.install()
         self.aggregate('free', ['host2'])
 
     def install(self):
         runner = registration.installed()
-        runner.filters = (LoadedFilter('licence', self.licence),)
+        runner.filters = (LoadedFilter('license', self.license),)
         runner._pipelines.clear()
 
     def test_a_server_of_a_deleted_image_stays_on_licensed_hosts(self):
@@ -224,7 +224,7 @@ class NeededTest(ImageCloudTest):
         server = self._live_migrate(server)
         assert host_of(server) == 'host1'
         assert all(
-            seen == {'license:oracle': 'true'} for seen in self.licence.seen
+            seen == {'license:oracle': 'true'} for seen in self.license.seen
         )
 
     def test_a_trait_removed_from_an_image_later_still_counts(self):

@@ -15,7 +15,7 @@ from isolate_aggregates import conf as ia_conf
 
 MINE, FOREIGN = 'reservation:4d17d41a', 'reservation:77e1c0de'
 OWNER, STRANGER = 'a' * 32, 'b' * 32
-LICENCE = 'trait:CUSTOM_LICENSED_WINDOWS'
+LICENSE = 'trait:CUSTOM_LICENSED_WINDOWS'
 UNKNOWN = 'trait:CUSTOM_NOBODY_HAS_IT'
 
 RESERVED = {'host1', 'host2'}
@@ -285,12 +285,12 @@ class OnLicensedHostsTest(LifeTest):
 
     def lock(self):
         for host in RESERVED:
-            self.give_trait(host, LICENCE.removeprefix('trait:'))
-        self.aggregate('licensed', RESERVED, {LICENCE: 'required'})
+            self.give_trait(host, LICENSE.removeprefix('trait:'))
+        self.aggregate('licensed', RESERVED, {LICENSE: 'required'})
 
     def setUp(self):
         super().setUp()
-        self.server, self.licensed = self.boot_from(LICENCE)
+        self.server, self.licensed = self.boot_from(LICENSE)
         assert host_of(self.server) == 'host1'
 
     @pytest.mark.slow
@@ -305,7 +305,7 @@ class OnLicensedHostsTest(LifeTest):
 
     @pytest.mark.slow
     def test_a_rebuild_into_an_image_with_an_unknown_trait_was_refused(self):
-        server = self.rebuild_refused(self.server, LICENCE, UNKNOWN)
+        server = self.rebuild_refused(self.server, LICENSE, UNKNOWN)
         self.assert_stays(server, RESERVED)
 
 

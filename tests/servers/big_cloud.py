@@ -18,18 +18,18 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
 
 AGGREGATES = 1000
-LICENCES = 30
+LICENSES = 30
 
 PLAIN_HOSTS = ('plain-1', 'plain-2', 'plain-3')
-# A host for each licence, and one that needs two of them.
-LICENSED_HOSTS = tuple(f'licensed-{i}' for i in range(LICENCES))
+# A host for each license, and one that needs two of them.
+LICENSED_HOSTS = tuple(f'licensed-{i}' for i in range(LICENSES))
 TWICE = 'licensed-twice'
 HOSTS = (*PLAIN_HOSTS, *LICENSED_HOSTS, TWICE)
 
-LICENCE_7 = {'trait:CUSTOM_LICENCE_7': 'required'}
+LICENSE_7 = {'trait:CUSTOM_LICENSE_7': 'required'}
 FLAVORS = (
     Flavor('plain', '1', 1, 512, 10),
-    Flavor('licence-7', '2', 1, 512, 10, extra_specs=LICENCE_7),
+    Flavor('license-7', '2', 1, 512, 10, extra_specs=LICENSE_7),
 )
 
 
@@ -39,18 +39,18 @@ def identity(kind: str, name: object) -> str:
 
 
 def aggregates() -> list[Aggregate]:
-    """Return the aggregates; those of one licence share its host."""
+    """Return the aggregates; those of one license share its host."""
     found = []
     for number in range(AGGREGATES):
-        licence = number % LICENCES
-        hosts = {LICENSED_HOSTS[licence]}
+        license = number % LICENSES
+        hosts = {LICENSED_HOSTS[license]}
         if number in (6, 7):
             hosts.add(TWICE)
         found.append(
             Aggregate(
                 uuid=identity('aggregate', number),
                 name=f'licensed-{number}',
-                metadata={f'trait:CUSTOM_LICENCE_{licence}': 'required'},
+                metadata={f'trait:CUSTOM_LICENSE_{license}': 'required'},
                 hosts=frozenset(hosts),
                 id=number,
             )

@@ -9,7 +9,7 @@ import json
 from urllib import parse
 import uuid
 
-from big_cloud import AGGREGATES, LICENCES, LICENSED_HOSTS, PLAIN_HOSTS
+from big_cloud import AGGREGATES, LICENSED_HOSTS, LICENSES, PLAIN_HOSTS
 import pytest
 import requests
 from web_servers import GUNICORN, UWSGI
@@ -47,8 +47,8 @@ SHORT_REST = [
 ]
 
 
-# How many aggregates need licence 7 and no other.
-OPEN = len(range(7, AGGREGATES, LICENCES))
+# How many aggregates need license 7 and no other.
+OPEN = len(range(7, AGGREGATES, LICENSES))
 
 
 def forbidding(number, rest):
@@ -101,8 +101,8 @@ def test_with_rollups_it_is_answered_exactly(placement, command):
     [rollup] = found['shortened']['rollups']
     assert rollup['aggregates'] == AGGREGATES
 
-    found = candidates(command, 'licence-7', limit)
-    # The host that needs another licence too is not among them.
+    found = candidates(command, 'license-7', limit)
+    # The host that needs another license too is not among them.
     assert names(found) == (LICENSED_HOSTS[7],)
     replaced = sum(r['aggregates'] for r in found['shortened']['rollups'])
     assert 0 < replaced <= AGGREGATES - OPEN

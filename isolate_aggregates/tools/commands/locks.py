@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable
+from typing import Any
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.tools.cli import base, changes
@@ -54,6 +55,19 @@ class LockAggregate(changes.ChangeCommand):
                 cloud, plan.aggregate, plan.traits, self.app.conf
             ):
                 yield False, note
+
+    def document(self) -> dict[str, Any]:
+        """Return the changes, and the aggregate with the lock it has then."""
+        aggregate = self._plan.aggregate
+        return {
+            'lock': aggregate
+            and {
+                'aggregate': {'name': aggregate.name, 'uuid': aggregate.uuid},
+                'hosts': sorted(aggregate.hosts),
+                'traits': list(self._plan.traits),
+            },
+            **super().document(),
+        }
 
 
 class UnlockAggregate(changes.ChangeCommand):
