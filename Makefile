@@ -99,8 +99,10 @@ test: $(VENV)/.all
 	$(RUN_TESTS) library:quick databases servers:smoke browser:smoke \
 	    nova:smoke blazar:smoke -- $(ARGS)
 
+# What of the tests with a real nova-scheduler: rest, or quick-rest.
+NOVA_REST ?= rest
 test-rest: $(VENV)/.all
-	$(RUN_TESTS) library:slow clone servers:rest browser:rest nova:rest blazar:rest \
+	$(RUN_TESTS) library:slow clone servers:rest browser:rest nova:$(NOVA_REST) blazar:rest \
 	    -- $(ARGS)
 
 test-all: $(VENV)/.all

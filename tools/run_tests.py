@@ -7,8 +7,9 @@ Nova, Blazar, Chromium and Nova's database each need a separate process::
 
 ``nova:smoke`` is what is marked as smoke in that part, ``nova:rest`` is
 everything else; ``library:slow`` is what is marked as slow, ``library:quick``
-is everything else. What follows ``--`` goes to pytest in each part. A path
-below ``tests`` runs in the part that it belongs to.
+is everything else; ``nova:quick-rest`` is what is marked as neither. What
+follows ``--`` goes to pytest in each part. A path below ``tests`` runs in the
+part that it belongs to.
 
 A part in which no test runs has failed, also if all of its tests are skipped,
 for example because there is no Chromium. Leave such a part out by its name::
@@ -44,6 +45,7 @@ SELECTIONS = {
     'rest': ('-m', 'not smoke'),
     'slow': ('-m', 'slow'),
     'quick': ('-m', 'not slow'),
+    'quick-rest': ('-m', 'not smoke and not slow'),
 }
 
 # The arguments of pytest that select tests. Paths do, too.
