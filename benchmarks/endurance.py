@@ -327,10 +327,10 @@ def reconcile(meter: Meter) -> None:
             world.add_host(f'h{number}')
         now = datetime.datetime.now(datetime.UTC)
         for number in range(3):
-            made = reservations.new(
+            reservation = reservations.new(
                 PROJECT, 1, reservations.Shape(1, 64), now + number * HOUR
             )
-            reservations.create(world.store, made, now)
+            reservations.create(world.store, reservation, now)
         ReservationStore.now = lambda store: now + meter.done * HOUR / 10
         other = world.new_store()
 
@@ -338,14 +338,14 @@ def reconcile(meter: Meter) -> None:
             world.wire.calls.clear()
             if meter.done % 10 == 0:
                 begin = now + (meter.done + 3) * HOUR / 10
-                made = reservations.new(
+                reservation = reservations.new(
                     PROJECT,
                     2,
                     reservations.Shape(1, 64),
                     begin,
                     begin + HOUR / 2,
                 )
-                reservations.create(other, made, other.now())
+                reservations.create(other, reservation, other.now())
 
         app.IsolateAggregatesApp.connect = lambda _: world.connection()
         _watch(meter, change)

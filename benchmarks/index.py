@@ -86,9 +86,9 @@ class Work:
         """Build the index, with all locks."""
         index = AggregateIndex(aggregates)
         locks = Pipeline(self._filters).locks(index)
-        found = rollups.rollups(locks)
+        all_rollups = rollups.rollups(locks)
         shut = closed(index, 'trait:', 'required', ())
-        self.kept += [index, found, shut]
+        self.kept += [index, all_rollups, shut]
         return index
 
 
@@ -118,13 +118,13 @@ def start(source: str) -> tuple[float, float]:
     """Return the processor time and the time that a start takes longer."""
     found = []
     for _ in range(RUNS):
-        finished = subprocess.run(
+        result = subprocess.run(
             [sys.executable, '-c', _START.format(source=source)],
             check=True,
             capture_output=True,
             text=True,
         )
-        used, lasted = map(float, finished.stdout.split())
+        used, lasted = map(float, result.stdout.split())
         found.append((used, lasted))
     return min(used for used, _ in found), min(lasted for _, lasted in found)
 

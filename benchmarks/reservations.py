@@ -192,12 +192,12 @@ def record(world: World, made: Reservation) -> None:
 
 def planning(world: World) -> float:
     """Return the duration of choosing hosts in seconds."""
-    found = world.store.read()
+    state = world.store.read()
     wanted = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
     known = host_capacity.Capacities(
-        world.store, found, wanted, NOW
+        world.store, state, wanted, NOW
     ).estimate()
     begin = time.process_time()
     plan.assign(host_capacity.demand(wanted, NOW), known.values())

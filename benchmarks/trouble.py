@@ -174,13 +174,13 @@ class Worker:
             ),
             retries=0,
         )
-        found = loading.load(conf)
+        filters = loading.load(conf)
         source = Source()
-        locks = Pipeline(found).locks
+        locks = Pipeline(filters).locks
         self.members = VerifiedMembers(lambda: client, LIMIT)
         self.runner = Runner(
             conf,
-            found,
+            filters,
             IndexCache(source.aggregates),
             Shortener(LIMIT, locks, self.members),
             source,

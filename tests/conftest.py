@@ -268,10 +268,10 @@ def openstack(
         last_cloud.close()
         handlers = list(root.handlers)
         with warnings.catch_warnings():
-            finished = finish(lambda: shell.main(list(arguments)), capsys)
+            result = finish(lambda: shell.main(list(arguments)), capsys)
         # Each run adds its own handler.
         root.handlers[:] = handlers
-        return finished
+        return result
 
     return run_client
 

@@ -126,10 +126,10 @@ def faults(matrix: pathlib.Path) -> Iterator[str]:
 def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> int:
     """Add the reports of one environment to the matrix, or check it."""
     if list(arguments) == ['--check']:
-        found = list(faults(matrix))
-        for fault in found:
+        results = list(faults(matrix))
+        for fault in results:
             print(f'{matrix.name}: {fault}')
-        return 1 if found else 0
+        return 1 if results else 0
     by_directory: dict[pathlib.PurePosixPath, list[ElementTree.Element]] = {}
     for name in arguments:
         # Trusted input: written by tests that ran here.
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> int:
         cases = report.iter('testcase')
         directory = _file(next(cases).attrib['classname']).parent
         by_directory.setdefault(directory, []).append(report)
-    new = [versions() | result(found) for found in by_directory.values()]
+    new = [versions() | result(results) for results in by_directory.values()]
     rows = merge(read(matrix), new)
     with matrix.open('w', encoding='utf-8', newline='') as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')

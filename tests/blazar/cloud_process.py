@@ -131,22 +131,22 @@ class Handler(server.BaseHTTPRequestHandler):
         )
         headers |= {k: self.headers[k] for k in kept if k in self.headers}
         with self.turn:
-            found = requests.request(
+            result = requests.request(
                 self.command, url, data=body, headers=headers
             )
-        self.send_response(found.status_code)
+        self.send_response(result.status_code)
         for name in (
             'Content-Type',
             'Location',
             'OpenStack-API-Version',
             'X-OpenStack-Nova-API-Version',
         ):
-            if name in found.headers:
-                self.send_header(name, found.headers[name])
+            if name in result.headers:
+                self.send_header(name, result.headers[name])
         # Links lead to where it is in this process.
         here = self.compute.replace(':80', '').encode()
         there = f'http://{self.headers["Host"]}/compute'.encode()
-        self.send(found.content.replace(here, there))
+        self.send(result.content.replace(here, there))
 
     def answer(self, code, document, headers=()):
         """Answer with JSON."""

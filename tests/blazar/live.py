@@ -84,7 +84,7 @@ class Cloud:
 
     def call(self, method, path, json=None, token='admin-none', accept=None):
         """Call an API and return its response."""
-        found = requests.request(
+        result = requests.request(
             method,
             f'{self.root}/{path}',
             json=json,
@@ -95,9 +95,9 @@ class Cloud:
             },
             timeout=SECONDS,
         )
-        if found.status_code != accept:
-            found.raise_for_status()
-        return found.json() if found.content else None
+        if result.status_code != accept:
+            result.raise_for_status()
+        return result.json() if result.content else None
 
     def hold_deletions(self, hold):
         """Let the deletion of servers wait, or no longer."""
@@ -119,17 +119,17 @@ class Cloud:
         """Wait until a server has a status."""
         until = time.monotonic() + SECONDS
         while True:
-            found = self.call('GET', f'compute/servers/{server}')['server']
-            if found['status'] == status:
-                return found
+            answer = self.call('GET', f'compute/servers/{server}')['server']
+            if answer['status'] == status:
+                return answer
             # It does not get well by itself.
-            assert found['status'] != 'ERROR', found['fault']
-            assert time.monotonic() < until, found
+            assert answer['status'] != 'ERROR', answer['fault']
+            assert time.monotonic() < until, answer
             time.sleep(0.1)
 
     def is_refused(self, project, flavor):
         """Return whether a user has no access to a flavor."""
-        found = requests.post(
+        result = requests.post(
             f'{self.root}/compute/servers',
             json=_request(flavor),
             headers={
@@ -138,12 +138,12 @@ class Cloud:
             },
             timeout=SECONDS,
         )
-        return found.status_code == 400
+        return result.status_code == 400
 
     def servers(self):
         """Return the ids of all servers."""
-        found = self.call('GET', 'compute/servers?all_tenants=1')
-        return [server['id'] for server in found['servers']]
+        answer = self.call('GET', 'compute/servers?all_tenants=1')
+        return [server['id'] for server in answer['servers']]
 
     def delete(self, server):
         """Delete a server as an operator."""
@@ -158,11 +158,11 @@ class Cloud:
 
     def allocations(self, server):
         """Return the amounts of a server by name of the provider."""
-        found = self.call('GET', f'placement/allocations/{server}')
+        answer = self.call('GET', f'placement/allocations/{server}')
         names = {uuid: name for name, uuid in self.providers().items()}
         return {
             names[uuid]: allocation['resources']
-            for uuid, allocation in found['allocations'].items()
+            for uuid, allocation in answer['allocations'].items()
         }
 
     def plain_flavor(self, vcpus=1):
@@ -179,8 +179,8 @@ class Cloud:
 
     def providers(self):
         """Return the uuids of the resource providers by name."""
-        found = self.call('GET', 'placement/resource_providers')
-        return {p['name']: p['uuid'] for p in found['resource_providers']}
+        answer = self.call('GET', 'placement/resource_providers')
+        return {p['name']: p['uuid'] for p in answer['resource_providers']}
 
     def slots(self, reservation):
         """Return total and reserved slots of a reservation by host."""
@@ -198,32 +198,32 @@ class Cloud:
 
     def flavors(self):
         """Return the ids of the flavors of reservations."""
-        found = self.call('GET', 'compute/flavors/detail?is_public=None')
+        answer = self.call('GET', 'compute/flavors/detail?is_public=None')
         return [
             flavor['id']
-            for flavor in found['flavors']
+            for flavor in answer['flavors']
             if flavor['name'].startswith('reservation:')
         ]
 
     def classes(self):
         """Return the resource classes of reservations."""
-        found = self.call('GET', 'placement/resource_classes')
+        answer = self.call('GET', 'placement/resource_classes')
         return [
             entry['name']
-            for entry in found['resource_classes']
+            for entry in answer['resource_classes']
             if entry['name'].startswith('CUSTOM_RESERVATION_')
         ]
 
     def aggregates(self):
         """Return the names of the aggregates of reservations."""
-        found = self.call('GET', 'compute/os-aggregates')['aggregates']
-        return [a['name'] for a in found if a['name'] != 'freepool']
+        aggregates = self.call('GET', 'compute/os-aggregates')['aggregates']
+        return [a['name'] for a in aggregates if a['name'] != 'freepool']
 
     def groups(self):
         """Return the names of the server groups."""
         path = 'compute/os-server-groups?all_projects=True'
-        found = self.call('GET', path)['server_groups']
-        return [group['name'] for group in found]
+        answer = self.call('GET', path)['server_groups']
+        return [group['name'] for group in answer]
 
     def left(self):
         """Return everything in the cloud that belongs to reservations."""
@@ -235,8 +235,8 @@ class Cloud:
 
     def create_freepool(self):
         """Create the aggregate that Blazar needs."""
-        found = self.call('GET', 'compute/os-aggregates')['aggregates']
-        if not found:
+        aggregates = self.call('GET', 'compute/os-aggregates')['aggregates']
+        if not aggregates:
             self.call(
                 'POST',
                 'compute/os-aggregates',

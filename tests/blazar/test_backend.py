@@ -43,19 +43,19 @@ def test_the_keystone_url_comes_from_blazar_conf(
         ('os_auth_version', version),
     ):
         conf.set_override(name, value)
-    found = connect(conf).nova.session.auth.auth_url
+    auth_url = connect(conf).nova.session.auth.auth_url
     for name in ('host', 'port', 'prefix', 'version'):
         conf.clear_override(f'os_auth_{name}')
-    assert found == url
+    assert auth_url == url
 
 
 def test_endpoint_types_are_read_per_service(conf):
     conf.set_override('endpoint_type', 'public', 'nova')
-    found = connect(conf)
+    connections = connect(conf)
     conf.clear_override('endpoint_type', 'nova')
-    assert found.nova.interface == ('public',)
-    assert found.placement.interface == ('internal',)
-    assert found.nova.session is found.placement.session
+    assert connections.nova.interface == ('public',)
+    assert connections.placement.interface == ('internal',)
+    assert connections.nova.session is connections.placement.session
 
 
 def test_a_host_that_lost_its_reservation_provider_gets_it_back(blazar, cloud):

@@ -49,23 +49,23 @@ def imported(operator, tmp_path):
     path = str(tmp_path / 'blazar.conf')
 
     def run_it(*arguments, code=0):
-        finished = operator(
+        result = operator(
             'import', '--blazar-config-file', path, '-f', 'json', *arguments
         )
-        found = json.loads(finished.out)['reservations']
-        only_shown = any(one['result'] == 'import' for one in found)
+        document = json.loads(result.out)['reservations']
+        only_shown = any(one['result'] == 'import' for one in document)
         expected = 3 if only_shown else code
-        assert finished.code == expected, finished.err
-        return {one['id']: one for one in found}
+        assert result.code == expected, result.err
+        return {one['id']: one for one in document}
 
     return run_it
 
 
 def listed(operator):
-    finished = operator('list', '-f', 'json')
-    assert (finished.code, finished.err) == (0, '')
-    found = json.loads(finished.out)['reservations']
-    return {one['id']: one for one in found}
+    result = operator('list', '-f', 'json')
+    assert (result.code, result.err) == (0, '')
+    document = json.loads(result.out)['reservations']
+    return {one['id']: one for one in document}
 
 
 def end(operator, cloud, *reservations):
@@ -111,14 +111,14 @@ def test_imported_leases_keep_their_servers_and_slots(
     before = state(cloud)
     planned = blazar.slots(coming)
 
-    found = imported()
+    imports = imported()
 
-    assert {k: v['result'] for k, v in found.items()} == {
+    assert {k: v['result'] for k, v in imports.items()} == {
         running: 'import',
         coming: 'import',
     }
-    assert found[running]['hosts'] == {'host1': 1, 'host2': 1}
-    assert found[coming]['hosts'] == planned
+    assert imports[running]['hosts'] == {'host1': 1, 'host2': 1}
+    assert imports[coming]['hosts'] == planned
     assert state(cloud) == before
 
     assert imported('--yes')[coming]['result'] == 'imported'
@@ -186,9 +186,9 @@ def test_flavor_reservations_keep_the_properties_of_the_flavor(
     )
     blazar.pass_time()
 
-    found = imported('--yes')[reservation]
+    result = imported('--yes')[reservation]
 
-    assert found['notes'] == [
+    assert result['notes'] == [
         'the resources that hw:numa_nodes=1 requests are not counted'
     ]
     kept = listed(operator)[reservation]
@@ -214,18 +214,18 @@ def test_leases_that_cannot_be_imported_are_named(
     row = blazar.reservation(ids['large'])['resource_id']
     db_api.instance_reservation_update(row, {'amount': 9999})
 
-    found = imported('--yes', code=3)
+    imports = imported('--yes', code=3)
 
-    assert {name: found[ids[name]]['problem'] for name in ids} == {
+    assert {name: imports[ids[name]]['problem'] for name in ids} == {
         'hosts': 'only Blazar keeps reservations of the type physical:host',
         'due': 'its lease is due, and Blazar has not started it yet',
         'ended': 'it is being ended by an operator',
         'gone': f'Nova has no flavor reservation:{ids["gone"]}',
         'fits': None,
         'none': None,
-        'large': found[ids['large']]['problem'],
+        'large': imports[ids['large']]['problem'],
     }
-    assert 'needs 9999 slots' in found[ids['large']]['problem']
+    assert 'needs 9999 slots' in imports[ids['large']]['problem']
     assert sorted(listed(operator)) == sorted([ids['fits'], ids['none']])
     db_api.instance_reservation_update(row, {'amount': 1})
     end(operator, cloud, ids['fits'], ids['none'])
@@ -258,9 +258,9 @@ def test_hosts_outside_the_pool_are_named(blazar, cloud, imported, operator):
     blazar.pass_time()
     cloud.take_from_freepool('host1')
 
-    found = imported('--yes', code=3)
+    imports = imported('--yes', code=3)
 
-    assert found[reservation]['problem'] == (
+    assert imports[reservation]['problem'] == (
         'host1 is not in the pool freepool, see [blazar:physical:host] '
         'aggregate_freepool_name'
     )
@@ -269,9 +269,9 @@ def test_hosts_outside_the_pool_are_named(blazar, cloud, imported, operator):
 
 def test_without_leases_there_is_nothing_to_import(blazar, operator, tmp_path):
     path = str(tmp_path / 'blazar.conf')
-    finished = operator('import', '--blazar-config-file', path)
-    assert finished.code == 0
-    assert finished.out.startswith(
+    result = operator('import', '--blazar-config-file', path)
+    assert result.code == 0
+    assert result.out.startswith(
         'Blazar has no active or future reservations.'
     )
 
@@ -280,8 +280,8 @@ def test_a_line_that_cannot_be_read_is_not_repeated(operator, tmp_path):
     path = tmp_path / 'broken.conf'
     path.write_text('[database]\nhunter2 without a name\n')
 
-    finished = operator('import', '--blazar-config-file', str(path))
+    result = operator('import', '--blazar-config-file', str(path))
 
-    assert finished.code == 1
-    assert f'The configuration {path} cannot be read' in finished.err
-    assert 'hunter2' not in finished.out + finished.err
+    assert result.code == 1
+    assert f'The configuration {path} cannot be read' in result.err
+    assert 'hunter2' not in result.out + result.err

@@ -360,6 +360,6 @@ def test_a_lease_is_not_forgotten_before_its_end_is_written_down(
 
 
 def test_a_missing_configuration_file_is_named(program, conf):
-    finished = program('import', '--blazar-config-file', '/none')
-    assert finished.code == 1
-    assert '/none' in finished.err
+    result = program('import', '--blazar-config-file', '/none')
+    assert result.code == 1
+    assert '/none' in result.err

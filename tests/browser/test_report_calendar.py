@@ -128,18 +128,18 @@ def test_keyboard_focus_shows_the_details(opened):
 
 
 def test_details_of_a_host_list_only_its_resources(open_report):
-    opened = open_report('campus', calendar(BUSY, GPUS))
-    bars(opened, 'gpus').hover()
-    assert detail(opened).endswith('UTC: 1 slot, free 3 VGPU')
+    report = open_report('campus', calendar(BUSY, GPUS))
+    bars(report, 'gpus').hover()
+    assert detail(report).endswith('UTC: 1 slot, free 3 VGPU')
 
 
 def test_up_and_down_keep_the_time(open_report):
     other = host('other', period(0, 6, 2, 2), period(6, 8, 0, 10))
-    opened = open_report('campus', calendar(BUSY, other))
-    opened.page.locator('#rooms [tabindex="0"]').focus()
+    report = open_report('campus', calendar(BUSY, other))
+    report.page.locator('#rooms [tabindex="0"]').focus()
     for key in ('End', 'ArrowDown'):
-        opened.page.keyboard.press(key)
-    assert detail(opened).startswith('other, 07 Mar')
+        report.page.keyboard.press(key)
+    assert detail(report).startswith('other, 07 Mar')
 
 
 def test_bars_have_accessible_names_and_a_table(opened):
@@ -183,49 +183,49 @@ def test_search_keeps_hosts_with_matching_names(opened):
 
 
 def test_a_page_without_a_calendar_has_no_calendar_section(open_report):
-    opened = open_report('campus')
-    assert opened.page.locator('#calendar').count() == 0
-    assert opened.page.get_by_role('link', name='Reservations').count() == 0
+    report = open_report('campus')
+    assert report.page.locator('#calendar').count() == 0
+    assert report.page.get_by_role('link', name='Reservations').count() == 0
 
 
 def test_many_hosts_are_paged(open_report):
     many = [host(f'host-{n:04}', period(0, 8, 0, 10)) for n in range(1000)]
-    opened = open_report('campus', calendar(*many))
-    page = opened.page
+    report = open_report('campus', calendar(*many))
+    page = report.page
     names = page.locator('#rooms li span')
     assert names.count() == 40
     assert page.locator('#room-shown').inner_text() == 'hosts 1 to 40 of 1,000'
     page.get_by_role('button', name='Hosts after').click()
     assert names.first.inner_text() == 'host-0040'
-    assert opened.nodes() < 8000
+    assert report.nodes() < 8000
 
 
 def test_hostile_names_are_shown_as_text(open_report):
-    opened = open_report(
+    report = open_report(
         'campus',
         calendar(
             host(HOSTILE, period(0, 8, 0, 10)),
             host('b', obstacle=HOSTILE),
         ),
     )
-    opened.page.get_by_text('As a table').click()
-    bars(opened, HOSTILE).first.hover()
-    assert detail(opened).startswith(HOSTILE)
-    assert opened.page.title() == 'Isolation report'
-    assert opened.page.locator('img').count() == 0
-    assert opened.messages == []
+    report.page.get_by_text('As a table').click()
+    bars(report, HOSTILE).first.hover()
+    assert detail(report).startswith(HOSTILE)
+    assert report.page.title() == 'Isolation report'
+    assert report.page.locator('img').count() == 0
+    assert report.messages == []
 
 
 @pytest.mark.parametrize('scheme', ['light', 'dark'])
 @pytest.mark.parametrize('width', [1280, 390])
 def test_every_text_has_enough_contrast(open_report, scheme, width):
     viewport = {'width': width, 'height': 800}
-    opened = open_report(
+    report = open_report(
         'campus', calendar(), color_scheme=scheme, viewport=viewport
     )
-    opened.page.get_by_text('As a table').click()
-    assert opened.page.evaluate(POOR_CONTRAST) == []
-    across = opened.page.evaluate('document.documentElement.scrollWidth')
+    report.page.get_by_text('As a table').click()
+    assert report.page.evaluate(POOR_CONTRAST) == []
+    across = report.page.evaluate('document.documentElement.scrollWidth')
     assert across == width
 
 
@@ -234,11 +234,11 @@ def test_axe_finds_nothing(open_report, scheme):
     source = os.environ.get('AXE_CORE')
     if not source:
         pytest.skip('AXE_CORE does not name an axe.min.js of axe-core')
-    opened = open_report('campus', calendar(), color_scheme=scheme)
-    opened.page.get_by_text('As a table').click()
-    opened.page.evaluate(pathlib.Path(source).read_text('utf-8'))
-    found = opened.page.evaluate('axe.run()')
+    report = open_report('campus', calendar(), color_scheme=scheme)
+    report.page.get_by_text('As a table').click()
+    report.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+    axe = report.page.evaluate('axe.run()')
     assert [
         (rule['id'], [node['html'] for node in rule['nodes']])
-        for rule in found['violations']
+        for rule in axe['violations']
     ] == []

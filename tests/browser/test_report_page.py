@@ -94,81 +94,81 @@ def big_cloud():
 @pytest.mark.smoke
 @pytest.mark.parametrize('example', ['campus', 'no-valid-host'])
 def test_the_page_loads_without_errors_and_requests(open_report, example):
-    opened = open_report(example)
-    opened.verdict('win.large', 'win-2' if example != 'campus' else 'sec-1')
+    report = open_report(example)
+    report.verdict('win.large', 'win-2' if example != 'campus' else 'sec-1')
     for view in ('lock', 'aggregate', 'host', 'alike'):
-        opened.page.locator(f'input[value="{view}"]').check(force=True)
-    opened.page.locator('#grid td').first.click()
-    assert opened.messages == []
-    assert opened.requests == [opened.page.url]
+        report.page.locator(f'input[value="{view}"]').check(force=True)
+    report.page.locator('#grid td').first.click()
+    assert report.messages == []
+    assert report.requests == [report.page.url]
 
 
 @pytest.mark.smoke
 def test_the_content_security_policy_forbids_loading_anything(open_report):
-    opened = open_report('campus')
-    failed = opened.page.evaluate(
+    report = open_report('campus')
+    failed = report.page.evaluate(
         """async () => {
           try { await fetch('https://example.org/'); return 'loaded'; }
           catch (error) { return error.name; }
         }"""
     )
     assert failed == 'TypeError'
-    assert any('Content Security Policy' in m for m in opened.messages)
+    assert any('Content Security Policy' in m for m in report.messages)
 
 
 def test_the_page_of_an_empty_cloud_loads(open_report):
-    opened = open_report(make_snapshot())
-    assert opened.messages == []
-    assert opened.page.locator('#none').inner_text() == 'There are no flavors.'
-    assert opened.page.get_by_text('No aggregate is locked.').is_visible()
+    report = open_report(make_snapshot())
+    assert report.messages == []
+    assert report.page.locator('#none').inner_text() == 'There are no flavors.'
+    assert report.page.get_by_text('No aggregate is locked.').is_visible()
 
 
 # The matrix.
 
 
 def test_clicking_a_cell_shows_its_reason(open_report):
-    opened = open_report('campus')
-    cell = opened.verdict('m1.small', 'sec-1')
+    report = open_report('campus')
+    cell = report.verdict('m1.small', 'sec-1')
     assert cell.get_attribute('aria-label') == 'no'
-    text = open_cell(opened, 'm1.small', 'sec-1')
+    text = open_cell(report, 'm1.small', 'sec-1')
     assert 'm1.small on sec-1' in text
     assert 'may not use it' in text
     assert 'locked by trait CUSTOM_CONFIDENTIAL' in text
     assert 'filter isolate_aggregates' in text
-    opened.page.get_by_role('button', name='Close').click()
-    assert opened.page.locator('#reason').is_hidden()
+    report.page.get_by_role('button', name='Close').click()
+    assert report.page.locator('#reason').is_hidden()
 
 
 @pytest.mark.smoke
 def test_a_cell_gives_its_reason_to_the_keyboard(open_report):
-    opened = open_report('campus')
-    keyboard = opened.page.keyboard
-    opened.page.locator('#grid [tabindex="0"]').focus()
+    report = open_report('campus')
+    keyboard = report.page.keyboard
+    report.page.locator('#grid [tabindex="0"]').focus()
     for key in ('ArrowDown', 'ArrowDown', 'End', 'Enter'):
         keyboard.press(key)
-    panel = opened.page.locator('#reason')
+    panel = report.page.locator('#reason')
     assert 'm1.medium on win-1 and 2 more' in panel.inner_text()
     assert 'CUSTOM_LICENSED_WINDOWS' in panel.inner_text()
-    assert opened.focused()['row'] == 3
+    assert report.focused()['row'] == 3
     keyboard.press('Escape')
     assert panel.is_hidden()
-    assert (opened.focused()['row'], opened.focused()['column']) == (3, 8)
+    assert (report.focused()['row'], report.focused()['column']) == (3, 8)
 
 
 def test_arrow_keys_reach_every_cell_and_header(open_report):
-    opened = open_report('campus')
-    everything = opened.page.evaluate(
+    report = open_report('campus')
+    everything = report.page.evaluate(
         "[...document.querySelectorAll('#grid [tabindex]')]"
         '.map((c) => `${c.parentNode.rowIndex},${c.cellIndex}`)'
     )
-    rows = opened.page.locator('#grid tbody tr').count()
-    columns = opened.page.locator('#grid thead th').count() - 1
-    opened.page.locator('#grid [tabindex="0"]').focus()
+    rows = report.page.locator('#grid tbody tr').count()
+    columns = report.page.locator('#grid thead th').count() - 1
+    report.page.locator('#grid [tabindex="0"]').focus()
     reached = set()
 
     def press(key):
-        opened.page.keyboard.press(key)
-        focused = opened.focused()
+        report.page.keyboard.press(key)
+        focused = report.focused()
         reached.add(f'{focused["row"]},{focused["column"]}')
 
     press('ArrowUp')
@@ -184,21 +184,21 @@ def test_arrow_keys_reach_every_cell_and_header(open_report):
 
 
 def test_only_one_cell_is_a_stop_of_the_tabulator(open_report):
-    opened = open_report('campus')
-    opened.verdict('m1.large', 'sec-1').click()
-    stops = opened.page.locator('#grid [tabindex="0"]')
+    report = open_report('campus')
+    report.verdict('m1.large', 'sec-1').click()
+    stops = report.page.locator('#grid [tabindex="0"]')
     assert stops.count() == 1
     assert stops.evaluate('(cell) => cell.parentNode.rowIndex') == 4
 
 
 def test_a_column_of_hosts_can_be_expanded(open_report):
-    opened = open_report('campus')
-    heads = opened.page.locator('#grid thead th:not(:first-child)')
-    opened.page.get_by_role('columnheader', name='gpus, 3 hosts').click()
-    assert 'gpu-1, gpu-2, gpu-3' in opened.page.locator('#reason').inner_text()
-    opened.page.get_by_role('button', name='Show each of these hosts').click()
+    report = open_report('campus')
+    heads = report.page.locator('#grid thead th:not(:first-child)')
+    report.page.get_by_role('columnheader', name='gpus, 3 hosts').click()
+    assert 'gpu-1, gpu-2, gpu-3' in report.page.locator('#reason').inner_text()
+    report.page.get_by_role('button', name='Show each of these hosts').click()
     assert heads.all_inner_texts() == ['gpu-1', 'gpu-2', 'gpu-3']
-    opened.page.get_by_role('button', name='Show all').click()
+    report.page.get_by_role('button', name='Show all').click()
     assert heads.count() == 8
 
 
@@ -215,16 +215,16 @@ def test_a_column_of_hosts_can_be_expanded(open_report):
 def test_columns_can_be_aggregates_or_hosts(
     open_report, view, column, verdict
 ):
-    opened = open_report('campus')
-    opened.page.locator(f'input[value="{view}"]').check(force=True)
-    cell = opened.verdict('gpu.large', column)
+    report = open_report('campus')
+    report.page.locator(f'input[value="{view}"]').check(force=True)
+    cell = report.verdict('gpu.large', column)
     assert cell.get_attribute('aria-label') == verdict
 
 
 def test_columns_are_named_after_the_aggregate_of_their_hosts(open_report):
     one, two = (f'trait:CUSTOM_{n}' for n in 'AB')
     hosts = {n: [f'{n}-{i}' for i in range(3)] for n in 'abc'}
-    opened = open_report(
+    report = open_report(
         make_snapshot(
             [
                 make_aggregate('whole', {one: 'required'}, hosts['a']),
@@ -254,7 +254,7 @@ def test_columns_are_named_after_the_aggregate_of_their_hosts(open_report):
             ],
         )
     )
-    heads = opened.page.locator('#grid thead th:not(:first-child)')
+    heads = report.page.locator('#grid thead th:not(:first-child)')
     assert heads.all_inner_texts() == [
         'whole, 3 hosts',
         'trait:CUSTOM_B, 3 hosts',
@@ -267,8 +267,8 @@ def test_columns_are_named_after_the_aggregate_of_their_hosts(open_report):
 
 
 def test_search_keeps_rows_with_matching_names(open_report):
-    opened = open_report('campus')
-    page = opened.page
+    report = open_report('campus')
+    page = report.page
     page.get_by_label('Search').fill('GPU')
     rows = page.locator('#grid tbody th')
     assert rows.all_inner_texts() == ['gpu.large']
@@ -278,9 +278,9 @@ def test_search_keeps_rows_with_matching_names(open_report):
     assert page.locator('.card:visible h3').all_inner_texts() == [
         'trait:CUSTOM_GPU'
     ]
-    shown = page.locator('.finding:visible')
-    assert 'rack-a-4' in shown.all_inner_texts()[0]
-    assert shown.count() == 1
+    locator = page.locator('.finding:visible')
+    assert 'rack-a-4' in locator.all_inner_texts()[0]
+    assert locator.count() == 1
     assert page.get_by_role('status').inner_text() == (
         '1 row, 1 column, 1 lock, 1 finding'
     )
@@ -289,44 +289,44 @@ def test_search_keeps_rows_with_matching_names(open_report):
 
 
 def test_each_section_says_that_search_found_nothing(open_report):
-    opened = open_report('campus')
-    opened.page.get_by_label('Search').fill('<no such thing>')
+    report = open_report('campus')
+    report.page.get_by_label('Search').fill('<no such thing>')
     for text in (
         'No row or column matches.',
         'No lock matches.',
         'No finding matches.',
     ):
-        assert opened.page.get_by_text(text).is_visible()
-    assert opened.page.get_by_role('status').inner_text() == (
+        assert report.page.get_by_text(text).is_visible()
+    assert report.page.get_by_role('status').inner_text() == (
         '0 rows, 0 columns, 0 locks, 0 findings'
     )
-    opened.page.get_by_label('Search').fill('')
-    assert opened.page.locator('.none:visible').count() == 0
-    assert opened.messages == []
+    report.page.get_by_label('Search').fill('')
+    assert report.page.locator('.none:visible').count() == 0
+    assert report.messages == []
 
 
 def test_rows_can_be_limited_to_flavors_without_a_host(open_report):
-    opened = open_report('campus')
-    opened.page.locator('#rows').select_option('nowhere')
-    rows = opened.page.locator('#grid tbody th')
+    report = open_report('campus')
+    report.page.locator('#rows').select_option('nowhere')
+    rows = report.page.locator('#grid tbody th')
     assert rows.all_inner_texts() == ['fpga.small']
-    opened.page.locator('#rows').select_option('keyed')
+    report.page.locator('#rows').select_option('keyed')
     assert rows.all_inner_texts() == [
         'win.medium', 'win.large', 'gpu.large', 'secret.small', 'lease.medium'
     ]  # fmt: skip
 
 
 def test_findings_can_be_filtered_by_severity(open_report):
-    opened = open_report('campus')
-    opened.page.get_by_label('Severity').select_option('error')
-    shown = opened.page.locator('.finding:visible')
-    assert shown.locator('.badge').all_inner_texts() == ['error']
+    report = open_report('campus')
+    report.page.get_by_label('Severity').select_option('error')
+    locator = report.page.locator('.finding:visible')
+    assert locator.locator('.badge').all_inner_texts() == ['error']
 
 
 def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
-    opened = open_report('campus')
-    opened.page.get_by_label('Search').fill('trait-nowhere')
-    [finding] = opened.page.locator('.finding:visible').all()
+    report = open_report('campus')
+    report.page.get_by_label('Search').fill('trait-nowhere')
+    [finding] = report.page.locator('.finding:visible').all()
     assert finding.locator('h3').inner_text().split() == [
         'warning', 'flavor', 'fpga.small', 'trait-nowhere'
     ]  # fmt: skip
@@ -340,8 +340,8 @@ def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
 
 
 def test_rows_and_columns_are_sorted(open_report):
-    opened = open_report('campus')
-    page = opened.page
+    report = open_report('campus')
+    page = report.page
     rows = page.locator('#grid tbody th')
     heads = page.locator('#grid thead th:not(:first-child)')
     given = rows.all_inner_texts()
@@ -362,23 +362,23 @@ def test_rows_and_columns_are_sorted(open_report):
     assert heads.all_inner_texts()[0] == 'biology'
     # A cell describes the row and the column that are shown.
     page.get_by_label('Sort rows').select_option('most')
-    assert 'gpu.large on gpus' in open_cell(opened, 'gpu.large', 'gpus')
+    assert 'gpu.large on gpus' in open_cell(report, 'gpu.large', 'gpus')
 
 
 def test_names_are_sorted_by_their_numbers(open_report):
     flavors = [make_flavor(f'f{n}') for n in (10, 9, 100)]
-    opened = open_report(
+    report = open_report(
         make_snapshot([], [make_compute_node('a')], flavors=flavors)
     )
-    opened.page.get_by_label('Sort rows').select_option('name')
-    assert opened.page.locator('#grid tbody th').all_inner_texts() == [
+    report.page.get_by_label('Sort rows').select_option('name')
+    assert report.page.locator('#grid tbody th').all_inner_texts() == [
         'f9', 'f10', 'f100'
     ]  # fmt: skip
 
 
 def test_locks_and_findings_are_sorted(open_report):
-    opened = open_report('campus')
-    page = opened.page
+    report = open_report('campus')
+    page = report.page
     locks = page.locator('.card h3')
     given = locks.all_inner_texts()
     page.get_by_label('Sort locks').select_option('hosts')
@@ -398,8 +398,8 @@ def test_locks_and_findings_are_sorted(open_report):
 
 @pytest.mark.parametrize('width', [1280, 390])
 def test_many_locks_and_findings_are_paged(open_report, width):
-    opened = open_report(big_cloud(), viewport={'width': width, 'height': 800})
-    page = opened.page
+    report = open_report(big_cloud(), viewport={'width': width, 'height': 800})
+    page = report.page
     assert page.locator('.card').count() == 60
     assert page.locator('.card:visible').count() == 20
     assert page.locator('.finding:visible').count() == 20
@@ -408,14 +408,14 @@ def test_many_locks_and_findings_are_paged(open_report, width):
 
 
 def test_locks_can_be_paged_through(open_report):
-    opened = open_report(big_cloud())
-    page = opened.page
+    report = open_report(big_cloud())
+    page = report.page
     names = page.locator('.card:visible h3')
-    shown = page.locator('#locks-shown')
-    assert shown.inner_text() == 'locks 1 to 20 of 60'
+    locator = page.locator('#locks-shown')
+    assert locator.inner_text() == 'locks 1 to 20 of 60'
     before = names.all_inner_texts()
     page.get_by_role('button', name='Locks after').click()
-    assert shown.inner_text() == 'locks 21 to 40 of 60'
+    assert locator.inner_text() == 'locks 21 to 40 of 60'
     assert not set(before) & set(names.all_inner_texts())
     page.get_by_label('Sort locks').select_option('name')
     assert names.first.inner_text() == 'trait:CUSTOM_T0'
@@ -424,12 +424,12 @@ def test_locks_can_be_paged_through(open_report):
     page.get_by_label('Search').fill('CUSTOM_T59')
     assert names.all_inner_texts() == ['trait:CUSTOM_T59']
     assert page.locator('#lock-pages').is_hidden()
-    assert opened.messages == []
+    assert report.messages == []
 
 
 def test_locks_are_folded_and_unfolded(open_report):
-    opened = open_report(big_cloud())
-    page = opened.page
+    report = open_report(big_cloud())
+    page = report.page
     facts = page.locator('.card .facts:visible')
     assert facts.count() == 0
     assert page.locator('.card:visible .note').first.inner_text() == (
@@ -445,13 +445,13 @@ def test_locks_are_folded_and_unfolded(open_report):
 
 
 def test_a_few_locks_are_not_folded(open_report):
-    opened = open_report('campus')
-    assert opened.page.locator('.card .facts:visible').count() == 5
+    report = open_report('campus')
+    assert report.page.locator('.card .facts:visible').count() == 5
 
 
 def test_the_page_is_complete_without_javascript(open_report):
-    opened = open_report(big_cloud(), java_script_enabled=False)
-    page = opened.page
+    report = open_report(big_cloud(), java_script_enabled=False)
+    page = report.page
     assert page.locator('.card:visible').count() == 60
     page.locator('.card > summary').last.click()
     assert page.locator('.card .facts:visible').count() == 1
@@ -480,12 +480,12 @@ def answers(opened):
 
 @pytest.mark.smoke
 def test_a_request_is_tried(open_report):
-    opened = open_report(
+    report = open_report(
         'campus',
         images=[make_image('debian'), WINDOWS],
         others={'biology': BIOLOGY},
     )
-    page = opened.page
+    page = report.page
 
     def choose(what, label):
         page.locator(f'#try-{what}').select_option(label)
@@ -495,28 +495,28 @@ def test_a_request_is_tried(open_report):
 
     choose('flavor', 'm1.small')
     assert told() == ('m1.small, debian, No project: may use 7 of 19 hosts.')
-    assert len(answers(opened)) == 19
-    assert answers(opened)['rack-a-1'] == ('yes', '')
-    answer, why = answers(opened)['win-1']
+    assert len(answers(report)) == 19
+    assert answers(report)['rack-a-1'] == ('yes', '')
+    answer, why = answers(report)['win-1']
     assert answer == 'no'
     assert 'CUSTOM_LICENSED_WINDOWS' in why
     assert '(filter isolate_aggregates)' in why
-    assert answers(opened)['bio-1'][0] == 'no'
+    assert answers(report)['bio-1'][0] == 'no'
     choose('project', 'biology')
     assert told() == 'm1.small, debian, biology: may use 8 of 19 hosts.'
-    assert answers(opened)['bio-1'] == ('yes', '')
+    assert answers(report)['bio-1'] == ('yes', '')
     choose('image', 'windows-2022')
     choose('hosts', 'yes')
-    assert list(answers(opened)) == ['win-1', 'win-2', 'win-3']
+    assert list(answers(report)) == ['win-1', 'win-2', 'win-3']
     choose('flavor', 'fpga.small')
     assert page.locator('#host-none').is_visible()
-    assert opened.messages == []
-    assert opened.requests == [page.url]
+    assert report.messages == []
+    assert report.requests == [page.url]
 
 
 def test_a_tried_request_agrees_with_the_matrix(open_report):
-    opened = open_report('campus', images=[make_image('debian'), WINDOWS])
-    page = opened.page
+    report = open_report('campus', images=[make_image('debian'), WINDOWS])
+    page = report.page
     page.locator('input[value="host"]').check(force=True)
     flavors = page.locator('#try-flavor option').all_inner_texts()
     heads = page.locator('#grid thead th:not(:first-child)').all_inner_texts()
@@ -524,9 +524,9 @@ def test_a_tried_request_agrees_with_the_matrix(open_report):
         for image in ('debian', 'windows-2022'):
             page.locator('#try-flavor').select_option(flavor)
             page.locator('#try-image').select_option(image)
-            row = opened.row(f'{flavor} + {image}')
+            row = report.row(f'{flavor} + {image}')
             assert {
-                host: answer for host, (answer, _) in answers(opened).items()
+                host: answer for host, (answer, _) in answers(report).items()
             } == dict(
                 zip(
                     heads,
@@ -539,30 +539,30 @@ def test_a_tried_request_agrees_with_the_matrix(open_report):
 
 
 def test_a_request_is_tried_by_keyboard(open_report):
-    opened = open_report('campus')
-    page = opened.page
+    report = open_report('campus')
+    page = report.page
     page.locator('#try-flavor').focus()
     page.keyboard.press('ArrowDown')
     assert page.locator('#answer').inner_text().startswith('m1.small, ')
     page.locator('#try-hosts').focus()
     page.keyboard.press('End')
-    assert {answer for answer, _ in answers(opened).values()} == {'no'}
+    assert {answer for answer, _ in answers(report).values()} == {'no'}
 
 
 def test_answers_for_many_hosts_are_paged(open_report):
-    opened = open_report(big_cloud())
-    page = opened.page
+    report = open_report(big_cloud())
+    page = report.page
     page.locator('#try-flavor').select_option('flavor-01')
     assert page.locator('#hosts-shown').inner_text() == (
         'hosts 1 to 40 of 2,000'
     )
-    assert list(answers(opened))[:2] == ['host-0030', 'host-0031']
+    assert list(answers(report))[:2] == ['host-0030', 'host-0031']
     page.get_by_role('button', name='Next answers').click()
-    assert len(answers(opened)) == 40
+    assert len(answers(report)) == 40
     page.get_by_label('Search').fill('host-1999')
-    assert list(answers(opened)) == ['host-1999']
+    assert list(answers(report)) == ['host-1999']
     page.get_by_label('Search').fill('flavor-01')
-    assert len(answers(opened)) == 40
+    assert len(answers(report)) == 40
 
 
 # A link to a cell.
@@ -570,8 +570,8 @@ def test_answers_for_many_hosts_are_paged(open_report):
 
 @pytest.mark.parametrize('view', ['alike', 'lock', 'aggregate', 'host'])
 def test_a_cell_has_a_link_that_opens_it(open_report, view):
-    opened = open_report('campus')
-    page = opened.page
+    report = open_report('campus')
+    page = report.page
     page.locator(f'input[value="{view}"]').check(force=True)
     page.locator('#grid td').nth(11).click()
     told = page.locator('#reason').inner_text()
@@ -579,10 +579,10 @@ def test_a_cell_has_a_link_that_opens_it(open_report, view):
         'href'
     )
     page.goto('about:blank')
-    page.goto(opened.requests[0] + href)
+    page.goto(report.requests[0] + href)
     assert page.locator('#reason').inner_text() == told
     assert page.locator(f'input[value="{view}"]').is_checked()
-    assert opened.focused()['tag'] == 'TD'
+    assert report.focused()['tag'] == 'TD'
 
 
 def test_a_link_tells_images_of_one_name_apart(open_report):
@@ -590,29 +590,29 @@ def test_a_link_tells_images_of_one_name_apart(open_report):
         dataclasses.replace(WINDOWS, id='a', properties={}),
         dataclasses.replace(WINDOWS, id='b'),
     ]
-    opened = open_report('campus', images=images)
-    text = open_cell(opened, 'm1.tiny + windows-2022 (b)', 'win-1 and 2 more')
-    opened.page.get_by_role('link', name='Link to this cell').click()
-    assert opened.page.locator('#reason').inner_text() == text
+    report = open_report('campus', images=images)
+    text = open_cell(report, 'm1.tiny + windows-2022 (b)', 'win-1 and 2 more')
+    report.page.get_by_role('link', name='Link to this cell').click()
+    assert report.page.locator('#reason').inner_text() == text
     assert 'may use all of them' in text
 
 
 def test_a_link_opens_a_cell_that_is_on_another_page(open_report):
-    opened = open_report(big_cloud())
-    opened.page.get_by_label('Search').fill('<no such thing>')
-    opened.page.evaluate("location.hash = '#flavor=flavor-07&host=host-1234'")
-    panel = opened.page.locator('#reason')
+    report = open_report(big_cloud())
+    report.page.get_by_label('Search').fill('<no such thing>')
+    report.page.evaluate("location.hash = '#flavor=flavor-07&host=host-1234'")
+    panel = report.page.locator('#reason')
     panel.get_by_text('flavor-07 on host-1234').wait_for()
-    assert opened.page.get_by_label('Search').input_value() == ''
+    assert report.page.get_by_label('Search').input_value() == ''
 
 
 def test_a_link_to_a_missing_cell_is_reported(open_report):
-    opened = open_report('campus')
-    opened.page.evaluate("location.hash = '#flavor=gone&host=<b>gpu-1'")
-    panel = opened.page.locator('#reason')
+    report = open_report('campus')
+    report.page.evaluate("location.hash = '#flavor=gone&host=<b>gpu-1'")
+    panel = report.page.locator('#reason')
     panel.get_by_text('This cell is not in the report').wait_for()
     assert 'flavor gone, host <b>gpu-1' in panel.inner_text()
-    assert opened.messages == []
+    assert report.messages == []
 
 
 # Names that mean harm.
@@ -625,8 +625,8 @@ def test_hostile_names_are_shown_as_text(open_report):
         [make_compute_node(HOSTILE)],
         flavors=[make_flavor(HOSTILE, {HOSTILE: HOSTILE})],
     )
-    opened = open_report(snapshot)
-    page = opened.page
+    report = open_report(snapshot)
+    page = report.page
     for view in ('lock', 'aggregate', 'host', 'alike'):
         page.locator(f'input[value="{view}"]').check(force=True)
         page.locator('#grid td').first.click()
@@ -635,16 +635,16 @@ def test_hostile_names_are_shown_as_text(open_report):
     assert page.locator('.card bdi').nth(1).inner_text() == HOSTILE
     assert page.title() == 'Isolation report'
     assert page.locator('img, body script + script + script').count() == 0
-    assert opened.messages == []
-    assert opened.requests == [page.url]
+    assert report.messages == []
+    assert report.requests == [page.url]
 
 
 # Everybody.
 
 
 def test_the_keyboard_reaches_every_control_with_visible_focus(open_report):
-    opened = open_report('campus')
-    stops = tab_stops(opened)
+    report = open_report('campus')
+    stops = tab_stops(report)
     assert [stop for stop in stops if stop['outline'] == 'none'] == []
     reached = {s['id'] or s['name'] or s['text'] for s in stops}
     assert {
@@ -652,7 +652,7 @@ def test_the_keyboard_reaches_every_control_with_visible_focus(open_report):
         'Close', 'severity',
     } <= reached  # fmt: skip
     assert any(stop['tag'] == 'TD' for stop in stops)
-    focusable = opened.page.evaluate(
+    focusable = report.page.evaluate(
         "[...document.querySelectorAll('a, button, input, select, summary')]"
         '.filter((one) => one.checkVisibility() && !one.disabled).length'
     )
@@ -664,45 +664,45 @@ def test_the_keyboard_reaches_every_control_with_visible_focus(open_report):
 @pytest.mark.parametrize('scheme', ['light', 'dark'])
 @pytest.mark.parametrize('width', [1280, 390])
 def test_every_text_has_enough_contrast(open_report, scheme, width):
-    opened = open_report(
+    report = open_report(
         'campus',
         color_scheme=scheme,
         viewport={'width': width, 'height': 800},
     )
-    opened.page.locator('input[value="lock"]').check(force=True)
-    opened.page.locator('#grid td.some').first.click()
-    assert opened.page.evaluate(POOR_CONTRAST) == []
+    report.page.locator('input[value="lock"]').check(force=True)
+    report.page.locator('#grid td.some').first.click()
+    assert report.page.evaluate(POOR_CONTRAST) == []
 
 
 def test_the_color_scheme_follows_the_system_and_can_be_changed(open_report):
-    opened = open_report('campus', color_scheme='dark')
+    report = open_report('campus', color_scheme='dark')
 
     def paper():
-        return opened.page.evaluate(
+        return report.page.evaluate(
             'getComputedStyle(document.body).backgroundColor'
         )
 
     assert paper() == 'rgb(20, 23, 26)'
-    opened.page.get_by_role('button', name='Light colours').click()
+    report.page.get_by_role('button', name='Light colours').click()
     assert paper() == 'rgb(251, 251, 249)'
-    opened.page.get_by_role('button', name='Dark colours').click()
+    report.page.get_by_role('button', name='Dark colours').click()
     assert paper() == 'rgb(20, 23, 26)'
 
 
 def test_a_phone_scrolls_the_matrix_and_not_the_page(open_report):
-    opened = open_report('campus', viewport={'width': 390, 'height': 800})
-    width = opened.page.evaluate('document.documentElement.scrollWidth')
+    report = open_report('campus', viewport={'width': 390, 'height': 800})
+    width = report.page.evaluate('document.documentElement.scrollWidth')
     assert width == 390
-    opened.verdict('m1.small', 'sec-1').click()
-    cell = opened.verdict('m1.small', 'sec-1').bounding_box()
-    panel = opened.page.locator('#reason').bounding_box()
+    report.verdict('m1.small', 'sec-1').click()
+    cell = report.verdict('m1.small', 'sec-1').bounding_box()
+    panel = report.page.locator('#reason').bounding_box()
     assert cell['y'] + cell['height'] <= panel['y']
 
 
 def test_a_phone_shows_each_host_name_in_one_line(open_report):
-    opened = open_report('campus', viewport={'width': 390, 'height': 800})
-    opened.page.locator('#try-hosts').select_option('no')
-    names = opened.page.locator('#answers th')
+    report = open_report('campus', viewport={'width': 390, 'height': 800})
+    report.page.locator('#try-hosts').select_option('no')
+    names = report.page.locator('#answers th')
     assert names.count() == 3 + 12
     assert (
         names.evaluate_all(
@@ -719,17 +719,17 @@ def test_a_phone_shows_each_host_name_in_one_line(open_report):
 
 @pytest.mark.smoke
 def test_print_has_the_matrix_and_no_controls(open_report):
-    opened = open_report('campus')
-    opened.page.emulate_media(media='print')
-    assert opened.page.locator('#grid').is_visible()
+    report = open_report('campus')
+    report.page.emulate_media(media='print')
+    assert report.page.locator('#grid').is_visible()
     for name in ('#search', '#theme', '#print', '#rows', 'nav'):
-        assert opened.page.locator(name).is_hidden()
-    assert len(opened.page.pdf()) > 1000
+        assert report.page.locator(name).is_hidden()
+    assert len(report.page.pdf()) > 1000
 
 
 def test_print_names_the_selection_and_unfolds_everything(open_report):
-    opened = open_report(big_cloud())
-    page = opened.page
+    report = open_report(big_cloud())
+    page = report.page
     page.get_by_label('Search').fill('CUSTOM_T')
     page.get_by_label('Sort rows').select_option('most')
     page.get_by_role('button', name='Locks after').click()
@@ -750,15 +750,15 @@ def test_print_names_the_selection_and_unfolds_everything(open_report):
 
 
 def test_a_button_prints(open_report):
-    opened = open_report('campus')
-    opened.page.evaluate('void (window.print = () => console.log("printed"))')
-    opened.page.get_by_role('button', name='Print').click()
-    assert opened.messages == ['printed']
+    report = open_report('campus')
+    report.page.evaluate('void (window.print = () => console.log("printed"))')
+    report.page.get_by_role('button', name='Print').click()
+    assert report.messages == ['printed']
 
 
 def test_the_page_explains_lock_and_key(open_report):
-    opened = open_report('campus')
-    terms = opened.page.locator('#matrix dfn')
+    report = open_report('campus')
+    terms = report.page.locator('#matrix dfn')
     assert terms.all_inner_texts() == ['lock', 'key']
 
 
@@ -767,13 +767,13 @@ def test_axe_finds_nothing(open_report, scheme):
     source = os.environ.get('AXE_CORE')
     if not source:
         pytest.skip('AXE_CORE does not name an axe.min.js of axe-core')
-    opened = open_report('campus', color_scheme=scheme)
-    opened.page.locator('#grid td').first.click()
-    opened.page.evaluate(pathlib.Path(source).read_text('utf-8'))
-    found = opened.page.evaluate('axe.run()')
+    report = open_report('campus', color_scheme=scheme)
+    report.page.locator('#grid td').first.click()
+    report.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+    axe = report.page.evaluate('axe.run()')
     assert [
         (rule['id'], [node['html'] for node in rule['nodes']])
-        for rule in found['violations']
+        for rule in axe['violations']
     ] == []
 
 
@@ -781,25 +781,25 @@ def test_axe_finds_nothing_where_sections_are_folded_or_empty(open_report):
     source = os.environ.get('AXE_CORE')
     if not source:
         pytest.skip('AXE_CORE does not name an axe.min.js of axe-core')
-    opened = open_report(big_cloud())
-    opened.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+    report = open_report(big_cloud())
+    report.page.evaluate(pathlib.Path(source).read_text('utf-8'))
     for word in ('', '<no such thing>'):
-        opened.page.get_by_label('Search').fill(word)
-        found = opened.page.evaluate('axe.run()')
-        assert [rule['id'] for rule in found['violations']] == []
+        report.page.get_by_label('Search').fill(word)
+        axe = report.page.evaluate('axe.run()')
+        assert [rule['id'] for rule in axe['violations']] == []
 
 
 # Many hosts.
 
 
 def test_a_large_cloud_keeps_the_page_small(open_report):
-    opened = open_report(big_cloud())
-    page = opened.page
+    report = open_report(big_cloud())
+    page = report.page
     heads = page.locator('#grid thead th:not(:first-child)')
-    most = opened.nodes()
+    most = report.nodes()
     for view in ('lock', 'aggregate', 'host'):
         page.locator(f'input[value="{view}"]').check(force=True)
-        most = max(most, opened.nodes())
+        most = max(most, report.nodes())
     assert most < 8000
     assert page.locator('#columns-shown').inner_text() == (
         'columns 1 to 40 of 2,000'
@@ -809,21 +809,21 @@ def test_a_large_cloud_keeps_the_page_small(open_report):
     page.get_by_label('Search').fill('host-1999')
     assert heads.all_inner_texts() == ['host-1999']
     assert 'flavor-00 on host-1999' in open_cell(
-        opened, 'flavor-00', 'host-1999'
+        report, 'flavor-00', 'host-1999'
     )
-    assert opened.messages == []
+    assert report.messages == []
 
 
 def test_arrow_keys_move_on_to_the_next_columns(open_report):
-    opened = open_report(big_cloud())
-    page = opened.page
+    report = open_report(big_cloud())
+    page = report.page
     page.locator('input[value="host"]').check(force=True)
     page.locator('#grid tbody td').nth(39).click()
     page.keyboard.press('ArrowRight')
     page.keyboard.press('Enter')
     assert 'flavor-00 on host-0040' in page.locator('#reason').inner_text()
     page.keyboard.press('ArrowLeft')
-    assert opened.focused()['text'] == 'flavor-00'
+    assert report.focused()['text'] == 'flavor-00'
     page.keyboard.press('ArrowLeft')
     page.keyboard.press('Enter')
     assert 'flavor-00 on host-0039' in page.locator('#reason').inner_text()

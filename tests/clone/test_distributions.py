@@ -58,7 +58,7 @@ def execute(
     *command: str | os.PathLike, cwd: pathlib.Path, **variables: str
 ) -> str:
     """Return the output of a program that must succeed."""
-    finished = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=cwd,
         env={**ENVIRONMENT, **variables},
@@ -68,8 +68,8 @@ def execute(
         text=True,
         check=False,
     )
-    assert finished.returncode == 0, finished.stdout
-    return finished.stdout
+    assert result.returncode == 0, result.stdout
+    return result.stdout
 
 
 def commit(folder: pathlib.Path) -> None:

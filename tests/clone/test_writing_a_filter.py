@@ -92,8 +92,8 @@ class Reader:
 
     def passes(self, command: str) -> None:
         """Run a program that must not find anything."""
-        finished = self.run(*command.split())
-        assert finished.returncode == 0, finished.stdout
+        result = self.run(*command.split())
+        assert result.returncode == 0, result.stdout
 
     def _do(self, line: str) -> str:
         words = line.split()

@@ -114,10 +114,10 @@ class NovaDatabase:
         """Return the aggregates that are closed to a request, by name."""
         specs = {f'trait:{trait}': 'required' for trait in traits}
         index = AggregateIndex(self.source().aggregates())
-        found = IsolateAggregates()(
+        constraints = IsolateAggregates()(
             Request(Flavor('f', extra_specs=specs)), index
         )
-        forbidden = {uuid for one in found for uuid in one.uuids}
+        forbidden = {uuid for one in constraints for uuid in one.uuids}
         return {a.name for a in index if a.uuid in forbidden}
 
     def closed_in_tree(self, *traits: str) -> set[str]:

@@ -106,16 +106,16 @@ def test_a_restarted_server_is_reconnected(database):
 def test_a_host_in_another_case_is_kept_in_its_aggregate(database):
     """Nova takes no such name any more; earlier ones may have."""
     win = database.aggregate('win', LOCK, ['HOST1'])
-    found = database.source().aggregates_of(['host1', 'host2'])
-    assert found == {'host1': {win.uuid}, 'host2': frozenset()}
+    aggregates = database.source().aggregates_of(['host1', 'host2'])
+    assert aggregates == {'host1': {win.uuid}, 'host2': frozenset()}
 
 
 @pytest.mark.on('mariadb')
 def test_hosts_that_differ_only_in_case_are_distinct(database):
     upper = database.aggregate('upper', LOCK, ['HOST1'])
     lower = database.aggregate('lower', LOCK, ['host1'])
-    found = database.source().aggregates_of(['host1', 'HOST1'])
-    assert found == {'HOST1': {upper.uuid}, 'host1': {lower.uuid}}
+    aggregates = database.source().aggregates_of(['host1', 'HOST1'])
+    assert aggregates == {'HOST1': {upper.uuid}, 'host1': {lower.uuid}}
 
 
 def test_novas_objects_give_the_same_aggregates(database):

@@ -110,10 +110,10 @@ def test_texts_give_the_same_as_rows(database, cloud):
                     value=value,
                 )
     source = database.source()
-    found = source.aggregates()
-    assert found == rows()
-    assert len(found) == len(cloud)
-    assert source.aggregates() is found
+    aggregates = source.aggregates()
+    assert aggregates == rows()
+    assert len(aggregates) == len(cloud)
+    assert source.aggregates() is aggregates
 
 
 # What Nova's own filter reads alike on all databases.
@@ -185,8 +185,8 @@ def test_names_with_the_characters_of_the_texts_are_read_as_rows(
     database, character, warnings
 ):
     write_aggregate(1, f'a{character}b')
-    [found] = database.source().aggregates()
-    assert found.name == f'a{character}b'
+    [aggregates] = database.source().aggregates()
+    assert aggregates.name == f'a{character}b'
     assert [ROWS in warning for warning in warnings()] == [True]
 
 
@@ -202,11 +202,11 @@ def test_rows_are_read_while_texts_are_not_supported(
     database.aggregate('win', LOCK)
     now = 0.0
     source = nova_source.NovaDatabaseSource(None, None, lambda: now)
-    found = source.aggregates()
+    aggregates = source.aggregates()
     kind = api_db.get_engine().dialect.name
     with monkeypatch.context() as patch:
         patch.setitem(nova_source._TEXTS, kind, sa.text('SELECT nothing()'))
-        assert source.aggregates() is found
+        assert source.aggregates() is aggregates
     [warning] = warnings()
     assert ROWS in warning
     # The statement is not supported there.
@@ -214,9 +214,9 @@ def test_rows_are_read_while_texts_are_not_supported(
     assert '[SQL' not in warning
     with sent() as statements:
         now = 59.9
-        assert source.aggregates() is found
+        assert source.aggregates() is aggregates
         now = 60.0
-        assert source.aggregates() is found
+        assert source.aggregates() is aggregates
     assert statements == ['SELECT', 'SELECT', 'SELECT']
 
 
@@ -224,7 +224,7 @@ def test_rows_are_read_while_texts_are_not_supported(
 def test_a_broken_connection_is_replaced(database):
     database.aggregate('win', LOCK)
     source = database.source()
-    found = source.aggregates()
+    aggregates = source.aggregates()
     with api_db.get_engine().connect() as connection:
         if database.kind == 'mariadb':
             own, end = 'SELECT connection_id()', 'KILL {}'
@@ -248,7 +248,7 @@ def test_a_broken_connection_is_replaced(database):
             pass
     administrator.dispose()
 
-    assert source.aggregates() is found
+    assert source.aggregates() is aggregates
     if database.kind == 'mariadb':
         with api_db.get_engine().connect() as connection:
             assert connection.scalar(sa.text(own)) != number
@@ -282,9 +282,9 @@ def test_a_reading_is_one_consistent_snapshot(database):
     with futures.ThreadPoolExecutor(1) as pool:
         replacing = pool.submit(replace, 200)
         while not replacing.done():
-            [found] = source.aggregates()
-            assert found.metadata == {'trait:X': 'required'}
-            seen.add(found.uuid)
+            [aggregate] = source.aggregates()
+            assert aggregate.metadata == {'trait:X': 'required'}
+            seen.add(aggregate.uuid)
         replacing.result()
     assert len(seen) > 3
 
@@ -310,13 +310,13 @@ def test_reordered_rows_are_not_a_change(database):
     source = database.source()
     for number in (1, 2):
         write_aggregate(number, f'{number}')
-    found = source.aggregates()
+    aggregates = source.aggregates()
     texts, _ = source._last
     (table, number, text), other = reversed(texts)
     turned = '\x1e'.join([*reversed(text.split('\x1e')[:-1]), ''])
     assert turned != text
-    source._last = [other, (table, number, turned)], found
-    assert source.aggregates() is found
+    source._last = [other, (table, number, turned)], aggregates
+    assert source.aggregates() is aggregates
 
 
 @pytest.mark.parametrize(

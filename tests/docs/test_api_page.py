@@ -14,11 +14,11 @@ DESCRIBED = [PAGE, SOURCE / 'contributor' / 'testing-filters.rst']
 
 def exported():
     """Return the names that the public packages export, with the package."""
-    found = set()
+    results = set()
     for name in PACKAGES:
         package = importlib.import_module(f'isolate_aggregates.{name}')
-        found |= {f'{package.__name__}.{each}' for each in package.__all__}
-    return found
+        results |= {f'{package.__name__}.{each}' for each in package.__all__}
+    return results
 
 
 def test_the_page_lists_the_exported_names():

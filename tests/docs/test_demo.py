@@ -29,7 +29,7 @@ def test_the_commands_that_the_demo_suggests_work(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for program, *arguments in commands:
         assert program == 'isolate-aggregates'
-        finished = run(*arguments)
-        assert finished.code == 0, finished.err
+        result = run(*arguments)
+        assert result.code == 0, result.err
     assert len(commands) == 3
     assert (tmp_path / 'report.html').exists()

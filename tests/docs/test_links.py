@@ -30,5 +30,5 @@ def test_broken_links_are_found(target, wrong, tmp_path):
     (tmp_path / 'index.html').write_text(
         f'<a name="here" href="{target}">a link</a>'
     )
-    found = list(LINKS['faults'](tmp_path))
-    assert found == ([f'index.html: {target}: {wrong}'] if wrong else [])
+    results = list(LINKS['faults'](tmp_path))
+    assert results == ([f'index.html: {target}: {wrong}'] if wrong else [])

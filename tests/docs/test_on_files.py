@@ -28,10 +28,10 @@ def test_shown_output_is_real_output(
     for command in runners.played(page, tmp_path):
         program, *arguments = command.words
         ours = program == 'isolate-aggregates'
-        finished = (run if ours else openstack)(*arguments)
+        result = (run if ours else openstack)(*arguments)
         # Each run adds its own handler.
         root.handlers[:] = handlers
-        real = finished.err + finished.out
+        real = result.err + result.out
         assert pages.agrees(command.output, real), (
             f'{shlex.join(command.words)}\n{real}'
         )

@@ -37,7 +37,7 @@ def run_pytest(folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
 
 def blocks(language: str) -> dict[str, str]:
     """Return the blocks of a language on the page, by caption or number."""
-    found = re.findall(
+    matches = re.findall(
         rf'^\.\. code-block:: {language}\n(?:   :caption: (\S+)\n)?\n'
         r'((?:(?:   .*)?\n)+)',
         PAGE.read_text('utf-8'),
@@ -45,7 +45,7 @@ def blocks(language: str) -> dict[str, str]:
     )
     return {
         caption or str(number): textwrap.dedent(text).strip() + '\n'
-        for number, (caption, text) in enumerate(found)
+        for number, (caption, text) in enumerate(matches)
     }
 
 
@@ -60,11 +60,11 @@ def shows(shown: str, real: str) -> bool:
 
 
 def test_the_tests_of_the_example_pass_as_shown(example):
-    finished = run_pytest(example)
-    assert finished.returncode == 0, finished.stdout
+    result = run_pytest(example)
+    assert result.returncode == 0, result.stdout
     command, _, shown = blocks('console')['0'].partition('\n')
     assert command == '$ pytest'
-    assert shows(shown, finished.stdout), finished.stdout
+    assert shows(shown, result.stdout), result.stdout
 
 
 def test_the_tests_of_the_example_fail_as_shown_without_the_filter(example):
@@ -74,9 +74,9 @@ def test_the_tests_of_the_example_fail_as_shown_without_the_filter(example):
         '    def __call__(self, request, aggregates):\n'
         '        return ()\n'
     )
-    finished = run_pytest(example)
-    assert finished.returncode == 1
-    assert shows(blocks('text')['0'], finished.stdout), finished.stdout
+    result = run_pytest(example)
+    assert result.returncode == 1
+    assert shows(blocks('text')['0'], result.stdout), result.stdout
 
 
 def test_the_test_of_the_example_is_about_ten_lines():
@@ -125,10 +125,10 @@ def test_the_installed_example_filter_is_listed_as_shown(installed):
 def test_the_example_filter_runs_when_it_is_enabled(installed, tmp_path):
     conf = tmp_path / 'some.conf'
     conf.write_text('[isolate_aggregates]\nrequest_filters = tiers\n')
-    found = installed(
+    result = installed(
         '--config-file', str(conf), 'filter', 'list', '-f', 'csv'
     )
-    assert found.splitlines()[1] == (
+    assert result.splitlines()[1] == (
         '"tiers",True,"number 1 of 1",'
         '"example-tier-filter 1.0, tier_filter:Tiers"'
     )
@@ -159,16 +159,16 @@ def test_the_tests_on_the_page_pass(tmp_path):
     for name in tests:
         (tmp_path / name).write_text(files[name])
     (tmp_path / 'pyproject.toml').touch()
-    finished = run_pytest(tmp_path)
-    assert finished.returncode == 0, finished.stdout
-    assert '11 passed' in finished.stdout
+    result = run_pytest(tmp_path)
+    assert result.returncode == 0, result.stdout
+    assert '11 passed' in result.stdout
 
 
 def test_the_program_on_the_page_prints_the_shown_output(tmp_path):
     (tmp_path / 'ask.py').write_text(blocks('python')['ask.py'])
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, tmp_path / 'ask.py'],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert finished.stderr == ''
-    assert finished.stdout == blocks('text')['2']
+    assert result.stderr == ''
+    assert result.stdout == blocks('text')['2']

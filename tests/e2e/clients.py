@@ -42,10 +42,10 @@ class OpenStack:
 
         :raises Failed: if it fails.
         """
-        finished = self.run(*arguments)
-        if finished.returncode:
-            raise Failed(finished.stderr + finished.stdout)
-        return finished.stdout
+        result = self.run(*arguments)
+        if result.returncode:
+            raise Failed(result.stderr + result.stdout)
+        return result.stdout
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it, whether it fails or not."""

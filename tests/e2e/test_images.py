@@ -18,9 +18,9 @@ KEY = f'trait:{TRAIT}'
 @pytest.fixture
 def locked(cloud, lock):
     """An aggregate of one of the hosts, locked."""
-    found = cloud.aggregate('win', ('host1',))
-    lock(found, TRAIT)
-    return found
+    aggregate = cloud.aggregate('win', ('host1',))
+    lock(aggregate, TRAIT)
+    return aggregate
 
 
 @pytest.fixture

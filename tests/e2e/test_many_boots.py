@@ -78,10 +78,10 @@ class Operator(threading.Thread):
 @pytest.fixture
 def operator(cloud):
     """Changes the metadata of an aggregate of the last host repeatedly."""
-    found = Operator(cloud.aggregate('changing', ('host3',)))
-    found.start()
-    yield found
-    found.stop()
+    thread = Operator(cloud.aggregate('changing', ('host3',)))
+    thread.start()
+    yield thread
+    thread.stop()
 
 
 def test_no_server_lands_on_a_locked_host_without_the_key(

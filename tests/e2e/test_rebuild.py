@@ -26,10 +26,10 @@ def test_a_licensed_server_rebuilds_only_into_a_licensed_image(
     server = cloud.settle(cloud.boot('server', flavor, old))
     assert host_of(server) == 'host1'
 
-    finished = demo.run(
+    result = demo.run(
         *('server', 'rebuild', '--image', linux, '--wait', server.id)
     )
-    assert finished.returncode == 1
+    assert result.returncode == 1
     refused = cloud.admin.servers.get(server.id)
     # Nova reports this for any refused rebuild; the guest is unchanged.
     assert refused.status == 'ERROR'

@@ -28,9 +28,9 @@ def flavors_alone(plane):
 @pytest.fixture
 def licensed(cloud, lock):
     """An aggregate of one of the hosts, locked."""
-    found = cloud.aggregate('win', ('host1',))
-    lock(found, TRAIT)
-    return found
+    aggregate = cloud.aggregate('win', ('host1',))
+    lock(aggregate, TRAIT)
+    return aggregate
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def check(plane, tmp_path):
     def run(options: str) -> Checked:
         more = pathlib.Path(tmp_path / 'more.conf')
         more.write_text(options)
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 program('isolate-aggregates-status'),
                 f'--config-file={etc}/nova.conf',
@@ -54,11 +54,11 @@ def check(plane, tmp_path):
             text=True,
             check=False,
         )
-        assert 'Traceback' not in done.stdout + done.stderr, done.stderr
-        text = ' '.join(done.stdout.replace('|', ' ').split())
+        assert 'Traceback' not in result.stdout + result.stderr, result.stderr
+        text = ' '.join(result.stdout.replace('|', ' ').split())
         # A check that breaks down leaves out those behind it.
         assert [one for one in CHECKS if f'Check: {one} ' not in text] == []
-        return Checked(done.returncode, text)
+        return Checked(result.returncode, text)
 
     return run
 

@@ -412,9 +412,9 @@ def audited(
         if name in DIFFERING:
             snapshot = DIFFERING[name](snapshot)
             cloud_file.save(snapshot, path)
-        finished = run('audit', '--snapshot', str(path), '--fail-on', 'info')
-        assert finished.code == 1, finished.err
-        return snapshot, finished.out
+        result = run('audit', '--snapshot', str(path), '--fail-on', 'info')
+        assert result.code == 1, result.err
+        return snapshot, result.out
 
     return audit
 

@@ -45,8 +45,8 @@ def audit(run, write_cloud):
 def test_the_exit_code_tells_whether_there_are_findings(
     audit, text, level, status
 ):
-    finished = audit(text, '--fail-on', level)
-    assert (finished.code, finished.err) == (status, '')
+    result = audit(text, '--fail-on', level)
+    assert (result.code, result.err) == (status, '')
 
 
 def test_warnings_fail_unless_a_threshold_is_given(audit):
@@ -55,10 +55,10 @@ def test_warnings_fail_unless_a_threshold_is_given(audit):
 
 
 def test_the_default_output_is_a_table(audit):
-    finished = audit(MISSING, '--max-width', '100')
-    assert finished.out.startswith('error: 1, warning: 1, info: 0\n')
-    assert '| No. | Severity | Subject' in finished.out
-    assert finished.out.endswith(
+    result = audit(MISSING, '--max-width', '100')
+    assert result.out.startswith('error: 1, warning: 1, info: 0\n')
+    assert '| No. | Severity | Subject' in result.out
+    assert result.out.endswith(
         # A file has none: --fix needs a live cloud.
         'Repairs of the live cloud (those with * are safe; --fix applies them '
         'there):\n'
@@ -107,8 +107,8 @@ def test_a_clean_cloud_is_reported(audit):
 
 
 def test_json_and_yaml_have_one_document(audit):
-    finished = audit(MISSING, '-f', 'json')
-    document = json.loads(finished.out)
+    result = audit(MISSING, '-f', 'json')
+    document = json.loads(result.out)
     assert document['summary'] == {'info': 0, 'warning': 1, 'error': 1}
     assert document['findings'][0] == {
         'kind': 'trait-missing',
@@ -142,8 +142,8 @@ def test_both_repairs_are_offered_for_a_trait_that_no_host_has(audit):
 
 
 def test_csv_and_value_have_one_row_per_finding(audit):
-    finished = audit(MISSING, '-f', 'value', '-c', 'Kind', '-c', 'Safe')
-    assert finished.out == 'trait-missing True\ntrait-nowhere True\n'
+    result = audit(MISSING, '-f', 'value', '-c', 'Kind', '-c', 'Safe')
+    assert result.out == 'trait-missing True\ntrait-nowhere True\n'
 
 
 def test_control_characters_in_names_are_escaped(audit):
@@ -164,31 +164,31 @@ def test_control_characters_in_names_are_escaped(audit):
     ],
 )
 def test_invalid_arguments_are_refused(run, arguments):
-    finished = run('audit', *arguments)
-    assert finished.code == 2
-    assert finished.err.endswith(' audit --help.\n')
+    result = run('audit', *arguments)
+    assert result.code == 2
+    assert result.err.endswith(' audit --help.\n')
 
 
 # Data that could not be read never counts as clean.
 
 
 def test_an_invalid_cloud_file_is_a_failure(audit):
-    finished = audit('aggregates: 7')
-    assert (finished.code, finished.out) == (4, '')
-    assert 'Cloud file' in finished.err
+    result = audit('aggregates: 7')
+    assert (result.code, result.out) == (4, '')
+    assert 'Cloud file' in result.err
 
 
 @pytest.mark.usefixtures('without_configuration')
 def test_an_unreadable_configuration_is_a_failure(run, config):
-    finished = run('--config-file', config('[scheduler'), 'audit')
-    assert (finished.code, finished.out) == (4, '')
-    assert finished.err.startswith('The configuration ')
+    result = run('--config-file', config('[scheduler'), 'audit')
+    assert (result.code, result.out) == (4, '')
+    assert result.err.startswith('The configuration ')
 
 
 @pytest.mark.usefixtures('without_configuration')
 def test_missing_credentials_are_a_failure(run, config):
-    finished = run('--config-file', config(ISOLATE), 'audit')
-    assert (finished.code, finished.out) == (4, '')
+    result = run('--config-file', config(ISOLATE), 'audit')
+    assert (result.code, result.out) == (4, '')
 
 
 @pytest.fixture
@@ -199,13 +199,13 @@ def live_audit(run, config, live: Live, in_environment):
 
 
 def test_a_live_cloud_in_order_is_clean(live_audit):
-    finished = live_audit('-f', 'json')
-    findings = json.loads(finished.out)['findings']
+    result = live_audit('-f', 'json')
+    findings = json.loads(result.out)['findings']
     # For maintenance.
     assert [(f['kind'], f['subject']) for f in findings] == [
         ('service-disabled', 'host linux-3')
     ]
-    assert (finished.code, finished.err) == (0, '')
+    assert (result.code, result.err) == (0, '')
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,6 @@ def test_each_failed_request_is_a_failure(live_audit, http, path, status):
         status_code=status,
         json={'error': {'message': 'not for you'}},
     )
-    finished = live_audit('--servers')
-    assert (finished.code, finished.out) == (4, '')
-    assert 'not for you' in finished.err
+    result = live_audit('--servers')
+    assert (result.code, result.out) == (4, '')
+    assert 'not for you' in result.err

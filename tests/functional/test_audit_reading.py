@@ -91,11 +91,11 @@ def audit(run, config, live: Live, in_environment):
     path = config(ISOLATE)
 
     def run_audit():
-        finished = run(
+        result = run(
             *('--config-file', path, 'audit', '--servers', '-f', 'json')
         )
-        assert finished.err == ''
-        return unplanned(finished)
+        assert result.err == ''
+        return unplanned(result)
 
     return run_audit
 
@@ -176,9 +176,9 @@ def test_a_nova_that_omits_cells_silently_is_too_old(
     run, config, http, live, in_environment
 ):
     live.nova.newest = '2.68'
-    finished = run('--config-file', config(ISOLATE), 'audit', '--servers')
-    assert (finished.code, finished.out) == (4, '')
-    assert '2.69 (Stein)' in finished.err
+    result = run('--config-file', config(ISOLATE), 'audit', '--servers')
+    assert (result.code, result.out) == (4, '')
+    assert '2.69 (Stein)' in result.err
 
 
 def test_servers_without_hosts_are_a_failure(
@@ -187,9 +187,9 @@ def test_servers_without_hosts_are_a_failure(
     server = detail('a')
     del server['OS-EXT-SRV-ATTR:host']
     Servers(http, [server])
-    finished = run('--config-file', config(ISOLATE), 'audit', '--servers')
-    assert (finished.code, finished.out) == (4, '')
-    assert 'OS-EXT-SRV-ATTR:host' in finished.err
+    result = run('--config-file', config(ISOLATE), 'audit', '--servers')
+    assert (result.code, result.out) == (4, '')
+    assert 'OS-EXT-SRV-ATTR:host' in result.err
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def broken(run, config, http, live, in_environment):
     url = f'{live.placement_url}/resource_providers/{node.uuid}/traits'
 
     def fix(*arguments):
-        finished = run(
+        result = run(
             *('--config-file', path, 'audit', '-f', 'json', '--fix'),
             *arguments,
         )
@@ -231,7 +231,7 @@ def broken(run, config, http, live, in_environment):
             },
             timeout=9,
         ).json()['traits']
-        return finished, 'CUSTOM_LICENSED_WINDOWS' in traits
+        return result, 'CUSTOM_LICENSED_WINDOWS' in traits
 
     return fix
 
@@ -243,20 +243,20 @@ def test_audit_and_its_repairs_use_one_token(broken, http):
 
 
 def test_fix_makes_safe_repairs_and_audits_again(broken):
-    finished, has_trait = broken('--yes')
-    assert (finished.code, has_trait) == (0, True)
+    result, has_trait = broken('--yes')
+    assert (result.code, has_trait) == (0, True)
     # The text of the repair is not part of the document.
-    assert unplanned(finished) == []
+    assert unplanned(result) == []
 
 
 def test_a_failed_repair_is_reported(broken, http, live):
     http.put(re.compile(f'{live.placement_url}/.*/traits'), status_code=500)
-    finished, has_trait = broken('--yes')
-    assert (finished.code, has_trait) == (1, False)
-    assert 'sync ended with status 1.' in finished.err
-    assert json.loads(finished.out)['summary']['error'] == 1
+    result, has_trait = broken('--yes')
+    assert (result.code, has_trait) == (1, False)
+    assert 'sync ended with status 1.' in result.err
+    assert json.loads(result.out)['summary']['error'] == 1
 
 
 def test_no_prompt_without_repairs(run, config, live, in_environment):
-    finished = run('--config-file', config(ISOLATE), 'audit', '--fix')
-    assert (finished.code, finished.err) == (0, '')
+    result = run('--config-file', config(ISOLATE), 'audit', '--fix')
+    assert (result.code, result.err) == (0, '')

@@ -87,8 +87,8 @@ def test_the_only_cloud_of_clouds_yaml_need_not_be_named(
     (tmp_path / 'clouds.yaml').write_text(
         json.dumps({'clouds': {'mine': {'auth': CREDENTIALS}}})
     )
-    finished = run('--config-file', config(ISOLATE), 'query', *LINUX)
-    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+    result = run('--config-file', config(ISOLATE), 'query', *LINUX)
+    assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
 def test_credentials_of_the_configuration_file_are_enough(
@@ -108,8 +108,8 @@ def test_the_environment_takes_precedence_over_the_configuration(
 ) -> None:
     elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
     path = config(in_configuration(elsewhere))
-    finished = run('--config-file', path, 'query', *LINUX)
-    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+    result = run('--config-file', path, 'query', *LINUX)
+    assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
 def test_auth_type_none_takes_precedence_over_the_configuration(
@@ -123,8 +123,8 @@ def test_auth_type_none_takes_precedence_over_the_configuration(
     monkeypatch.setenv('OS_IMAGE_ENDPOINT_OVERRIDE', GLANCE)
     elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
     path = config(in_configuration(elsewhere))
-    finished = run('--config-file', path, 'query', *LINUX)
-    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+    result = run('--config-file', path, 'query', *LINUX)
+    assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
 def test_the_configuration_takes_precedence_over_an_unnamed_cloud(
@@ -139,8 +139,8 @@ def test_the_configuration_takes_precedence_over_an_unnamed_cloud(
         json.dumps({'clouds': {'other': {'auth': elsewhere}}})
     )
     path = config(in_configuration())
-    finished = run('--config-file', path, 'query', *LINUX)
-    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+    result = run('--config-file', path, 'query', *LINUX)
+    assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
 def test_a_token_and_endpoints_do_without_keystone(
@@ -166,14 +166,14 @@ def test_a_token_and_endpoints_do_without_keystone(
 def test_without_authentication_only_endpoints_are_needed(
     run: Run, live: Live, config: Callable[[str], str]
 ) -> None:
-    finished = run(
+    result = run(
         *('--config-file', config(ISOLATE), '--os-auth-type', 'none'),
         *('--os-compute-endpoint-override', NOVA),
         *('--os-image-endpoint-override', GLANCE),
         *('query', *LINUX),
     )
-    assert (finished.code, finished.err) == (0, '')
-    assert finished.out == LINUX_QUERY
+    assert (result.code, result.err) == (0, '')
+    assert result.out == LINUX_QUERY
 
 
 @pytest.mark.usefixtures('in_environment')
@@ -215,11 +215,11 @@ def test_a_requested_host_is_looked_up_in_nova(
     host: str,
     found: list[str],
 ) -> None:
-    finished = run(
+    result = run(
         *('--config-file', config(ISOLATE), 'candidates', '-f', 'json'),
         *(*LINUX, '--host', host),
     )
-    assert hosts(finished) == found
+    assert hosts(result) == found
 
 
 @pytest.mark.usefixtures('in_environment')
@@ -276,8 +276,8 @@ def test_no_secret_is_shown_or_saved_even_when_debugging(
         ('snapshot', 'save', str(path)),
         ('query', '--flavor', 'nobody'),
     ):
-        finished = run(*options, *command)
-        shown += finished.out + finished.err
+        result = run(*options, *command)
+        shown += result.out + result.err
     # There is something to look at.
     assert 'X-Auth-Token' in shown
     shown += path.read_text('utf-8')
@@ -289,9 +289,9 @@ def test_no_secret_is_shown_or_saved_even_when_debugging(
 def test_tagged_aggregates_without_the_option_are_warned_about(
     run: Run, live: Live
 ) -> None:
-    finished = run('query', *LINUX)
-    assert finished.code == 0
-    assert finished.err == textwrap.dedent("""\
+    result = run('query', *LINUX)
+    assert result.code == 0
+    assert result.err == textwrap.dedent("""\
         Aggregates tagged trait:<NAME>=required: 1; the tag has no effect \
         because [scheduler] enable_isolated_aggregate_filtering is \
         false.
@@ -303,13 +303,13 @@ def test_the_limit_of_queries_is_measured(
     run: Run, openstack: Run, live: Live, config: Callable[[str], str]
 ) -> None:
     limit = '[isolate_aggregates]\nmax_query_length = 1500\n'
-    found = run(
+    result = run(
         *('--config-file', config(limit)),
         *('limit', 'show', '-f', 'json'),
     )
-    assert (found.code, found.err) == (0, '')
+    assert (result.code, result.err) == (0, '')
     # There is no web server in front of this Placement.
-    said = json.loads(found.out)
+    said = json.loads(result.out)
     assert said.pop('advice').startswith('A query of 65,535 bytes reaches')
     assert said == {
         'endpoint': 'http://placement.embedded/placement',
@@ -324,7 +324,7 @@ def test_the_limit_of_queries_is_measured(
         *('--os-isolation-config-file', config(limit)),
         *('isolation', 'limit', 'show', '-f', 'json'),
     )
-    assert (client.code, client.out) == (0, found.out)
+    assert (client.code, client.out) == (0, result.out)
 
 
 @pytest.mark.usefixtures('in_environment')
@@ -332,6 +332,6 @@ def test_a_limit_that_cannot_be_found_is_an_error(
     run: Run, live: Live, http: requests_mock.Mocker
 ) -> None:
     http.get(requests_mock.ANY, status_code=503)
-    found = run('limit', 'show')
-    assert (found.code, found.out) == (1, '')
-    assert 'with 503' in found.err
+    result = run('limit', 'show')
+    assert (result.code, result.out) == (1, '')
+    assert 'with 503' in result.err

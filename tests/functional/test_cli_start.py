@@ -35,13 +35,13 @@ def imported(*arguments: str) -> set[str]:
         'from isolate_aggregates.tools.cli import app; '
         f'sys.exit(app.main({[*arguments]!r}))'
     )
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-c', program],
         capture_output=True,
         text=True,
         check=True,
     )
-    return set(json.loads(finished.stdout.splitlines()[-1]))
+    return set(json.loads(result.stdout.splitlines()[-1]))
 
 
 @pytest.mark.parametrize(
@@ -97,21 +97,21 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
         'from isolate_aggregates.tools.cli import main\n'
         'sys.exit(main())'
     )
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-c', program], capture_output=True, text=True
     )
-    assert finished.returncode == 130
-    assert finished.stdout + finished.stderr == ''
+    assert result.returncode == 130
+    assert result.stdout + result.stderr == ''
 
 
 def test_the_package_runs_as_a_program() -> None:
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-m', 'isolate_aggregates', 'list', '--no-such'],
         capture_output=True,
         text=True,
     )
-    assert finished.returncode == 2
-    assert finished.stderr == (
+    assert result.returncode == 2
+    assert result.stderr == (
         'isolate-aggregates list: there is no option --no-such. See '
         'isolate-aggregates list --help.\n'
     )
@@ -123,7 +123,7 @@ def test_names_that_the_terminal_cannot_show_are_escaped(
     path = tmp_path / 'cloud.yaml'
     text = (ROOT / 'examples/windows-licensing.yaml').read_text('utf-8')
     path.write_text(text.replace('win-hosts', '日本'), 'utf-8')
-    shown = subprocess.run(
+    output = subprocess.run(
         [
             *(sys.executable, '-m', 'isolate_aggregates', 'show', 'win-1'),
             *('--snapshot', str(path)),
@@ -132,8 +132,8 @@ def test_names_that_the_terminal_cannot_show_are_escaped(
         text=True,
         env={**os.environ, 'PYTHONIOENCODING': 'ascii'},
     )
-    assert (shown.returncode, shown.stderr) == (0, '')
-    assert r'\u65e5\u672c' in shown.stdout
+    assert (output.returncode, output.stderr) == (0, '')
+    assert r'\u65e5\u672c' in output.stdout
 
 
 # The help lines of commands that are not imported

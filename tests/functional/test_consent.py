@@ -52,13 +52,13 @@ def change(request, run, config, http, live, in_environment):
 
     def run_it(*options):
         http.reset_mock()
-        finished = run('--config-file', path, *arguments, *options)
+        result = run('--config-file', path, *arguments, *options)
         written = [
             asked.url
             for asked in http.request_history
             if asked.method != 'GET' and 'auth/tokens' not in asked.url
         ]
-        return finished, written
+        return result, written
 
     return run_it, told
 
@@ -66,16 +66,16 @@ def change(request, run, config, http, live, in_environment):
 def test_a_change_is_made_after_confirmation(change, answer):
     run_it, told = change
     answer('n\n')
-    finished, written = run_it()
-    assert finished.code == (1 if 'isolate-aggregates' in told else 3)
+    result, written = run_it()
+    assert result.code == (1 if 'isolate-aggregates' in told else 3)
     assert written == []
     # The audit adds whom a repair lets in.
-    assert f'  {told}\n' in re.sub(r' \(opens [^)]*\)', '', finished.err)
+    assert f'  {told}\n' in re.sub(r' \(opens [^)]*\)', '', result.err)
     # The audit has more output than the declined changes.
-    assert bool(finished.out) is ('isolate-aggregates' in told)
+    assert bool(result.out) is ('isolate-aggregates' in told)
     answer('y\n')
-    finished, written = run_it()
-    assert 'Nothing was changed' not in finished.err
+    result, written = run_it()
+    assert 'Nothing was changed' not in result.err
     assert written
 
 
@@ -134,14 +134,14 @@ def test_a_plan_that_grew_is_confirmed_again(
     ]
     live.nova.aggregates[:] = joined
     answer('y\nn\n', join)
-    finished = run('--config-file', path, 'lock', 'rack-1', *TRAIT)
-    first, again = finished.err.split('The cloud has changed meanwhile.')
+    result = run('--config-file', path, 'lock', 'rack-1', *TRAIT)
+    first, again = result.err.split('The cloud has changed meanwhile.')
     assert shown in first
     assert more not in first
     assert shown in again
     assert more in again
     assert again.endswith('Nothing was changed.\n')
-    assert finished.code == 3
+    assert result.code == 3
     assert not [one for one in http.request_history if one.method == 'POST'
                 and 'os-aggregates' in one.url]  # fmt: skip
 
@@ -149,18 +149,18 @@ def test_a_plan_that_grew_is_confirmed_again(
 @pytest.mark.parametrize('options', [[], ['--dry-run']])
 def test_a_change_is_not_made_without_consent(change, options):
     run_it, told = change
-    finished, written = run_it(*options, '-f', 'json')
-    assert finished.code == (1 if 'isolate-aggregates' in told else 3)
+    result, written = run_it(*options, '-f', 'json')
+    assert result.code == (1 if 'isolate-aggregates' in told else 3)
     assert written == []
-    assert json.loads(finished.out)
-    assert ('no terminal' in finished.err) is (not options)
+    assert json.loads(result.out)
+    assert ('no terminal' in result.err) is (not options)
 
 
 @pytest.mark.parametrize('command', ['sync', 'reservation import'])
 def test_dry_run_and_yes_exclude_each_other(run, command):
-    finished = run(*command.split(), '--dry-run', '--yes')
-    assert finished.code == 2
-    assert '--yes cannot be used with --dry-run' in finished.err
+    result = run(*command.split(), '--dry-run', '--yes')
+    assert result.code == 2
+    assert '--yes cannot be used with --dry-run' in result.err
 
 
 def test_a_long_list_is_shortened_in_the_prompt():

@@ -49,9 +49,9 @@ def test_the_command_gives_the_hosts_that_the_comment_names(
     run, monkeypatch, arguments, outcome
 ):
     monkeypatch.chdir(ROOT)
-    finished = run(*arguments, '-f', 'json')
-    assert finished.code == 0, finished.err
-    hosts = [host['name'] for host in json.loads(finished.out)['hosts']]
+    result = run(*arguments, '-f', 'json')
+    assert result.code == 0, result.err
+    hosts = [host['name'] for host in json.loads(result.out)['hosts']]
     assert hosts == outcome.split(', ')
 
 
@@ -63,7 +63,7 @@ def test_a_refused_command_gives_the_reason_in_one_sentence(
     run, monkeypatch, arguments, outcome
 ):
     monkeypatch.chdir(ROOT)
-    finished = run(*arguments, '-f', 'json')
-    assert finished.code == 1
-    assert finished.out == ''
-    assert re.fullmatch(r'Request refused: [^\n]+\.\n', finished.err)
+    result = run(*arguments, '-f', 'json')
+    assert result.code == 1
+    assert result.out == ''
+    assert re.fullmatch(r'Request refused: [^\n]+\.\n', result.err)

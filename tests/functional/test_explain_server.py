@@ -156,11 +156,11 @@ def test_a_server_provides_its_flavor_and_image(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(image={'id': live.images['windows-2022']})
-    finished = explain_live('--server', SERVER)
-    assert (finished.code, finished.err) == (0, '')
-    found = rows(finished)
-    assert found['linux-1'] == 'has no trait CUSTOM_LICENSED_WINDOWS'
-    assert [h for h, said in found.items() if said == 'candidate'] == [
+    result = explain_live('--server', SERVER)
+    assert (result.code, result.err) == (0, '')
+    table = rows(result)
+    assert table['linux-1'] == 'has no trait CUSTOM_LICENSED_WINDOWS'
+    assert [h for h, said in table.items() if said == 'candidate'] == [
         'win-1',
         'win-2',
     ]
@@ -173,25 +173,25 @@ def test_the_flavor_is_the_one_recorded_with_the_server(
         image={'id': live.images['debian-12']},
         extra_specs={'resources:VGPU': '1'},
     )
-    found = rows(explain_live('--server', SERVER))
-    assert found['linux-1'] == 'VGPU: has none'
+    table = rows(explain_live('--server', SERVER))
+    assert table['linux-1'] == 'VGPU: has none'
 
 
 def test_without_an_image_it_boots_from_a_volume(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(disk=5000)
-    finished = explain_live('--server', SERVER)
-    found = rows(finished)
-    assert found['linux-1'] == 'candidate'
+    result = explain_live('--server', SERVER)
+    table = rows(result)
+    assert table['linux-1'] == 'candidate'
     assert (
         f'the image of the volume that server {SERVER} boots from; specify it '
         'with --image if it has relevant properties'
-    ) in not_known(finished)
-    assert found['win-1'].startswith('in aggregate win-hosts, ')
+    ) in not_known(result)
+    assert table['win-1'].startswith('in aggregate win-hosts, ')
     live.boots(image={'id': live.images['debian-12']}, disk=5000)
-    found = rows(explain_live('--server', SERVER))
-    assert found['linux-1'] == (
+    table = rows(explain_live('--server', SERVER))
+    assert table['linux-1'] == (
         'DISK_GB: requested 5000, free 1000 (1000 total x 1.0 - 0 used)'
     )
 
@@ -218,12 +218,12 @@ def test_hints_of_a_server_count_if_nova_returns_them(
     refused = (
         'no aggregate has the metadata key rack:9, which the request names'
     )
-    finished = explain_live('--server', SERVER)
-    assert (finished.code, finished.err) == (0, err)
-    assert rows(finished)['linux-1'] == ('candidate' if err else refused)
+    result = explain_live('--server', SERVER)
+    assert (result.code, result.err) == (0, err)
+    assert rows(result)['linux-1'] == ('candidate' if err else refused)
     # Hints on the command line are always used.
-    finished = explain_live('--server', SERVER, '--hint', 'rack:9=true')
-    assert rows(finished)['linux-1'] == refused
+    result = explain_live('--server', SERVER, '--hint', 'rack:9=true')
+    assert rows(result)['linux-1'] == refused
 
 
 # How the tests reach Placement without a Keystone.
@@ -256,11 +256,11 @@ def test_a_server_is_told_that_its_zone_is_locked(
         extra_specs={'trait:CUSTOM_LICENSED_LINUX': 'required'},
         zone='az-1',
     )
-    finished = explain_live('--server', SERVER)
-    found = rows(finished)
-    assert found['win-1'].startswith('in aggregate win-hosts, locked by')
-    assert found['linux-1'] == 'has no trait CUSTOM_LICENSED_LINUX'
-    assert found['linux-2'].startswith(
+    result = explain_live('--server', SERVER)
+    table = rows(result)
+    assert table['win-1'].startswith('in aggregate win-hosts, locked by')
+    assert table['linux-1'] == 'has no trait CUSTOM_LICENSED_LINUX'
+    assert table['linux-2'].startswith(
         'not in aggregate rack-1: availability zone az-1 was requested'
     )
 
@@ -283,14 +283,14 @@ def test_a_server_keeps_its_own_zone(
 ) -> None:
     live.nova.newest = newest
     live.boots(image={'id': live.images['debian-12']}, zone='az-1', host=host)
-    finished = explain_live('--server', SERVER)
-    assert rows(finished)['linux-2'].startswith(said)
+    result = explain_live('--server', SERVER)
+    assert rows(result)['linux-2'].startswith(said)
     zone = (
         f'the availability zone that server {SERVER} was requested in, which '
         'Nova shows only from microversion 2.96; specify it with '
         '--availability-zone if there was one'
     )
-    assert (zone in not_known(finished)) == told
+    assert (zone in not_known(result)) == told
     given = explain_live('--server', SERVER, '--availability-zone', 'az-1')
     assert rows(given)['linux-2'].startswith('not in aggregate rack-1')
     assert zone not in not_known(given)
@@ -305,9 +305,9 @@ def test_image_properties_kept_by_the_server_count(
         'properties': {'os_secure_boot': 'required'},
     }
     live.boots(image=image)
-    found = rows(explain_live('--server', SERVER))
-    assert found['win-1'] == ('has no trait COMPUTE_SECURITY_UEFI_SECURE_BOOT')
-    assert found['linux-1'].endswith('has no trait CUSTOM_LICENSED_WINDOWS')
+    table = rows(explain_live('--server', SERVER))
+    assert table['win-1'] == ('has no trait COMPUTE_SECURITY_UEFI_SECURE_BOOT')
+    assert table['linux-1'].endswith('has no trait CUSTOM_LICENSED_WINDOWS')
     live.nova.newest = '2.97'
     assert rows(explain_live('--server', SERVER))['win-1'] == 'candidate'
 
@@ -320,14 +320,12 @@ def test_a_server_whose_image_was_deleted_is_explained(
         image={'id': gone, 'properties': {'os_secure_boot': 'required'}},
         disk=5000,
     )
-    finished = explain_live('--server', SERVER)
-    found = rows(finished)
-    assert 'has no trait COMPUTE_SECURITY_UEFI_SECURE_BOOT' in found['linux-1']
+    result = explain_live('--server', SERVER)
+    table = rows(result)
+    assert 'has no trait COMPUTE_SECURITY_UEFI_SECURE_BOOT' in table['linux-1']
     # It does not boot from a volume.
-    assert 'DISK_GB: requested 5000' in found['linux-1']
-    assert f'the properties of image {gone}, ' in '; '.join(
-        not_known(finished)
-    )
+    assert 'DISK_GB: requested 5000' in table['linux-1']
+    assert f'the properties of image {gone}, ' in '; '.join(not_known(result))
 
 
 PORT = '1b2a6a8e-0f0c-4d6f-8b7c-5f7a3e2d1c0b'
@@ -337,9 +335,9 @@ def test_resource_requests_of_ports_count(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(image={'id': live.images['debian-12']})
-    finished = explain_live('--server', SERVER)
-    assert rows(finished)['linux-1'] == 'candidate'
-    assert not_known(finished)[-1].startswith(
+    result = explain_live('--server', SERVER)
+    assert rows(result)['linux-1'] == 'candidate'
+    assert not_known(result)[-1].startswith(
         f'what the ports of server {SERVER} request: Neutron'
     )
     live.has_ports(
@@ -361,14 +359,14 @@ def test_resource_requests_of_ports_count(
             },
         },
     )
-    finished = explain_live('--server', SERVER)
-    assert rows(finished)['linux-1'] == (
+    result = explain_live('--server', SERVER)
+    assert rows(result)['linux-1'] == (
         f'has no trait COMPUTE_REMOTE_MANAGED_PORTS: port {PORT} is '
         'remote-managed, which requires trait COMPUTE_REMOTE_MANAGED_PORTS on '
         f'the host; group {PORT}: has no trait CUSTOM_PHYSNET_X; '
         f'group {PORT}: NET_BW_EGR_KILOBIT_PER_SEC: has none'
     )
-    assert not any('ports' in each for each in not_known(finished))
+    assert not any('ports' in each for each in not_known(result))
 
 
 def test_hidden_resource_requests_of_ports_are_reported_as_unknown(
@@ -431,20 +429,20 @@ def test_a_routed_network_keeps_a_server_on_its_segments(
     live.has_segments('flat', None)
     live.has_segments('routed', live.segment('rack-1'))
     assert rows(explain(port('p1', 'flat')))['linux-2'] == 'candidate'
-    found = rows(explain(port('p1', 'flat'), port('p2', 'routed')))
-    assert found['linux-1'] == 'candidate'
-    assert found['linux-2'] == (
+    table = rows(explain(port('p1', 'flat'), port('p2', 'routed')))
+    assert table['linux-1'] == 'candidate'
+    assert table['linux-2'] == (
         'not in aggregate rack-1: port p2 is routed, and its segments are '
         'there'
     )
     live.has_segments('odd', live.segment())
-    found = rows(explain(port('p3', 'odd')))
-    assert found['linux-1'] == (
+    table = rows(explain(port('p3', 'odd')))
+    assert table['linux-1'] == (
         'a segment of the network of port p3 has no aggregate'
     )
     live.has_segments('gone', str(uuid.uuid4()))
-    found = rows(explain(port('p5', 'gone')))
-    assert found['linux-1'] == (
+    table = rows(explain(port('p5', 'gone')))
+    assert table['linux-1'] == (
         'a segment of the network of port p5 has no aggregate'
     )
     # Neutron fails for this network.
@@ -466,14 +464,14 @@ def test_a_device_profile_adds_resources(
     group = {'resources:FPGA': '1', 'trait:CUSTOM_F': 'required', 'x:y': 'z'}
     live.has_profile('fpga', group)
     live.has_profile('nic', {'resources:CUSTOM_NIC': '1'})
-    found = rows(explain_live('--server', SERVER))
+    table = rows(explain_live('--server', SERVER))
     for text in (
         'has no trait COMPUTE_ACCELERATORS: ',
         'group device_profile_0: has no trait CUSTOM_F',
         'group device_profile_0: FPGA: has none',
         'group device_profile_0p1: CUSTOM_NIC: has none',
     ):
-        assert text in found['linux-1']
+        assert text in table['linux-1']
 
 
 def test_an_owner_trait_that_may_be_required_is_reported(
@@ -482,9 +480,9 @@ def test_an_owner_trait_that_may_be_required_is_reported(
     live.nova.newest = '2.104'
     live.boots(image={'id': live.images['debian-12']})
     live.has_ports(SERVER, port('p1', 'flat'))
-    finished = explain_live('--server', SERVER)
+    result = explain_live('--server', SERVER)
     # No compute node has the trait, so Nova does not require it.
-    assert not any('OWNER_NOVA' in each for each in not_known(finished))
+    assert not any('OWNER_NOVA' in each for each in not_known(result))
     node = live.nova.nodes[0].uuid
     path = f'{live.placement_url}/resource_providers/{node}'
     answer = requests.get(f'{path}/traits', headers=ADMIN, timeout=60).json()
@@ -492,15 +490,15 @@ def test_an_owner_trait_that_may_be_required_is_reported(
     requests.put(
         f'{path}/traits', json=answer, headers=ADMIN, timeout=60
     ).raise_for_status()
-    finished = explain_live('--server', SERVER)
-    assert not_known(finished)[-1] == (
+    result = explain_live('--server', SERVER)
+    assert not_known(result)[-1] == (
         'whether Nova requires trait OWNER_NOVA, which 4 of 5 compute nodes '
         'lack: it does once all compute services run release 34'
     )
     owned = f'{live.placement_url}/resource_providers?required=OWNER_NOVA'
     http.get(owned, status_code=403)
-    finished = explain_live('--server', SERVER)
-    assert not_known(finished)[-1].startswith(
+    result = explain_live('--server', SERVER)
+    assert not_known(result)[-1].startswith(
         'whether Nova requires trait OWNER_NOVA: Placement'
     )
 
@@ -520,13 +518,13 @@ def test_differences_between_two_releases_are_reported(
 ) -> None:
     live.boots(image={'id': live.images['debian-12']}, extra_specs=extra_spec)
     live.has_ports(SERVER, port('p1', 'flat'))
-    finished = explain_live('--server', SERVER)
+    result = explain_live('--server', SERVER)
     # The newer release adds more to the query.
-    assert trait in rows(finished)['linux-1']
+    assert trait in rows(result)['linux-1']
     assert (
         'whether Nova is of release 31 or 32, which require different traits '
         'here; set [isolate_aggregates] nova_release'
-    ) in not_known(finished)
+    ) in not_known(result)
     live.boots(image={'id': live.images['debian-12']})
     assert not any(
         'release' in each
@@ -540,11 +538,11 @@ def test_options_take_precedence_over_the_server(
     live.boots(
         image={'id': live.images['debian-12']}, hints={'rack:9': 'true'}
     )
-    finished = explain_live(
+    result = explain_live(
         *('--server', SERVER, '--image', 'windows-2022', '--host', 'win-1'),
         *('--hint', 'rack:9='),
     )
-    assert rows(finished)['linux-1'] == (
+    assert rows(result)['linux-1'] == (
         'no aggregate has the metadata key rack:9, which the request names; '
         "not in the requested host's tree: host win-1 was requested; "
         'has no trait CUSTOM_LICENSED_WINDOWS'
@@ -564,9 +562,9 @@ def test_an_unknown_server_is_named(
             }
         },
     )
-    finished = explain_live('--server', SERVER)
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    result = explain_live('--server', SERVER)
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         f"There is no server with the name or id '{SERVER}' in Nova at "
         f'{NOVA}.\n'
     )
@@ -576,9 +574,9 @@ def test_a_nova_that_omits_flavors_of_servers_is_too_old(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.nova.newest = '2.60'
-    finished = explain_live('--server', SERVER)
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    result = explain_live('--server', SERVER)
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         f'Nova at {NOVA} offers microversions up to 2.60; reading the flavor '
         'a server was booted with needs 2.61 (Rocky).\n'
     )

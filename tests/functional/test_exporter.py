@@ -119,10 +119,10 @@ def failed(found):
 
 def test_a_scrape_returns_metrics_and_sigterm_stops_the_exporter(exporter):
     process, url = exporter.start('--snapshot', str(EXAMPLE))
-    found = scrape(url, until=up(1))
-    assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
-    assert found['isolate_aggregates_lock_used', 'VCPU', LICENSED] == 4
-    assert found['isolate_aggregates_slots_up',] == 1
+    metrics = scrape(url, until=up(1))
+    assert metrics['isolate_aggregates_lock_hosts', LICENSED] == 2
+    assert metrics['isolate_aggregates_lock_used', 'VCPU', LICENSED] == 4
+    assert metrics['isolate_aggregates_slots_up',] == 1
 
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=LONG) == ('', '')
@@ -145,11 +145,11 @@ def test_values_are_kept_when_the_cloud_cannot_be_read(exporter, tmp_path):
     before = scrape(url, until=up(1))
 
     path.rename(tmp_path / 'away.yaml')
-    found = scrape(url, until=up(0))
-    assert failed(found)
+    metrics = scrape(url, until=up(0))
+    assert failed(metrics)
     for key, value in before.items():
         if key[0].startswith('isolate_aggregates_lock'):
-            assert found[key] == value
+            assert metrics[key] == value
 
     (tmp_path / 'away.yaml').rename(path)
     scrape(url, until=up(1))
@@ -163,13 +163,13 @@ def test_values_are_kept_when_the_cloud_cannot_be_read(exporter, tmp_path):
 
 def test_without_a_reading_metrics_are_absent_not_zero(exporter, tmp_path):
     _, url = exporter.start('--snapshot', str(tmp_path / 'missing.yaml'))
-    found = scrape(url, until=failed)
-    assert {key[0] for key in found} == {
+    metrics = scrape(url, until=failed)
+    assert {key[0] for key in metrics} == {
         'isolate_aggregates_build_info',
         'isolate_aggregates_up',
         'isolate_aggregates_last_failure_timestamp_seconds',
     }
-    assert found[('isolate_aggregates_up',)] == 0
+    assert metrics[('isolate_aggregates_up',)] == 0
 
 
 def test_the_exporter_stops_while_a_service_hangs(exporter):
@@ -192,9 +192,9 @@ def test_the_exporter_stops_while_a_service_hangs(exporter):
 def test_a_port_in_use_is_one_sentence(exporter):
     with socket.create_server(('127.0.0.1', 0)) as other:
         where = f'127.0.0.1:{other.getsockname()[1]}'
-        finished = exporter.run('--listen', where, '--snapshot', str(EXAMPLE))
-    assert (finished.returncode, finished.stdout) == (1, '')
-    assert finished.stderr == (
+        result = exporter.run('--listen', where, '--snapshot', str(EXAMPLE))
+    assert (result.returncode, result.stdout) == (1, '')
+    assert result.stderr == (
         f'The metrics cannot be served at {where}: Address already in use.\n'
     )
 
@@ -202,9 +202,9 @@ def test_a_port_in_use_is_one_sentence(exporter):
 def test_counts_of_nova_scheduler_can_be_exported_alone(exporter, tmp_path):
     directory = tmp_path / 'counts'
     _, url = exporter.start('--no-cloud', '--scheduler', str(directory))
-    found = scrape(url)
-    assert found[f'{SCHEDULER}_up',] == 0
-    assert {key[0] for key in found} == {
+    metrics = scrape(url)
+    assert metrics[f'{SCHEDULER}_up',] == 0
+    assert {key[0] for key in metrics} == {
         'isolate_aggregates_build_info',
         f'{SCHEDULER}_up',
     }
@@ -212,11 +212,11 @@ def test_counts_of_nova_scheduler_can_be_exported_alone(exporter, tmp_path):
     directory.mkdir()
     for _ in range(2):
         subprocess.run([sys.executable, '-c', COUNT, directory], check=True)
-    found = scrape(url)
-    assert found[f'{SCHEDULER}_up',] == 1
-    assert found[f'{SCHEDULER}_requests_total',] == 2
+    metrics = scrape(url)
+    assert metrics[f'{SCHEDULER}_up',] == 1
+    assert metrics[f'{SCHEDULER}_requests_total',] == 2
     refused = (f'{SCHEDULER}_refusals_total', 'filter', 'isolate_tenants')
-    assert found[refused] == 2
+    assert metrics[refused] == 2
 
 
 def test_the_textfile_is_kept_when_the_cloud_is_down(exporter, tmp_path):

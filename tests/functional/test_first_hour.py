@@ -47,11 +47,11 @@ def see(run: Run) -> Run:
     """Run a command; no line is wider than the terminal."""
 
     def seen(*arguments: str) -> Any:
-        finished = run(*arguments)
-        shown = finished.out + finished.err
+        result = run(*arguments)
+        shown = result.out + result.err
         assert [line for line in shown.splitlines() if len(line) > 80] == []
         assert 'Traceback' not in shown
-        return finished
+        return result
 
     return seen
 
@@ -91,8 +91,8 @@ def see(run: Run) -> Run:
     ],
 )
 def test_an_unknown_command_is_named(run: Run, words: str, said: str) -> None:
-    finished = run(*words.split())
-    assert (finished.code, finished.out, finished.err) == (2, '', f'{said}\n')
+    result = run(*words.split())
+    assert (result.code, result.out, result.err) == (2, '', f'{said}\n')
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_an_unknown_command_is_named(run: Run, words: str, said: str) -> None:
     ],
 )
 def test_an_unknown_column_is_named(run: Run, column: str, said: str) -> None:
-    finished = run('list', *CAMPUS, '-c', column)
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    result = run('list', *CAMPUS, '-c', column)
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         f'There is no column {column}{said}; the columns are Lock, '
         'Aggregates, Hosts, VCPU, MEMORY_MB, DISK_GB.\n'
     )
@@ -115,9 +115,9 @@ def test_an_unknown_column_is_named(run: Run, column: str, said: str) -> None:
 
 
 def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
-    finished = see('--help')
-    assert finished.code == 0
-    tasks = re.findall(r'^(\w[^:\n]*):\n((?:  .*\n)+)', finished.out, re.M)
+    result = see('--help')
+    assert result.code == 0
+    tasks = re.findall(r'^(\w[^:\n]*):\n((?:  .*\n)+)', result.out, re.M)
     titles = [title for title, _ in tasks]
     assert titles[:3] == [
         'See which servers may use which hosts',
@@ -134,23 +134,23 @@ def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
     ]
     assert listed['Others'] == ['complete', 'help']
     assert 'lock' in listed['Isolate hosts']
-    assert re.findall(r'\S+-$', finished.out, re.MULTILINE) == []
+    assert re.findall(r'\S+-$', result.out, re.MULTILINE) == []
 
 
 def test_without_a_command_the_help_is_shown_as_an_error(see: Run) -> None:
-    finished = see()
-    assert finished.code == 2
-    assert finished.out == ''
-    assert finished.err == see('help').out == see('--help').out
+    result = see()
+    assert result.code == 2
+    assert result.out == ''
+    assert result.err == see('help').out == see('--help').out
 
 
 @pytest.mark.parametrize('command', COMMANDS)
 def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
-    finished = see('help', *command.split())
-    assert finished.code == 0
-    assert finished.out.startswith('usage: ')
-    assert f' {command} ' in finished.out.splitlines()[0]
-    assert re.findall(r'\S+-$', finished.out, re.MULTILINE) == []
+    result = see('help', *command.split())
+    assert result.code == 0
+    assert result.out.startswith('usage: ')
+    assert f' {command} ' in result.out.splitlines()[0]
+    assert re.findall(r'\S+-$', result.out, re.MULTILINE) == []
 
 
 # On a terminal
@@ -251,19 +251,19 @@ def test_no_line_is_wider_than_the_terminal(
 
 
 def test_the_list_of_filters_has_each_name_in_full() -> None:
-    shown = on_terminal('filter', 'list')
-    assert ' isolate_aggregates ' in shown
-    assert ' AggregateMultiTenancyIsolation ' in shown
+    output = on_terminal('filter', 'list')
+    assert ' isolate_aggregates ' in output
+    assert ' AggregateMultiTenancyIsolation ' in output
     # The origin is shown only on request.
-    assert 'Origin' not in shown
+    assert 'Origin' not in output
     assert 'Origin' in on_terminal('filter', 'list', '-c', 'Origin')
 
 
 @pytest.mark.slow
 def test_the_demo_fits_the_terminal() -> None:
-    shown = on_terminal('examples/demo.sh', program='sh')
-    assert fits(shown)
-    assert 'What to type next' in shown
+    output = on_terminal('examples/demo.sh', program='sh')
+    assert fits(output)
+    assert 'What to type next' in output
 
 
 @pytest.mark.slow
@@ -307,12 +307,12 @@ MISTAKES = [
 
 def ask(path: pathlib.Path, flavor: str = 'm1.small') -> str:
     """Ask for the hosts of a server; return the output."""
-    shown = on_terminal(
+    output = on_terminal(
         'candidates', '--snapshot', path.name, '--flavor', flavor,
         cwd=path.parent,
     )  # fmt: skip
-    assert fits(shown)
-    return shown
+    assert fits(output)
+    return output
 
 
 def test_a_new_cloud_file_gives_an_answer(tmp_path: pathlib.Path) -> None:
@@ -370,10 +370,10 @@ def test_a_cloud_without_hosts_is_reported(
     (tmp_path / 'c.yaml').write_text(
         'version: 1\nflavors: [{name: f, vcpus: 1}]\n'
     )
-    shown = on_terminal(
+    output = on_terminal(
         *arguments.split(), '--snapshot', 'c.yaml', cwd=tmp_path
     )
-    assert shown == said
+    assert output == said
 
 
 @pytest.mark.parametrize(
@@ -392,9 +392,9 @@ def test_an_empty_cloud_is_reported(
     (tmp_path / 'c.yaml').write_text('version: 1\n')
     words = arguments.split()
     file = ['c.yaml'] if 'diff' in words else ['--snapshot', 'c.yaml']
-    shown = on_terminal(*words, *file, cwd=tmp_path)
-    assert fits(shown)
-    assert said in shown
+    output = on_terminal(*words, *file, cwd=tmp_path)
+    assert fits(output)
+    assert said in output
 
 
 @examples(8)
@@ -403,10 +403,10 @@ def test_folded_commands_can_be_pasted(
     arguments: list[str],
 ) -> None:
     line = commands.shown((('printf', r'%s\0', *arguments),))
-    finished = subprocess.run(
+    result = subprocess.run(
         ['bash', '-c', terminal.folded(terminal.Shell(line), 20)],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert finished.stdout == ''.join(f'{one}\0' for one in arguments)
+    assert result.stdout == ''.join(f'{one}\0' for one in arguments)

@@ -96,11 +96,11 @@ def test_only_compute_nodes_are_hosts_when_providers_share(
     run, write_cloud, cloud, flavor, hosts
 ):
     asked = ('--snapshot', str(write_cloud(cloud)), '--flavor', flavor)
-    found = run('candidates', *asked, '-f', 'json')
-    assert (found.code, found.err) == (0, '')
+    result = run('candidates', *asked, '-f', 'json')
+    assert (result.code, result.err) == (0, '')
     assert {
         host['name']: host['candidates']
-        for host in json.loads(found.out)['hosts']
+        for host in json.loads(result.out)['hosts']
     } == hosts
     explained = run('explain', *asked, '--candidates', '-f', 'json')
     assert [h['name'] for h in json.loads(explained.out)['hosts']] == [*hosts]
@@ -121,5 +121,5 @@ def test_capacity_counts_compute_nodes_that_share(run, write_cloud):
       children:
       - {{name: numa, inventories: {{VCPU: 3}}}}
 {FLAVORS}""")
-    found = run('capacity', '--snapshot', str(path), '--flavor', 'small')
-    assert found.out.startswith('3 more servers of this flavor fit.\n')
+    result = run('capacity', '--snapshot', str(path), '--flavor', 'small')
+    assert result.out.startswith('3 more servers of this flavor fit.\n')

@@ -109,7 +109,7 @@ def test_a_forbidden_import_breaks_its_contract(
     before = module.read_text('utf-8')
     module.write_text(f'{before}\n{line}\n', 'utf-8')
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [LINT_IMPORTS, '--no-cache', '--no-logo'],
             cwd=copied,
             capture_output=True,
@@ -123,22 +123,22 @@ def test_a_forbidden_import_breaks_its_contract(
     found = {
         section.rpartition(':')[2]
         for section in contracts.sections()
-        if f'{contracts[section].get("name")} BROKEN' in done.stdout
+        if f'{contracts[section].get("name")} BROKEN' in result.stdout
     }
-    assert found == broken, done.stdout
-    assert (done.returncode != 0) == bool(broken)
+    assert found == broken, result.stdout
+    assert (result.returncode != 0) == bool(broken)
 
 
 def _loads(*modules: str) -> set[str]:
     """Return what a fresh interpreter has loaded after importing these."""
     script = f'import sys, {", ".join(modules)}; print(*sys.modules)'
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', script],
         capture_output=True,
         text=True,
         check=True,
     )
-    return set(done.stdout.split())
+    return set(result.stdout.split())
 
 
 def test_filters_load_no_clients():

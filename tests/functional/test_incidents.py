@@ -247,10 +247,10 @@ def ask(
     def explain(copy: CloudCopy, asked: str) -> str:
         path = tmp_path / 'copy.yaml'
         cloud_file.save(copy.snapshot, path)
-        finished = run('explain', '--snapshot', str(path), *asked.split())
+        result = run('explain', '--snapshot', str(path), *asked.split())
         # Placement refuses some queries.
-        assert finished.code == 0 or '(400)' in finished.err, finished.err
-        return str(finished.out)
+        assert result.code == 0 or '(400)' in result.err, result.err
+        return str(result.out)
 
     return explain
 

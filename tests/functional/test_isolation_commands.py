@@ -92,10 +92,10 @@ class Operator:
 
     def document(self, *arguments: str, config: str = ISOLATE) -> Any:
         """Run a command that must succeed; return its JSON output."""
-        finished = self.does(*arguments, '-f', 'json', config=config)
+        result = self.does(*arguments, '-f', 'json', config=config)
         only_shown = '--dry-run' in arguments
-        assert (finished.code, finished.err) == (3 if only_shown else 0, '')
-        return json.loads(finished.out)
+        assert (result.code, result.err) == (3 if only_shown else 0, '')
+        return json.loads(result.out)
 
 
 @pytest.fixture
@@ -155,8 +155,10 @@ def test_an_aggregate_can_be_given_by_name_number_or_uuid(
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1], uuid='cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e'
     )
-    made = operator.document('lock', name, '--trait', 'CUSTOM_A', '--dry-run')
-    assert 'tag aggregate rack-1 trait:CUSTOM_A=required' in whats(made)
+    document = operator.document(
+        'lock', name, '--trait', 'CUSTOM_A', '--dry-run'
+    )
+    assert 'tag aggregate rack-1 trait:CUSTOM_A=required' in whats(document)
 
 
 def test_a_name_of_two_aggregates_is_refused_with_their_uuids(
@@ -166,9 +168,9 @@ def test_a_name_of_two_aggregates_is_refused_with_their_uuids(
         Aggregate('uuid-x', 'twice', id=8),
         Aggregate('uuid-y', 'twice', id=9),
     ]
-    finished = operator.does('lock', 'twice', '--trait', 'CUSTOM_A')
-    assert finished.code == 1
-    assert finished.err == (
+    result = operator.does('lock', 'twice', '--trait', 'CUSTOM_A')
+    assert result.code == 1
+    assert result.err == (
         "The aggregate name 'twice' is not unique; name one of uuid-x, uuid-y "
         'instead.\n'
     )
@@ -259,10 +261,10 @@ def test_placement_gives_the_uuids_that_an_old_nova_omits(
     operator: Operator,
 ) -> None:
     operator.live.nova.newest = '2.41'
-    made = operator.document('lock', 'rack-1', '--trait', LICENSED)
+    document = operator.document('lock', 'rack-1', '--trait', LICENSED)
     # win-1 has it already.
-    assert f'add trait {LICENSED} to host linux-1' in whats(made)
-    assert f'add trait {LICENSED} to host win-1' not in whats(made)
+    assert f'add trait {LICENSED} to host linux-1' in whats(document)
+    assert f'add trait {LICENSED} to host win-1' not in whats(document)
 
 
 def test_each_node_of_a_bare_metal_host_gets_the_trait(
@@ -280,8 +282,8 @@ def test_each_node_of_a_bare_metal_host_gets_the_trait(
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1], hosts=frozenset({'ironic'})
     )
-    made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
-    assert [what for what in whats(made) if 'add trait' in what] == [
+    document = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert [what for what in whats(document) if 'add trait' in what] == [
         f'add trait CUSTOM_A to host ironic (node linux-{number})'
         for number in (1, 2, 3)
     ]
@@ -292,25 +294,25 @@ def test_a_host_without_a_node_is_named_and_the_others_are_locked(
 ) -> None:
     nova = operator.live.nova
     nova.nodes = [node for node in nova.nodes if node.name != 'win-1']
-    finished = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
-    assert finished.code == 1
-    assert finished.err == (
+    result = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert result.code == 1
+    assert result.err == (
         'Host win-1: Nova lists no compute node for it; start nova-compute '
         'there, or remove the host from the aggregate.\n'
     )
-    assert 'add trait CUSTOM_A to host linux-1' in finished.out
-    assert 'host win-1' not in finished.out
+    assert 'add trait CUSTOM_A to host linux-1' in result.out
+    assert 'host win-1' not in result.out
 
 
 def test_lock_works_without_glance_and_reports_it(operator: Operator) -> None:
     operator.http.get(f'{GLANCE}/v2/images', status_code=500, text='Oops')
-    made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
-    assert {change['result'] for change in made['changes']} == {'done'}
-    assert made['lock']['traits'] == ['CUSTOM_A']
-    assert made['lock']['aggregate']['name'] == 'rack-1'
-    note = made['notes'][-1]
+    document = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert {change['result'] for change in document['changes']} == {'done'}
+    assert document['lock']['traits'] == ['CUSTOM_A']
+    assert document['lock']['aggregate']['name'] == 'rack-1'
+    note = document['notes'][-1]
     assert note.startswith('the images were not checked: Glance at ')
-    [left] = made['left']
+    [left] = document['left']
     assert left.startswith('no flavor requires CUSTOM_A yet')
 
 
@@ -321,19 +323,21 @@ def test_images_do_not_count_when_only_flavors_open(
     assert operator.document(*lock)['notes'] == [
         f'{LICENSED} is required by flavor win.small and image windows-2022'
     ]
-    made = operator.document(*lock, config=FLAVORS_ONLY)
-    assert made['notes'] == [f'{LICENSED} is required by flavor win.small']
+    document = operator.document(*lock, config=FLAVORS_ONLY)
+    assert document['notes'] == [f'{LICENSED} is required by flavor win.small']
     grant = ('grant', '--image', 'windows-2022', '--trait', LICENSED)
-    made = operator.document(*grant, config=FLAVORS_ONLY)
-    assert any('images open nothing here' in note for note in made['notes'])
+    document = operator.document(*grant, config=FLAVORS_ONLY)
+    assert any(
+        'images open nothing here' in note for note in document['notes']
+    )
 
 
 def test_a_lock_without_effect_is_warned_about(operator: Operator) -> None:
-    finished = operator.does(
+    result = operator.does(
         'lock', 'win-hosts', '--trait', LICENSED, config='[scheduler]\n'
     )
-    assert finished.code == 0
-    assert 'the tag has no effect' in finished.err
+    assert result.code == 0
+    assert 'the tag has no effect' in result.err
 
 
 def test_unlock_names_flavors_and_images_that_still_require_the_trait(
@@ -347,8 +351,8 @@ def test_unlock_names_flavors_and_images_that_still_require_the_trait(
         return {'aggregate': {}}
 
     operator.http.post(f'{NOVA}/os-aggregates/1/action', json=untag)
-    made = operator.document('unlock', 'win-hosts')
-    assert made['left'] == [
+    document = operator.document('unlock', 'win-hosts')
+    assert document['left'] == [
         f'{LICENSED} is still required by flavor win.small and image '
         'windows-2022, but by no aggregate any more; their servers find a '
         'host only if another program added the trait; next, run revoke'
@@ -377,12 +381,12 @@ def test_a_trait_in_a_request_group_is_a_key_and_is_not_revoked(
     )
     key = ('--flavor', 'vf', '--trait', LICENSED)
     assert operator.document('grant', *key)['changes'] == []
-    finished = operator.does('revoke', *key)
-    assert finished.code == 1
+    result = operator.does('revoke', *key)
+    assert result.code == 1
     assert (
         f'Flavor vf still requires {LICENSED} through trait_NIC:{LICENSED}, '
         'which belongs to a request group; change the flavor yourself.\n'
-    ) in finished.err
+    ) in result.err
     assert operator.written == []
 
 
@@ -394,19 +398,19 @@ def test_a_key_without_a_lock_is_granted_with_a_note(
         dataclasses.replace(aggregate, metadata={})
         for aggregate in nova.aggregates
     ]
-    made = operator.document(
+    document = operator.document(
         'grant', '--flavor', 'm1.small', '--trait', LICENSED
     )
-    assert whats(made) == [f'set {TAG}=required on flavor m1.small']
-    assert any('no aggregate requires' in note for note in made['notes'])
+    assert whats(document) == [f'set {TAG}=required on flavor m1.small']
+    assert any('no aggregate requires' in note for note in document['notes'])
 
 
 def test_an_image_that_no_tenant_owns_needs_no_warning(
     operator: Operator,
 ) -> None:
     grant = ('grant', '--image', 'debian-12', '--trait', LICENSED)
-    made = operator.document(*grant, '--dry-run')
-    assert made['notes'] == [
+    document = operator.document(*grant, '--dry-run')
+    assert document['notes'] == [
         'existing servers keep what they were booted with'
     ]
 
@@ -417,13 +421,13 @@ def test_a_protected_image_property_is_one_sentence(
     operator.http.patch(
         requests_mock.ANY, status_code=403, text='Property is protected'
     )
-    finished = operator.does(
+    result = operator.does(
         'revoke', '--image', 'windows-2022', '--trait', LICENSED
     )
-    assert finished.code == 1
-    assert 'failed' in finished.out
-    assert finished.err.startswith('Glance at ')
-    assert '(403)' in finished.err
+    assert result.code == 1
+    assert 'failed' in result.out
+    assert result.err.startswith('Glance at ')
+    assert '(403)' in result.err
 
 
 def test_a_conflict_is_not_mistaken_for_a_missing_property(
@@ -432,11 +436,11 @@ def test_a_conflict_is_not_mistaken_for_a_missing_property(
     operator.http.patch(
         requests_mock.ANY, status_code=409, text='Image is being deleted'
     )
-    finished = operator.does(
+    result = operator.does(
         'revoke', '--image', 'windows-2022', '--trait', LICENSED
     )
-    assert finished.code == 1
-    assert 'Image is being deleted' in finished.err
+    assert result.code == 1
+    assert 'Image is being deleted' in result.err
 
 
 def test_completed_changes_are_reported_after_an_interruption(
@@ -446,10 +450,10 @@ def test_completed_changes_are_reported_after_an_interruption(
         raise KeyboardInterrupt
 
     operator.http.post(f'{NOVA}/os-aggregates/2/action', json=interrupted)
-    finished = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
-    assert finished.code != 0
-    assert 'Traceback' not in finished.err
-    rows = [line.split('|')[1:3] for line in finished.out.splitlines()[3:8]]
+    result = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert result.code != 0
+    assert 'Traceback' not in result.err
+    rows = [line.split('|')[1:3] for line in result.out.splitlines()[3:8]]
     assert [(what.strip()[:12], how.strip()) for what, how in rows if how] == [
         ('create trait', 'done'),
         ('create trait', 'done'),
@@ -457,19 +461,19 @@ def test_completed_changes_are_reported_after_an_interruption(
         ('add trait CU', 'not done'),
         ('add trait CU', 'not done'),
     ]
-    assert 'it is unknown whether the last change was made' in finished.err
+    assert 'it is unknown whether the last change was made' in result.err
 
 
 def test_completed_changes_are_reported_if_flavors_cannot_be_read(
     operator: Operator,
 ) -> None:
     operator.http.get(f'{NOVA}/flavors/detail', status_code=403, json={})
-    finished = operator.does(
+    result = operator.does(
         'lock', 'rack-1', '--trait', 'CUSTOM_A', '-f', 'json'
     )
-    assert finished.code == 1
-    assert '(403)' in finished.err
-    made = json.loads(finished.out)
+    assert result.code == 1
+    assert '(403)' in result.err
+    made = json.loads(result.out)
     assert {change['result'] for change in made['changes']} == {'done'}
     assert made['lock']['traits'] == ['CUSTOM_A']
     assert made['lock']['aggregate']['name'] == 'rack-1'
@@ -519,18 +523,18 @@ def told(finished: Any) -> Any:
 def test_a_host_outside_an_aggregate_without_locks_is_shown(
     broken: Run,
 ) -> None:
-    shown = told(broken('show', 'fast', '-f', 'json'))
-    assert shown['problems'] == [
+    output = told(broken('show', 'fast', '-f', 'json'))
+    assert output['problems'] == [
         'host cn2 is in aggregate fast, but its resource provider cn2 is not, '
         'so that servers that are sent there cannot use it'
     ]
 
 
 def test_show_lists_the_problems_of_a_lock(broken: Run) -> None:
-    shown = told(broken('show', 'CUSTOM_A', '-f', 'json'))
-    assert shown['kind'] == 'lock'
-    assert shown['name'] == 'trait:CUSTOM_A'
-    assert shown['problems'] == [
+    output = told(broken('show', 'CUSTOM_A', '-f', 'json'))
+    assert output['kind'] == 'lock'
+    assert output['name'] == 'trait:CUSTOM_A'
+    assert output['problems'] == [
         'host cn1 is in aggregate cn1, but its resource provider cn1 is not, '
         'so that the locks of the aggregate have no effect there',
         'host cn1 lacks CUSTOM_B, so that servers for aggregate cn1 cannot '
@@ -550,41 +554,39 @@ def test_show_lists_the_problems_of_a_lock(broken: Run) -> None:
 def test_show_lists_only_flavors_and_images_that_open_all_locks(
     broken: Run, kind: str, flavors: list[str], images: list[str]
 ) -> None:
-    shown = told(broken('show', 'cn1', '--kind', kind, '-f', 'json'))
-    assert shown['kind'] == kind
-    assert shown['locks'] == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
-    assert (shown['flavors'], shown['images']) == (flavors, images)
+    output = told(broken('show', 'cn1', '--kind', kind, '-f', 'json'))
+    assert output['kind'] == kind
+    assert output['locks'] == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
+    assert (output['flavors'], output['images']) == (flavors, images)
 
 
 def test_an_ambiguous_name_is_refused(broken: Run) -> None:
-    finished = broken('show', 'cn1')
-    assert finished.code == 1
-    assert finished.err == (
+    result = broken('show', 'cn1')
+    assert result.code == 1
+    assert result.err == (
         "The lock, aggregate or host name 'cn1' is not unique; name one of "
         'cn1 --kind aggregate, cn1 --kind host instead.\n'
     )
 
 
 def test_an_unknown_name_is_one_sentence(broken: Run) -> None:
-    finished = broken('show', 'cn1', '--kind', 'lock')
-    assert finished.code == 1
-    assert finished.err.startswith(
-        "There is no lock with the name or id 'cn1'"
-    )
+    result = broken('show', 'cn1', '--kind', 'lock')
+    assert result.code == 1
+    assert result.err.startswith("There is no lock with the name or id 'cn1'")
 
 
 def test_a_host_has_the_name_of_its_node(broken: Run) -> None:
-    shown = told(broken('show', 'node1', '-f', 'json'))
-    assert (shown['name'], shown['nodes']) == ('metal', ['node1'])
-    assert shown['capacity'] == {'CUSTOM_M': {'free': 1, 'used': 0}}
-    assert shown['locks'] == []
-    assert shown['problems'] == []
+    output = told(broken('show', 'node1', '-f', 'json'))
+    assert (output['name'], output['nodes']) == ('metal', ['node1'])
+    assert output['capacity'] == {'CUSTOM_M': {'free': 1, 'used': 0}}
+    assert output['locks'] == []
+    assert output['problems'] == []
 
 
 def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
-    shown = told(broken('show', 'gone', '-f', 'json'))
-    assert shown['nodes'] == []
-    [problem] = shown['problems']
+    output = told(broken('show', 'gone', '-f', 'json'))
+    assert output['nodes'] == []
+    [problem] = output['problems']
     assert problem.startswith('host gone ')
 
 
@@ -624,13 +626,13 @@ def test_locks_without_the_option_are_listed_with_a_warning(
 ) -> None:
     text = BROKEN.replace('filtering: true', 'filtering: false')
     path = str(write_cloud(text))
-    finished = run('list', '--snapshot', path, '-f', 'value', '-c', 'Lock')
-    assert finished.out.splitlines() == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
-    assert 'the tag has no effect' in finished.err
+    result = run('list', '--snapshot', path, '-f', 'value', '-c', 'Lock')
+    assert result.out.splitlines() == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
+    assert 'the tag has no effect' in result.err
 
 
 def test_a_cloud_without_locks_is_reported(
     run: Run, write_cloud: Callable[[str], Any]
 ) -> None:
-    finished = run('list', '--snapshot', str(write_cloud('aggregates: []')))
-    assert (finished.code, finished.out) == (0, 'No aggregate is locked.\n')
+    result = run('list', '--snapshot', str(write_cloud('aggregates: []')))
+    assert (result.code, result.out) == (0, 'No aggregate is locked.\n')

@@ -227,13 +227,13 @@ def test_rejected_data_is_reported_in_one_sentence(run, write_cloud):
         providers: [{{name: cn1, {TOO_MUCH}}}]
         flavors: [{{name: f, vcpus: 1}}]
         """)
-    finished = run('candidates', '--snapshot', str(path), '--flavor', 'f')
-    assert finished.code == 1
-    assert finished.err.startswith(
+    result = run('candidates', '--snapshot', str(path), '--flavor', 'f')
+    assert result.code == 1
+    assert result.err.startswith(
         f'Cloud file {path}: provider cn1: Placement rejected the request as '
         'invalid (400): '
     )
-    assert finished.err.count('\n') == 1
+    assert result.err.count('\n') == 1
 
 
 def test_a_rejected_cloud_does_not_affect_the_next_one(

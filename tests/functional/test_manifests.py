@@ -130,9 +130,9 @@ def test_the_example_configuration_is_valid(
     run: Callable[..., Any],
 ) -> None:
     given = f'--config-file={FOLDER / "isolate-aggregates.conf"}'
-    finished = run(given, 'filter', 'list', '-f', 'csv', '--quote', 'none')
-    assert finished.code == 0
-    assert 'isolate_aggregates,True' in finished.out
+    result = run(given, 'filter', 'list', '-f', 'csv', '--quote', 'none')
+    assert result.code == 0
+    assert 'isolate_aggregates,True' in result.out
 
 
 # As on a read-only file system.

@@ -26,15 +26,15 @@ def compared(conf, snapshot):
         *requests(snapshot.flavors, project_id='demo'),
         *requests(snapshot.flavors, snapshot.images, 'demo'),
     ]
-    found = matrix(snapshot, pipeline, asked)
+    table = matrix(snapshot, pipeline, asked)
     cloud = SnapshotCloud(snapshot)
     hosts = {p.name: p.host for p in snapshot.providers}
     try:
-        for row in found.rows:
+        for row in table.rows:
             may = {
                 host
                 for group, reasons in zip(
-                    found.groups, row.objections, strict=True
+                    table.groups, row.objections, strict=True
                 )
                 for host in group.hosts
                 if not reasons

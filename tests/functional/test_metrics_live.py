@@ -103,11 +103,11 @@ def test_a_live_cloud_is_read_again_and_again(
         (nothing, up(1)), (break_nova, up(0)), (repair_nova, up(1))
     )
     prometheus.start()
-    finished = run(
+    result = run(
         *('--config-file', config(ISOLATE), 'exporter', '--interval', '1'),
         *('--listen', prometheus.listen),
     )
-    assert finished.code == 0
+    assert result.code == 0
     prometheus.join()
     first, broken, repaired = prometheus.scrapes
     hosts = ('isolate_aggregates_lock_hosts', LICENSED)
@@ -119,8 +119,8 @@ def test_a_live_cloud_is_read_again_and_again(
     assert broken[hosts] == 2
     assert repaired[hosts] == 3
     assert repaired[found] == 1
-    assert 'Nova' in finished.err
-    assert 'Traceback' not in finished.err
+    assert 'Nova' in result.err
+    assert 'Traceback' not in result.err
 
 
 @pytest.mark.usefixtures('in_environment')
@@ -141,24 +141,24 @@ def test_unlistable_servers_affect_only_the_slots(
         Flavor(f'new-{number}', f'new-{number}', 1) for number in range(9)
     ]
     http.get(f'{NOVA}/servers', status_code=403)
-    finished = run(*export)
+    result = run(*export)
     # The cloud was read, so the reading has not failed.
-    assert finished.code == 0
-    assert finished.err.startswith('Free slots cannot be counted')
-    found = parsed(path.read_text('utf-8'))
-    assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
-    assert found['isolate_aggregates_up',] == 1
-    assert found['isolate_aggregates_slots_up',] == 0
-    assert not any(key[0].endswith('_slots') for key in found)
+    assert result.code == 0
+    assert result.err.startswith('Free slots cannot be counted')
+    content = parsed(path.read_text('utf-8'))
+    assert content['isolate_aggregates_lock_hosts', LICENSED] == 2
+    assert content['isolate_aggregates_up',] == 1
+    assert content['isolate_aggregates_slots_up',] == 0
+    assert not any(key[0].endswith('_slots') for key in content)
 
     http.get(f'{NOVA}/servers', json={'servers': []})
     http.get(f'{NOVA}/servers/detail', json={'servers': []})
-    finished = run(*export)
-    assert (finished.code, finished.err) == (0, '')
-    found = parsed(path.read_text('utf-8'))
-    assert found['isolate_aggregates_slots_up',] == 1
+    result = run(*export)
+    assert (result.code, result.err) == (0, '')
+    content = parsed(path.read_text('utf-8'))
+    assert content['isolate_aggregates_slots_up',] == 1
     # Ten in the zone and ten in none.
-    assert sum(key[0].endswith('zone_slots') for key in found) == 20
+    assert sum(key[0].endswith('zone_slots') for key in content) == 20
 
 
 @pytest.mark.parametrize(
@@ -175,18 +175,18 @@ def test_slots_in_zones_are_what_capacity_says(
     snapshot = cloud_file.load(example)
     flavors = snapshot.flavors[:4]
     names = ','.join(flavor.name for flavor in flavors)
-    finished = run(
+    result = run(
         '--config-file',
         config(f'[isolate_aggregates]\nmetrics_flavors = {names}\n'),
         *('exporter', '--snapshot', example, '--textfile', str(path)),
     )
-    assert (finished.code, finished.err) == (0, '')
+    assert (result.code, result.err) == (0, '')
     zones = {one.availability_zone for one in snapshot.aggregates} - {None}
-    found = parsed(path.read_text('utf-8'))
+    content = parsed(path.read_text('utf-8'))
     for flavor in flavors:
         told = {
             key: value
-            for key, value in found.items()
+            for key, value in content.items()
             if key[0] == 'isolate_aggregates_zone_free_slots'
             and flavor.id in key
         }
@@ -197,17 +197,17 @@ def test_slots_in_zones_are_what_capacity_says(
         )
         for zone in zones:
             [value] = (told[key] for key in told if zone in key)
-            finished = run(*ask, '--availability-zone', zone, '-f', 'json')
-            assert json.loads(finished.out)['total'] == value
+            result = run(*ask, '--availability-zone', zone, '-f', 'json')
+            assert json.loads(result.out)['total'] == value
 
 
 def test_missing_credentials_are_visible_in_the_textfile(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'isolation.prom'
-    finished = run('exporter', '--textfile', str(path))
-    assert finished.code == 1
-    assert finished.err.startswith('There are no credentials for a cloud')
+    result = run('exporter', '--textfile', str(path))
+    assert result.code == 1
+    assert result.err.startswith('There are no credentials for a cloud')
     assert parsed(path.read_text('utf-8'))[('isolate_aggregates_up',)] == 0
 
 
@@ -215,8 +215,8 @@ def test_without_prometheus_client_it_says_what_to_install(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'prometheus_client', None)
-    finished = run('exporter', '--snapshot', 'x')
-    assert (finished.code, finished.out, finished.err) == (
+    result = run('exporter', '--snapshot', 'x')
+    assert (result.code, result.out, result.err) == (
         1,
         '',
         'The metrics need prometheus-client; install '

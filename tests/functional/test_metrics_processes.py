@@ -50,7 +50,7 @@ def test_counts_of_forked_workers_are_summed(tmp_path, first):
         [sys.executable, '-W', 'ignore', '-c', first + WORKERS, tmp_path],
         check=True,
     )
-    found = samples(scheduler.Workers(str(tmp_path)))
+    values = samples(scheduler.Workers(str(tmp_path)))
     prefix = 'isolate_aggregates_scheduler_request'
-    assert found[(f'{prefix}s_total',)] == 1201
-    assert found[(f'{prefix}_duration_seconds_count',)] == 1201
+    assert values[(f'{prefix}s_total',)] == 1201
+    assert values[(f'{prefix}_duration_seconds_count',)] == 1201

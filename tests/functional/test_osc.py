@@ -194,13 +194,13 @@ def test_the_plugin_imports_little_on_every_start(
         "; print(*sorted({m.partition('.')[0] for m in new} - "
         "set(sys.stdlib_module_names) - {'isolate_aggregates'}))"
     )
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-c', program],
         capture_output=True,
         text=True,
         check=True,
     )
-    ours, foreign = finished.stdout.splitlines()
+    ours, foreign = result.stdout.splitlines()
     assert ours.split() == sorted(
         [
             'isolate_aggregates',
@@ -232,18 +232,18 @@ def test_starting_the_client_imports_none_of_our_commands(
         '*sorted(heavy & set(sys.modules)))); '
         f'shell.main({arguments!r})'
     )
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-c', program],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert finished.stdout.splitlines()[-1] == 'imported:'
+    assert result.stdout.splitlines()[-1] == 'imported:'
 
 
 def test_the_help_of_the_client_has_each_command(openstack: Run) -> None:
-    finished = openstack('--help')
-    listed = re.findall('^  isolation (.*?)  ', finished.out, re.MULTILINE)
+    result = openstack('--help')
+    listed = re.findall('^  isolation (.*?)  ', result.out, re.MULTILINE)
     assert sorted(listed) == sorted(NAMES.values())
 
 
@@ -266,10 +266,10 @@ def test_lists_are_the_same_in_both_programs(
 ) -> None:
     name, *options = command
     asked = (*options, *ON_EXAMPLE, '-f', form)
-    finished = openstack('isolation', *NAMES[name].split(), *asked)
-    assert (finished.code, finished.err) == (0, '')
-    assert finished.out
-    assert finished == run(*name.split('_'), *asked)
+    result = openstack('isolation', *NAMES[name].split(), *asked)
+    assert (result.code, result.err) == (0, '')
+    assert result.out
+    assert result == run(*name.split('_'), *asked)
 
 
 @pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'shell', 'value'])
@@ -277,16 +277,16 @@ def test_show_is_the_same_in_both_programs(
     openstack: Run, run: Run, form: str
 ) -> None:
     asked = ('show', 'win-hosts', *ON_EXAMPLE, '-f', form)
-    finished = openstack('isolation', 'lock', *asked)
-    assert (finished.code, finished.err) == (0, '')
-    assert 'win-hosts' in finished.out
-    assert finished == run(*asked)
+    result = openstack('isolation', 'lock', *asked)
+    assert (result.code, result.err) == (0, '')
+    assert 'win-hosts' in result.out
+    assert result == run(*asked)
 
 
 def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
     documents = []
     for form, parse in (('json', json.loads), ('yaml', yaml.safe_load)):
-        finished = openstack(
+        result = openstack(
             *(
                 'isolation',
                 'candidate',
@@ -297,8 +297,8 @@ def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
                 form,
             )
         )
-        assert (finished.code, finished.err) == (0, '')
-        documents.append(parse(finished.out))
+        assert (result.code, result.err) == (0, '')
+        documents.append(parse(result.out))
     assert documents[0] == documents[1]
     names = [host['name'] for host in documents[0]['hosts']]
     assert names == ['linux-1', 'linux-2']
@@ -341,9 +341,9 @@ def test_text_output_is_the_same_in_both_programs(
     openstack: Run, run: Run
 ) -> None:
     asked = (*ON_EXAMPLE, *LINUX)
-    finished = openstack('isolation', 'query', 'show', *asked)
-    assert finished.out.startswith('limit=1000&member_of=')
-    assert finished == run('query', *asked)
+    result = openstack('isolation', 'query', 'show', *asked)
+    assert result.out.startswith('limit=1000&member_of=')
+    assert result == run('query', *asked)
 
 
 # Configuration
@@ -425,18 +425,18 @@ def test_clouds_yaml_can_name_configuration_files(
 
 
 def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
-    finished = openstack('isolation', '--help')
-    assert finished.code == 0
-    assert finished.out.splitlines() == [
+    result = openstack('isolation', '--help')
+    assert result.code == 0
+    assert result.out.splitlines() == [
         'Command "isolation" matches:',
         *sorted(f'  isolation {name}' for name in NAMES.values()),
     ]
 
 
 def test_a_command_is_not_guessed(openstack: Run) -> None:
-    finished = openstack('isolation', 'lock', 'cre')
-    assert (finished.code, finished.out) == (2, '')
-    assert finished.err == (
+    result = openstack('isolation', 'lock', 'cre')
+    assert (result.code, result.out) == (2, '')
+    assert result.err == (
         "openstack: there is no command 'isolation lock cre' (did you mean "
         'isolation lock create?). See openstack --help.\n'
     )
@@ -453,17 +453,17 @@ def test_the_help_of_a_command_needs_no_valid_configuration(
     openstack: Run, words: tuple[str, ...]
 ) -> None:
     nowhere = ('--os-isolation-config-file', 'nowhere.conf')
-    finished = openstack(*nowhere, *words)
-    assert finished.code == 0
-    assert finished.out.startswith('usage: openstack isolation query show ')
-    assert 'Print the query string to send to Placement' in finished.out
+    result = openstack(*nowhere, *words)
+    assert result.code == 0
+    assert result.out.startswith('usage: openstack isolation query show ')
+    assert 'Print the query string to send to Placement' in result.out
 
 
 def completions(finished: Any) -> dict[str, set[str]]:
     """Return the words that may come next, by the words before."""
     assert (finished.code, finished.err) == (0, '')
-    found = re.findall(r"^  cmds_?(\w*)='(.*)'$", finished.out, re.MULTILINE)
-    return {before: set(words.split()) for before, words in found}
+    matches = re.findall(r"^  cmds_?(\w*)='(.*)'$", finished.out, re.MULTILINE)
+    return {before: set(words.split()) for before, words in matches}
 
 
 def test_both_programs_complete_each_command_and_its_options(
@@ -519,13 +519,13 @@ def test_bash_completion_proposes_the_next_words(
     path = tmp_path / 'completion'
     path.write_text(asked.out)
     typed = (program, *(() if ours else ('isolation',)), *words)
-    finished = subprocess.run(
+    result = subprocess.run(
         ['bash', '-c', COMPLETE, 'bash', str(path), *typed],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert (finished.stdout, finished.stderr) == (f'{proposed}\n', '')
+    assert (result.stdout, result.stderr) == (f'{proposed}\n', '')
 
 
 def test_completion_needs_no_extra() -> None:
@@ -535,14 +535,14 @@ def test_completion_needs_no_extra() -> None:
         'from openstackclient import shell; '
         "sys.exit(shell.main(['complete', '--shell', 'none']))"
     )
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-c', program],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert finished.returncode == 0
-    assert '  cmds_isolation=' in finished.stdout
+    assert result.returncode == 0
+    assert '  cmds_isolation=' in result.stdout
 
 
 # Errors
@@ -597,19 +597,19 @@ def test_an_invalid_configuration_is_reported(
     path = tmp_path / 'bad.conf'
     path.write_text(text)
     option = ('--os-isolation-config-file', str(path))
-    finished = openstack(
+    result = openstack(
         *option, 'isolation', 'query', 'show', *ON_EXAMPLE, *LINUX
     )
-    assert sentence(finished) == said.format(path=path)
+    assert sentence(result) == said.format(path=path)
 
 
 def test_a_failed_audit_does_not_exit_with_the_code_for_findings(
     openstack: Run,
 ) -> None:
     option = ('--os-isolation-config-file', 'nowhere.conf')
-    finished = openstack(*option, 'isolation', 'audit', *ON_EXAMPLE)
-    assert finished.code == 4
-    assert 'nowhere.conf cannot be read' in finished.err
+    result = openstack(*option, 'isolation', 'audit', *ON_EXAMPLE)
+    assert result.code == 4
+    assert 'nowhere.conf cannot be read' in result.err
 
 
 def test_a_traceback_is_shown_only_on_request(
@@ -623,8 +623,8 @@ def test_a_traceback_is_shown_only_on_request(
 def test_invalid_arguments_exit_with_2_and_one_sentence(
     openstack: Run,
 ) -> None:
-    finished = openstack('isolation', 'query', 'show', '--flavr', 'm1.small')
-    assert (finished.code, finished.err) == (
+    result = openstack('isolation', 'query', 'show', '--flavr', 'm1.small')
+    assert (result.code, result.err) == (
         2,
         'openstack isolation query show: there is no option --flavr (did you '
         'mean --flavor?). See openstack isolation query show --help.\n',
@@ -634,9 +634,9 @@ def test_invalid_arguments_exit_with_2_and_one_sentence(
 def test_without_credentials_the_client_names_what_is_missing(
     openstack: Run,
 ) -> None:
-    finished = openstack('isolation', 'query', 'show', *LINUX)
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    result = openstack('isolation', 'query', 'show', *LINUX)
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         'Missing value auth-url required for auth plugin password\n'
     )
 

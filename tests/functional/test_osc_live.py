@@ -130,8 +130,8 @@ def test_a_token_and_endpoints_do_without_keystone(
         placement_endpoint_override=live.placement_url,
     )
     asked = ('isolation', 'candidate', 'list', '-f', 'json', *LINUX)
-    finished = openstack('--os-cloud', 'mine', *asked)
-    assert hosts(finished) == ['linux-1', 'linux-2']
+    result = openstack('--os-cloud', 'mine', *asked)
+    assert hosts(result) == ['linux-1', 'linux-2']
     assert not [r for r in http.request_history if 'keystone' in r.url]
 
 
@@ -211,7 +211,7 @@ def test_no_secret_is_shown_even_when_debugging(
     openstack: Run, live: Live, clouds: Clouds
 ) -> None:
     clouds()
-    finished = openstack(
+    result = openstack(
         *(
             '--debug',
             '--os-cloud',
@@ -223,9 +223,9 @@ def test_no_secret_is_shown_even_when_debugging(
         )
     )
     # There is something to look at.
-    assert 'X-Auth-Token' in finished.err
-    assert PASSWORD not in finished.out + finished.err
-    assert TOKEN not in finished.out + finished.err
+    assert 'X-Auth-Token' in result.err
+    assert PASSWORD not in result.out + result.err
+    assert TOKEN not in result.out + result.err
 
 
 def test_a_cloud_file_needs_no_cloud_that_works(
@@ -234,11 +234,11 @@ def test_a_cloud_file_needs_no_cloud_that_works(
     clouds({})
     root = pathlib.Path(__file__).parents[2]
     example = str(root / 'examples/windows-licensing.yaml')
-    finished = openstack(
+    result = openstack(
         *('--os-cloud', 'mine', 'isolation', 'query', 'show', *LINUX),
         *('--snapshot', example),
     )
-    assert (finished.code, finished.err) == (0, '')
+    assert (result.code, result.err) == (0, '')
     assert http.request_history == []
 
 

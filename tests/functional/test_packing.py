@@ -126,8 +126,8 @@ def claimed(snapshot, request):
 def test_capacity_equals_the_number_of_claims_placement_accepts(
     snapshot, request
 ):
-    found = fitting_servers(snapshot, request)
-    assert {one.host: one.servers for one in found} == claimed(
+    hosts = fitting_servers(snapshot, request)
+    assert {one.host: one.servers for one in hosts} == claimed(
         snapshot, request
     )
 
@@ -156,9 +156,9 @@ def test_identical_trees_are_simulated_once(monkeypatch):
     ]
     request = ResourceRequest()
     request.group().resources['VCPU'] = 1
-    found = fitting_servers(
+    fits = fitting_servers(
         Snapshot('large', providers=(*hosts, *nodes)), request
     )
-    assert [one.servers for one in found] == [1000] * 20
+    assert [one.servers for one in fits] == [1000] * 20
     # One for the cloud; one for each node of a host, and one that is full.
     assert len(made) == 4

@@ -90,9 +90,9 @@ def told(run):
 
     def tell(command, path, flavor):
         asked = ('--snapshot', str(path), '--flavor', flavor, '-f', 'json')
-        finished = run(command, *asked)
-        assert (finished.code, finished.err) == (0, '')
-        return json.loads(finished.out)
+        result = run(command, *asked)
+        assert (result.code, result.err) == (0, '')
+        return json.loads(result.out)
 
     return tell
 
@@ -109,32 +109,32 @@ def lost(found):
 def test_hosts_that_placement_leaves_out_are_named(told, write_cloud):
     path = write_cloud(SHARED_DISK)
 
-    found = told('candidates', path, 'grouped')
-    offered = [host['name'] for host in found['hosts']]
-    assert sorted([*offered, *lost(found['placement_differs'])]) == HOSTS
+    document = told('candidates', path, 'grouped')
+    offered = [host['name'] for host in document['hosts']]
+    assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
 
-    found = told('explain', path, 'grouped')
-    left_out = lost(found['summary']['placement_differs'])
-    reasons = {host['name']: host['reasons'] for host in found['hosts']}
+    document = told('explain', path, 'grouped')
+    left_out = lost(document['summary']['placement_differs'])
+    reasons = {host['name']: host['reasons'] for host in document['hosts']}
     assert [host for host, said in reasons.items() if not said] == sorted(
         set(HOSTS) - set(left_out)
     )
     assert {said[0] for host, said in reasons.items() if host in left_out} == {
         'not offered by Placement, although it should be'
     }
-    assert found['summary']['candidates'] == len(HOSTS) - len(left_out)
+    assert document['summary']['candidates'] == len(HOSTS) - len(left_out)
 
-    found = told('capacity', path, 'grouped')
-    assert lost(found['placement_differs'])
-    assert found['total'] == 24
+    document = told('capacity', path, 'grouped')
+    assert lost(document['placement_differs'])
+    assert document['total'] == 24
 
 
 def test_the_flavor_that_the_page_suggests_is_served(told, write_cloud):
     path = write_cloud(SHARED_DISK)
     for flavor in ('otherwise', 'plain'):
-        found = told('candidates', path, flavor)
-        assert [host['name'] for host in found['hosts']] == HOSTS
-        assert found['placement_differs'] is None
+        document = told('candidates', path, flavor)
+        assert [host['name'] for host in document['hosts']] == HOSTS
+        assert document['placement_differs'] is None
 
 
 def test_the_table_shows_a_difference_in_sentences(run, write_cloud):
@@ -154,12 +154,12 @@ def test_the_table_shows_a_difference_in_sentences(run, write_cloud):
 
 def test_added_amounts_are_reported(told, write_cloud):
     path = write_cloud(TWO_NUMA_NODES)
-    found = told('candidates', path, 'grouped')['placement_differs']
-    assert found['other_amounts'] == ['host']
-    assert (found['leaves_out'], found['adds']) == ([], [])
+    document = told('candidates', path, 'grouped')['placement_differs']
+    assert document['other_amounts'] == ['host']
+    assert (document['leaves_out'], document['adds']) == ([], [])
     assert told('explain', path, 'grouped')['summary']['candidates'] == 1
-    found = told('candidates', path, 'otherwise')
-    assert found['placement_differs'] is None
+    document = told('candidates', path, 'otherwise')
+    assert document['placement_differs'] is None
 
 
 def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
@@ -167,17 +167,17 @@ def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
 ):
     path = write_cloud(SHARING_CHILD)
     asked = ('--snapshot', str(path), '--flavor', 'plain')
-    finished = run('candidates', *asked)
-    assert (finished.code, finished.out) == (1, '')
-    assert ' with 500: ' in finished.err
+    result = run('candidates', *asked)
+    assert (result.code, result.out) == (1, '')
+    assert ' with 500: ' in result.err
 
-    finished = run('explain', *asked)
-    assert finished.code == 0
-    assert finished.out.startswith('0 of 1 host may be used.\n')
-    assert SEE in finished.out.splitlines()
-    found = told('explain', path, 'plain')['summary']['placement_differs']
-    assert found['leaves_out'] == ['cn-1']
-    assert ' with 500: ' in found['error']
+    result = run('explain', *asked)
+    assert result.code == 0
+    assert result.out.startswith('0 of 1 host may be used.\n')
+    assert SEE in result.out.splitlines()
+    document = told('explain', path, 'plain')['summary']['placement_differs']
+    assert document['leaves_out'] == ['cn-1']
+    assert ' with 500: ' in document['error']
 
 
 @pytest.fixture
@@ -196,10 +196,10 @@ def live(http, write_cloud, in_environment):
 
 def test_a_live_cloud_is_compared_with_its_providers(run, live):
     live(SHARED_DISK)
-    finished = run('candidates', '--flavor', 'grouped', '-f', 'json')
-    found = json.loads(finished.out)
-    offered = [host['name'] for host in found['hosts']]
-    assert sorted([*offered, *lost(found['placement_differs'])]) == HOSTS
+    result = run('candidates', '--flavor', 'grouped', '-f', 'json')
+    document = json.loads(result.out)
+    offered = [host['name'] for host in document['hosts']]
+    assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
 
 
 @pytest.mark.parametrize(
@@ -234,10 +234,10 @@ def test_for_a_large_file_placement_is_not_queried(
     """Loading it into Placement takes minutes; only ``candidates`` does."""
     monkeypatch.setattr(saved_cloud, '_FEW', 4)
     path = write_cloud(SHARED_DISK)
-    found = told('explain', path, 'grouped')['summary']
-    assert found['candidates'] == 3
-    assert found['placement_differs']['queried'] is False
-    assert found['placement_differs']['leaves_out'] == []
+    document = told('explain', path, 'grouped')['summary']
+    assert document['candidates'] == 3
+    assert document['placement_differs']['queried'] is False
+    assert document['placement_differs']['leaves_out'] == []
     asked = ('--snapshot', str(path), '--flavor', 'grouped')
     lines = run('explain', *asked).out.splitlines()
     assert lines[2] == (
@@ -245,8 +245,8 @@ def test_for_a_large_file_placement_is_not_queried(
         'loading so many resource providers into it takes long; the command '
         'candidates does so. See "Known Placement bugs" in the documentation.'
     )
-    found = told('candidates', path, 'grouped')['placement_differs']
-    assert lost(found)
+    document = told('candidates', path, 'grouped')['placement_differs']
+    assert lost(document)
 
 
 def test_without_an_embedded_placement_its_answer_is_unknown(
@@ -254,10 +254,10 @@ def test_without_an_embedded_placement_its_answer_is_unknown(
 ):
     monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
     path = str(write_cloud(SHARED_DISK))
-    finished = run('explain', '--snapshot', path, '--flavor', 'grouped')
-    assert finished.code == 0
-    assert finished.out.startswith('3 of 4 hosts may be used.\n')
-    assert finished.out.splitlines()[2].startswith(
+    result = run('explain', '--snapshot', path, '--flavor', 'grouped')
+    assert result.code == 0
+    assert result.out.startswith('3 of 4 hosts may be used.\n')
+    assert result.out.splitlines()[2].startswith(
         'Placement itself gives no answer: The embedded Placement is not '
         'installed'
     )

@@ -55,23 +55,23 @@ def test_a_project_can_be_given_by_name(
     ask = ('-f', 'json', '--flavor', 'm1.small', '--project', *asked)
     if program == 'openstack':
         option = ('--os-isolation-config-file', kept)
-        finished = openstack(*option, 'isolation', 'candidate', 'list', *ask)
+        result = openstack(*option, 'isolation', 'candidate', 'list', *ask)
     else:
-        finished = run('--config-file', kept, 'candidates', *ask)
-    assert (finished.code, finished.err) == (0, '')
-    hosts = [host['name'] for host in json.loads(finished.out)['hosts']]
+        result = run('--config-file', kept, 'candidates', *ask)
+    assert (result.code, result.err) == (0, '')
+    hosts = [host['name'] for host in json.loads(result.out)['hosts']]
     assert hosts == ['linux-1', 'linux-2'][-found:]
 
 
 def test_a_name_in_several_domains_is_refused_with_its_ids(
     run: Run, kept: str
 ) -> None:
-    finished = run(
+    result = run(
         *('--config-file', kept, 'query', '--flavor', 'm1.small'),
         *('--project', 'acme'),
     )
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         f"The project name 'acme' is not unique; name one of {ACME} (domain "
         f'default), {OTHER} (domain {SALES}) instead.\n'
     )

@@ -31,14 +31,14 @@ def test_all_commands_answer_alike_if_a_requested_name_does_not_exist(
         'capacity': 'No more servers of this flavor fit.',
     }
     for command, beginning in beginnings.items():
-        done = run(command, *arguments)
-        assert (done.code, done.err) == (0, '')
-        assert done.out.lstrip().startswith(beginning)
+        result = run(command, *arguments)
+        assert (result.code, result.err) == (0, '')
+        assert result.out.lstrip().startswith(beginning)
         document = json.loads(run(command, *arguments, '-f', 'json').out)
         rejected = document.get('summary', document)['rejected']
         assert 'as invalid (400): ' in rejected
         assert unknown.rpartition(' ')[2] in rejected
-        assert rejected in done.out.replace('\n', ' ')
+        assert rejected in result.out.replace('\n', ' ')
 
 
 def test_an_amount_that_no_database_can_compare_is_one_sentence(run, tmp_path):
@@ -51,6 +51,6 @@ def test_an_amount_that_no_database_can_compare_is_one_sentence(run, tmp_path):
         '\n',
         encoding='utf-8',
     )
-    done = run('candidates', '--snapshot', str(cloud), '--flavor', 'f')
-    assert (done.code, done.err.count('\n')) == (1, 1)
-    assert 'too large to convert to SQLite INTEGER' in done.err
+    result = run('candidates', '--snapshot', str(cloud), '--flavor', 'f')
+    assert (result.code, result.err.count('\n')) == (1, 1)
+    assert 'too large to convert to SQLite INTEGER' in result.err

@@ -113,21 +113,21 @@ def test_unused_marks_are_shown_before_they_are_deleted(
     old = f'{MARK}_OLD'
     providers.create_trait(live.placement, old)
     told = f'trait {old}, which no longer marks anything'
-    finished = run('sync', '--dry-run')
-    assert (finished.code, finished.out) == (0, f'To be deleted: {told}.\n')
+    result = run('sync', '--dry-run')
+    assert (result.code, result.out) == (0, f'To be deleted: {told}.\n')
     answer('y\n')
-    finished = run('sync')
-    assert (finished.code, finished.out) == (0, '')
-    assert f'  delete {told}\n' in finished.err
+    result = run('sync')
+    assert (result.code, result.out) == (0, '')
+    assert f'  delete {told}\n' in result.err
     assert run('sync', '--dry-run').out == 'Nothing to do.\n'
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(
     run: Run, live: Live
 ) -> None:
-    finished = run('sync', '-f', 'csv', '--quote', 'none')
-    assert finished.code == 3
-    assert finished.out.splitlines() == [
+    result = run('sync', '-f', 'csv', '--quote', 'none')
+    assert result.code == 3
+    assert result.out.splitlines() == [
         'Host,Provider,Change,Why',
         'win-1,win-1,add aggregate win-hosts,the host is in it\\, but its '
         'resource provider is not',
@@ -140,25 +140,25 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
 
 
 def test_a_table_ends_with_a_summary(run: Run, live: Live) -> None:
-    finished = run('sync')
-    assert finished.code == 3
-    assert finished.out.splitlines()[-1] == (
+    result = run('sync')
+    assert result.code == 3
+    assert result.out.splitlines()[-1] == (
         'Resource providers to be changed: 2 (add aggregate 2, add trait 2).'
     )
 
 
 def test_a_plan_is_applied_once(run: Run, live: Live) -> None:
     planned = run('sync', '-f', 'value').out
-    finished = run('sync', '--yes', '-f', 'value')
-    assert (finished.code, finished.out) == (0, planned)
+    result = run('sync', '--yes', '-f', 'value')
+    assert (result.code, result.out) == (0, planned)
     assert live.traits('win-1') == {LICENSED, MARK}
     assert live.traits('linux-1') == frozenset()
     for arguments, said in (
         (['sync'], 'Nothing to do.'),
         (['sync', '--yes'], 'Nothing was changed.'),
     ):
-        finished = run(*arguments)
-        assert (finished.code, finished.out.strip()) == (0, said)
+        result = run(*arguments)
+        assert (result.code, result.out.strip()) == (0, said)
 
 
 def test_traits_that_sync_added_are_removed_with_the_tag(
@@ -166,9 +166,9 @@ def test_traits_that_sync_added_are_removed_with_the_tag(
 ) -> None:
     run('sync', '--yes')
     live.nova.aggregates = [dataclasses.replace(WIN_HOSTS, metadata={})]
-    finished = run('sync', '--yes')
-    assert finished.code == 0
-    assert finished.out.splitlines()[-1] == (
+    result = run('sync', '--yes')
+    assert result.code == 0
+    assert result.out.splitlines()[-1] == (
         'Resource providers changed: 2 (remove trait 2).'
     )
     assert live.traits('win-1') == frozenset()
@@ -183,13 +183,13 @@ def test_json_and_yaml_have_one_document(
     live.nova.aggregates = [
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'win-1', 'gone'}))
     ]
-    finished = run('sync', '--dry-run', '--no-mirror', '-f', formatter)
+    result = run('sync', '--dry-run', '--no-mirror', '-f', formatter)
     problem = (
         'aggregate win-hosts: host gone has no compute node with a resource '
         'provider; check that nova-compute runs there, or remove it from the '
         'aggregate'
     )
-    assert load(finished.out) == {
+    assert load(result.out) == {
         'applied': False,
         'changes': [
             {
@@ -203,7 +203,7 @@ def test_json_and_yaml_have_one_document(
         'problems': [problem],
         'failures': [],
     }
-    assert finished.err == f'{problem}.\n'
+    assert result.err == f'{problem}.\n'
 
 
 @pytest.mark.parametrize(
@@ -217,23 +217,23 @@ def test_json_and_yaml_have_one_document(
 def test_parts_can_be_disabled(
     run: Run, live: Live, argument: str, left: set[str]
 ) -> None:
-    found = json.loads(run('sync', argument, '-f', 'json').out)
-    assert {change['action'] for change in found['changes']} == left
+    document = json.loads(run('sync', argument, '-f', 'json').out)
+    assert {change['action'] for change in document['changes']} == left
 
 
 def test_a_failed_provider_is_reported_and_the_others_change(
     run: Run, live: Live
 ) -> None:
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
-    finished = run('sync', '--yes', '-f', 'json')
-    assert finished.code == 1
+    result = run('sync', '--yes', '-f', 'json')
+    assert result.code == 1
     path = f'/resource_providers/{UUIDS["win-1"]}/traits'
     failure = (
         f'resource provider win-1: Placement at {live.url} answered PUT '
         f'{path} with 500: Because.'
     )
-    assert finished.err == f'{failure}\n'
-    document = json.loads(finished.out)
+    assert result.err == f'{failure}\n'
+    document = json.loads(result.out)
     assert document['failures'] == [failure]
     assert live.traits('win-2') == {LICENSED, MARK}
 
@@ -242,19 +242,19 @@ def test_a_provider_deleted_during_the_run_is_not_an_error(
     run: Run, live: Live
 ) -> None:
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/aggregates', 404)
-    finished = run('sync', '--yes', '-f', 'value', '-c', 'Host')
-    assert (finished.code, finished.out) == (0, 'win-2\nwin-2\n')
-    assert finished.err == 'resource provider win-1 was deleted meanwhile.\n'
+    result = run('sync', '--yes', '-f', 'value', '-c', 'Host')
+    assert (result.code, result.out) == (0, 'win-2\nwin-2\n')
+    assert result.err == 'resource provider win-1 was deleted meanwhile.\n'
 
 
 def test_missing_rights_to_create_traits_are_reported(
     run: Run, live: Live
 ) -> None:
     live.refuse('PUT', '/traits/', 403)
-    finished = run('sync', '--yes')
-    assert finished.code == 1
-    assert 'denied PUT /traits/' in finished.err
-    assert len(finished.err.splitlines()) == 1
+    result = run('sync', '--yes')
+    assert result.code == 1
+    assert 'denied PUT /traits/' in result.err
+    assert len(result.err.splitlines()) == 1
 
 
 def test_a_nova_that_cannot_be_read_is_an_error(run: Run, live: Live) -> None:
@@ -277,11 +277,11 @@ providers:
 def test_a_plan_for_a_cloud_file_is_shown(
     run: Run, write_cloud: Callable[[str], Any]
 ) -> None:
-    finished = run(
+    result = run(
         'sync', '--snapshot', str(write_cloud(FILE)), '-f', 'value', '-c',
         'Change',
     )  # fmt: skip
-    assert (finished.code, finished.out) == (3, f'add trait {LICENSED}\n')
+    assert (result.code, result.out) == (3, f'add trait {LICENSED}\n')
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_a_plan_for_a_cloud_file_is_shown(
     ],
 )
 def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
-    finished = run('sync', *arguments)
-    assert finished.code == 2
-    assert finished.err.endswith(' sync --help.\n')
+    result = run('sync', *arguments)
+    assert result.code == 2
+    assert result.err.endswith(' sync --help.\n')
 
 
 # For Prometheus.
@@ -328,11 +328,11 @@ def test_a_success_with_nothing_to_do_counts(
     times = []
     for _ in range(2):
         before = time.time()
-        finished = run('sync', '--yes', '--textfile', str(path))
-        assert finished.code == 0
-        found = parsed(path.read_text('utf-8'))
-        assert before <= found[SUCCESS] <= time.time()
-        times.append(found[SUCCESS])
+        result = run('sync', '--yes', '--textfile', str(path))
+        assert result.code == 0
+        content = parsed(path.read_text('utf-8'))
+        assert before <= content[SUCCESS] <= time.time()
+        times.append(content[SUCCESS])
     assert times[0] < times[1]
 
 
@@ -340,9 +340,9 @@ def test_a_success_that_cannot_be_recorded_is_reported(
     run: Run, live: Live, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'missing' / 'sync.prom'
-    finished = run('sync', '--yes', '--textfile', str(path))
-    assert finished.code == 1
-    assert finished.err == (
+    result = run('sync', '--yes', '--textfile', str(path))
+    assert result.code == 1
+    assert result.err == (
         f'The metrics cannot be written to {path}: No such file or '
         'directory.\n'
     )
@@ -364,8 +364,8 @@ def test_each_successful_round_of_a_watch_is_recorded(
 
     # In the first round, they are read again after mirroring.
     after_rounds(live, nothing, nothing, note, note_and_end)
-    finished = run('sync', '--watch', '1', '--textfile', str(path))
-    assert (finished.code, finished.err) == (0, '')
+    result = run('sync', '--watch', '1', '--textfile', str(path))
+    assert (result.code, result.err) == (0, '')
     assert times[0] < times[1]
 
 
@@ -373,9 +373,9 @@ def test_without_prometheus_client_nothing_is_changed(
     run: Run, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'prometheus_client', None)
-    finished = run('sync', '--yes', '--textfile', 'x')
-    assert finished.code == 1
-    assert 'need prometheus-client' in finished.err
+    result = run('sync', '--yes', '--textfile', 'x')
+    assert result.code == 1
+    assert 'need prometheus-client' in result.err
     assert live.traits('win-1') == frozenset()
 
 
@@ -433,9 +433,9 @@ def test_a_watch_writes_changes_until_it_is_stopped(
 
     # In the first round, they are read again after mirroring.
     after_rounds(live, nothing, nothing, untag, end)
-    finished = run('sync', '--watch', '1')
-    assert finished.code == 0
-    assert [line.partition(';')[0] for line in finished.out.splitlines()] == [
+    result = run('sync', '--watch', '1')
+    assert result.code == 0
+    assert [line.partition(';')[0] for line in result.out.splitlines()] == [
         'win-1, win-1: add aggregate win-hosts',
         f'win-1, win-1: add trait {LICENSED}',
         'win-2, win-2: add aggregate win-hosts',
@@ -458,11 +458,11 @@ def test_a_watch_continues_after_an_error(run: Run, live: Live) -> None:
         return {'hypervisors': []}
 
     live.http.get(f'{NOVA}/os-hypervisors/detail', json=nodes)
-    finished = run('sync', '--watch', '1')
-    assert finished.code == 0
-    errors = [line for line in finished.err.splitlines() if '500' in line]
+    result = run('sync', '--watch', '1')
+    assert result.code == 0
+    errors = [line for line in result.err.splitlines() if '500' in line]
     assert len(errors) == 2
-    assert 'Traceback' not in finished.err
+    assert 'Traceback' not in result.err
 
 
 def test_a_watch_reports_a_problem_once(run: Run, live: Live) -> None:
@@ -470,20 +470,20 @@ def test_a_watch_reports_a_problem_once(run: Run, live: Live) -> None:
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'gone'}))
     ]
     after_rounds(live, nothing, nothing, end)
-    finished = run('sync', '--watch', '1')
-    assert finished.err.count('host gone has no compute node') == 1
+    result = run('sync', '--watch', '1')
+    assert result.err.count('host gone has no compute node') == 1
 
 
 def test_a_watch_without_credentials_ends_at_once(run: Run) -> None:
-    finished = run('sync', '--watch', '1')
-    assert finished.code == 1
-    assert finished.err.startswith('There are no credentials for a cloud')
+    result = run('sync', '--watch', '1')
+    assert result.code == 1
+    assert result.err.startswith('There are no credentials for a cloud')
 
 
 def test_a_stopped_watch_leaves_the_rest_to_the_next_run(
     run: Run, live: Live
 ) -> None:
     after_rounds(live, end)
-    finished = run('sync', '--watch', '3600')
-    assert (finished.code, finished.out, finished.err) == (0, '', '')
+    result = run('sync', '--watch', '3600')
+    assert (result.code, result.out, result.err) == (0, '', '')
     assert live.traits('win-1') == frozenset()

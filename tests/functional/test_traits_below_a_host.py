@@ -56,8 +56,8 @@ def told(run, write_cloud):
         path = str(write_cloud(cloud))
 
         def document(*arguments):
-            finished = run(*arguments, '--snapshot', path, '-f', 'json')
-            return json.loads(finished.out)
+            result = run(*arguments, '--snapshot', path, '-f', 'json')
+            return json.loads(result.out)
 
         hosts = document('candidates', '--flavor', 'gpu')['hosts']
         shown = document('show', 'gpu-1')
@@ -84,14 +84,14 @@ def test_a_trait_below_a_host_is_found_with_its_resources(told, flavor):
 
 
 def test_a_trait_below_a_host_needs_its_resources(told):
-    found = told(CLOUD + NOT_ASKING)
-    [problem] = found.pop('problems')
+    document = told(CLOUD + NOT_ASKING)
+    [problem] = document.pop('problems')
     assert problem == (
         'host gpu-1 has CUSTOM_GPU on provider card, and no flavor that '
         'requires it also requests any of their resources, so no server finds '
         'it there'
     )
-    assert found == {
+    assert document == {
         'candidates': [],
         'traits': ([], {'card': ['CUSTOM_GPU']}),
         'sync': [],
@@ -106,7 +106,7 @@ def test_show_marks_traits_that_sync_added(run, write_cloud):
     - name: h1
       traits: [CUSTOM_A, CUSTOM_B, {mark}]
     """)
-    finished = run('show', 'h1', '--snapshot', str(path), '-f', 'json')
-    shown = json.loads(finished.out)
+    result = run('show', 'h1', '--snapshot', str(path), '-f', 'json')
+    shown = json.loads(result.out)
     assert shown['traits'] == ['CUSTOM_A', 'CUSTOM_B']
     assert shown['marked_traits'] == ['CUSTOM_B']

@@ -11,12 +11,12 @@ from typing import Any
 def starts(path: pathlib.Path) -> dict[str, Any]:
     """Return what ``scheduler_start.py`` prints of a nova.conf."""
     program = pathlib.Path(__file__).with_name('scheduler_start.py')
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(program), str(path)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
     return found

@@ -300,13 +300,13 @@ class Hosts:
 
 def written(params):
     """Return the parameters, sorted and without duplicates."""
-    found = set()
+    results = set()
     for key, value in params:
         prefix, colon, uuids = value.rpartition('in:')
         if key == 'member_of':
             value = f'{prefix}{colon}{",".join(sorted(uuids.split(",")))}'
-        found.add((key, value))
-    return sorted(found)
+        results.add((key, value))
+    return sorted(results)
 
 
 def theirs(request, forced):

@@ -158,26 +158,28 @@ def test_the_package_is_installed_with_the_clients_commands(stack):
 
 @pytest.mark.parametrize('status', [0, 1])
 def test_stack_continues_after_warnings(stack, status, tmp_path):
-    done = stack(
+    result = stack(
         'stack extra', STATUS=str(status), ISOLATE_AGGREGATES_SYNC='False'
     )
-    assert done.stdout == (
+    assert result.stdout == (
         'isolate-aggregates-status --config-file '
         f'{tmp_path}/nova.conf upgrade check\n'
     )
 
 
 def test_stack_ends_if_the_check_fails(stack):
-    done = stack('stack extra', STATUS='2', check=False)
-    assert done.returncode == 1
-    assert done.stderr == 'isolate-aggregates is not set up as it has to be\n'
+    result = stack('stack extra', STATUS='2', check=False)
+    assert result.returncode == 1
+    assert (
+        result.stderr == 'isolate-aggregates is not set up as it has to be\n'
+    )
 
 
 def test_the_timer_runs_sync_as_the_user_of_devstack(stack, tmp_path):
-    done = stack('stack extra')
+    result = stack('stack extra')
     units = tmp_path / 'systemd'
     assert (
-        'systemctl enable --now isolate-aggregates-sync.timer' in done.stdout
+        'systemctl enable --now isolate-aggregates-sync.timer' in result.stdout
     )
     service = configparser.RawConfigParser(strict=True)
     service.optionxform = str
@@ -194,12 +196,12 @@ def test_the_timer_runs_sync_as_the_user_of_devstack(stack, tmp_path):
 def test_the_example_uses_existing_commands(
     stack, tmp_path, monkeypatch, without_configuration
 ):
-    done = stack(
+    result = stack(
         'stack test-config',
         ISOLATE_AGGREGATES_EXAMPLE='True',
         ISOLATE_AGGREGATES_EXAMPLE_HOSTS='h1,h2',
     )
-    lines = done.stdout.splitlines()
+    lines = result.stdout.splitlines()
     assert [line for line in lines if ' add host ' in line] == [
         f'openstack --os-cloud devstack-admin aggregate add host win-hosts {h}'
         for h in ('h1', 'h2')
@@ -226,11 +228,11 @@ def test_the_example_uses_existing_commands(
     ],
 )
 def test_a_node_without_nova_scheduler_is_left_alone(stack, phase, tmp_path):
-    done = stack(
+    result = stack(
         phase,
         ENABLED_SERVICES='n-cpu',
         ISOLATE_AGGREGATES_EXAMPLE='True',
         ISOLATE_AGGREGATES_BLAZAR='True',
     )
-    assert done.stdout == done.stderr == ''
+    assert result.stdout == result.stderr == ''
     assert (tmp_path / 'nova.conf').read_text() == NOVA_CONF

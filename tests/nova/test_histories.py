@@ -160,9 +160,9 @@ class Nova:
 
     def now(self):
         """Return the aggregates; the same sequence if nothing has changed."""
-        found = tuple(self.by_slot.values())
-        if found != self.last:
-            self.last = found
+        results = tuple(self.by_slot.values())
+        if results != self.last:
+            self.last = results
         return self.last
 
     def make(self, slot, metadata):
@@ -442,10 +442,10 @@ class Histories(stateful.RuleBasedStateMachine):
         """Compare the hosts that are offered with those of the plain path."""
         note(f'# {demand}')
         plain = self._plain(demand)
-        found = self.scheduler.hosts_for(demand.spec())
+        hosts = self.scheduler.hosts_for(demand.spec())
         self.asked[demand.operation] += 1
-        self.asked['served'] += bool(found)
-        opened = found.difference(*(allowed for allowed, _ in plain))
+        self.asked['served'] += bool(hosts)
+        opened = hosts.difference(*(allowed for allowed, _ in plain))
         if not opened:
             return
         # The clock may have moved, and a host joined.

@@ -76,11 +76,11 @@ def move(**spec):
 @pytest.mark.parametrize('declared', [(), ('hw_machine_type',)])
 def test_a_boot_needs_no_record_for_properties_kept_unchanged(declared):
     nova = Nova()
-    found = accepted(declared, nova=nova)
-    assert found.properties == TRAIT | {
+    image = accepted(declared, nova=nova)
+    assert image.properties == TRAIT | {
         name: GLANCE[name] for name in declared
     }
-    assert found.is_known
+    assert image.is_known
     assert nova.read == 0
 
 
@@ -91,8 +91,8 @@ def test_a_boot_needs_no_record_for_properties_kept_unchanged(declared):
 )
 def test_the_record_is_read_once_for_other_properties(name):
     nova = Nova()
-    found = accepted((name, 'hw_machine_type'), ('other:*',), nova)
-    assert found.properties == TRAIT | {
+    image = accepted((name, 'hw_machine_type'), ('other:*',), nova)
+    assert image.properties == TRAIT | {
         name: GLANCE[name], 'hw_machine_type': 'q35'
     }  # fmt: skip
     assert nova.read == 1
@@ -147,9 +147,9 @@ def test_a_server_that_boots_from_a_volume_has_a_record_too(
     spec_id, record_id
 ):
     nova = Nova(image_id=record_id)
-    found = accepted(('license:*',), nova=nova, spec=move(image_id=spec_id))
-    assert found.is_known
-    assert found.properties['license:oracle'] == 'true'
+    image = accepted(('license:*',), nova=nova, spec=move(image_id=spec_id))
+    assert image.is_known
+    assert image.properties['license:oracle'] == 'true'
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ class TestWithoutARecord:
         assert f'the image properties a, {needed} are not available' in reason
 
     def test_an_image_opens_nothing(self, nova, spec):
-        found = accepted((), ('license:*',), nova, spec())
-        assert found.properties == {}
-        assert not found.is_known
+        image = accepted((), ('license:*',), nova, spec())
+        assert image.properties == {}
+        assert not image.is_known
 
 
 def test_a_value_that_nova_may_have_truncated_is_unavailable():

@@ -149,8 +149,10 @@ def test_every_small_cloud_is_isolated_the_same_way(engine):
             for traits in some:
                 specs = {f'trait:{trait}': 'required' for trait in traits}
                 request = Request(Flavor('f', extra_specs=specs))
-                found = IsolateAggregates()(request, AggregateIndex(cloud))
-                ours = {uuid for one in found for uuid in one.uuids}
+                constraints = IsolateAggregates()(
+                    request, AggregateIndex(cloud)
+                )
+                ours = {uuid for one in constraints for uuid in one.uuids}
                 assert ours == left_by_in_tree(specs)
                 asked += 1
     assert asked == 4**3 * 4

@@ -565,9 +565,11 @@ class State:
 def passing(spec):
     """Return the hosts that pass, both together and one by one."""
     states = [State(host) for host in ('host-a', 'host-c')]
-    made = host_filter.IsolatedAggregatesFilter()
-    found = [one.host for one in made.filter_all(states, spec)]
-    assert found == [one.host for one in states if made.host_passes(one, spec)]
+    request_filter = host_filter.IsolatedAggregatesFilter()
+    found = [one.host for one in request_filter.filter_all(states, spec)]
+    assert found == [
+        one.host for one in states if request_filter.host_passes(one, spec)
+    ]
     return found
 
 
@@ -619,9 +621,9 @@ def test_a_few_hosts_are_logged_and_the_others_counted(install, caplog):
     worker.broken = True
     install(worker.runner)
     states = [State(f'host-{number:03}') for number in range(100)]
-    made = host_filter.IsolatedAggregatesFilter()
+    request_filter = host_filter.IsolatedAggregatesFilter()
     with caplog.at_level(logging.INFO):
-        assert list(made.filter_all(states, worker.spec)) == []
+        assert list(request_filter.filter_all(states, worker.spec)) == []
     told = [text for text in caplog.messages if ' for server None ' in text]
     assert len(told) == 11
     assert told[-1] == (

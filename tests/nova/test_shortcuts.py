@@ -573,11 +573,11 @@ def check(seen, cloud, scheduler, runner, demand):
     cloud.placement.queries.clear()
     cloud.observer.error = None
     spec = demand.spec()
-    found = scheduler.hosts_for(spec)
+    hosts = scheduler.hosts_for(spec)
     admitted = cloud.admitted(demand)
 
-    assert found <= admitted, case
-    seen['served'] += bool(found)
+    assert hosts <= admitted, case
+    seen['served'] += bool(hosts)
 
     asked = None
     for path, query in cloud.placement.queries:
@@ -595,7 +595,7 @@ def check(seen, cloud, scheduler, runner, demand):
             )
         return
     agreed = {host for host in admitted if cloud.agreed(host)}
-    assert agreed & reach(demand) <= found, case
+    assert agreed & reach(demand) <= hosts, case
     seen['admitted'] += bool(admitted & reach(demand))
 
     progress = runner.progress(spec)
@@ -603,7 +603,7 @@ def check(seen, cloud, scheduler, runner, demand):
     if asked:
         offered = {h for h in HOSTS if offers(cloud.tree(h), asked)}
         seen['excluded after Placement'] += bool(
-            offered & reach(demand) - found
+            offered & reach(demand) - hosts
         )
     if decision and decision.replacement:
         seen['with rollups'] += 1

@@ -368,16 +368,16 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     with nova_conf.open('a') as file:
         file.write(f'{options}\n')
     command = [sys.executable, '-m', 'isolate_aggregates.nova.status']
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, '--config-file', nova_conf, 'upgrade', 'check'],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert 'Traceback' not in done.stdout + done.stderr
+    assert 'Traceback' not in result.stdout + result.stderr
     # Placement does not answer.
-    assert done.returncode == 2
-    told = ' '.join(done.stdout.replace('|', ' ').split())
+    assert result.returncode == 2
+    told = ' '.join(result.stdout.replace('|', ' ').split())
     for part in said:
         assert part in told
     assert 'Check: Query length' in told
@@ -385,7 +385,7 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
 
 def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):
     missing = tmp_path / 'nova.conf'
-    done = subprocess.run(
+    result = subprocess.run(
         [
             *(sys.executable, '-m', 'isolate_aggregates.nova.status'),
             *('--config-file', missing, 'upgrade', 'check'),
@@ -394,9 +394,9 @@ def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):
         text=True,
         check=False,
     )
-    assert 'Traceback' not in done.stderr
-    assert str(missing) in done.stderr
-    assert done.returncode == 255
+    assert 'Traceback' not in result.stderr
+    assert str(missing) in result.stderr
+    assert result.returncode == 255
 
 
 def test_a_missing_database_configuration_is_a_failure(conf):

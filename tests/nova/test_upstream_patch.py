@@ -50,7 +50,7 @@ def test_the_patch_applies_and_novas_own_tests_pass(tmp_path):
     subprocess.run(
         ['git', 'apply', PATCH], cwd=tmp_path, env=alone, check=True
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [
             *(sys.executable, '-m', 'unittest', '-v'),
             'nova.tests.unit.scheduler.test_request_filter',
@@ -62,6 +62,6 @@ def test_the_patch_applies_and_novas_own_tests_pass(tmp_path):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     # The tests that the patch adds were run, too.
-    assert 'TestLoadFilters.test_unknown_filter' in done.stderr
+    assert 'TestLoadFilters.test_unknown_filter' in result.stderr

@@ -320,15 +320,15 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         server = self.boot(flavor, status='ERROR', **request)
         assert host_of(server) is None
         told = self.told_of(server)
-        found = re.findall(
+        matches = re.findall(
             f'Refused to schedule server {server["id"]} of project '
             rf'{server["tenant_id"]}, request (\S+): (.*)',
             self.log(),
         )
-        if not found:
+        if not matches:
             assert NEUTRAL not in told
             return told
-        [(request_id, reason)] = found
+        [(request_id, reason)] = matches
         assert told == f'{NEUTRAL} {request_id}'
         return reason
 

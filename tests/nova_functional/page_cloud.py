@@ -42,15 +42,15 @@ def run_program(arguments):
     """Run the program; in another process if it has its own Placement."""
     if '--snapshot' not in arguments:
         return app.main(arguments)
-    finished = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-c', _PROGRAM, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    print(finished.stdout, end='')
-    return finished.returncode
+    print(result.stdout, end='')
+    return result.returncode
 
 
 class PageTest(CommandTest):

@@ -34,16 +34,16 @@ class ReservationTest(CommandTest):
 
     def done(self, *arguments):
         """Run a command that must not fail; return its document."""
-        finished = self.run_command('reservation', *arguments, '-f', 'json')
-        assert (finished.code, finished.err) == (0, ''), finished
-        return finished.document
+        result = self.run_command('reservation', *arguments, '-f', 'json')
+        assert (result.code, result.err) == (0, ''), result
+        return result.document
 
     def refused(self, *arguments):
         """Run a command that must fail; return its one sentence."""
-        finished = self.run_command('reservation', *arguments)
-        assert finished.code == 1, finished
-        assert finished.err.count('\n') == 1, finished
-        return finished.err
+        result = self.run_command('reservation', *arguments)
+        assert result.code == 1, result
+        assert result.err.count('\n') == 1, result
+        return result.err
 
     def reserve(self, *arguments):
         """Reserve slots for the owner; return the id, that of the flavor."""
@@ -113,8 +113,8 @@ class ReservationTest(CommandTest):
 
     def end(self, found):
         """End a reservation, which may take a while."""
-        finished = self.run_command('reservation', 'end', found, '--yes')
-        assert finished.code in (0, 3), finished
+        result = self.run_command('reservation', 'end', found, '--yes')
+        assert result.code in (0, 3), result
 
         def is_over():
             self.done('reconcile')

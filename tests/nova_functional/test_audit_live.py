@@ -98,14 +98,14 @@ class AuditTest(LiveTest):
         :param which: The index of the repair of each finding.
         """
         arguments = ('--servers',) if servers else ()
-        found = self.audit(*arguments)
-        assert set(found) == set(kinds), found
+        findings = self.audit(*arguments)
+        assert set(findings) == set(kinds), findings
         for command in dict.fromkeys(
-            found[kind]['repairs'][which]['command'] for kind in kinds
+            findings[kind]['repairs'][which]['command'] for kind in kinds
         ):
             self.execute(command)
         assert self.audit(*arguments) == {}
-        return found
+        return findings
 
     def execute(self, line):
         """Run a shell command as printed."""
@@ -207,21 +207,21 @@ class AuditTest(LiveTest):
         assert self.audit() == {}
         win = self.aggregate('win', ['host1'], LOCK)
         self.flavor(LOCK)
-        found = self.repair('trait-missing', 'trait-nowhere')
-        assert found['trait-missing']['repairs'][0]['safe']
+        findings = self.repair('trait-missing', 'trait-nowhere')
+        assert findings['trait-missing']['repairs'][0]['safe']
 
         self.give_trait('host2', LICENSED)
-        found = self.repair('trait-outside')
-        assert found['trait-outside']['subject'] == 'host host2'
+        findings = self.repair('trait-outside')
+        assert findings['trait-outside']['subject'] == 'host host2'
         # Its other traits are unchanged.
         provider = self._get_provider_uuid_by_host('host2')
         assert 'COMPUTE_NODE' in self._get_provider_traits(provider)
 
         # sync removes the traits that it has added.
         self.execute(f'openstack aggregate remove host {win} host1')
-        found = self.audit()
-        assert set(found) == {'trait-outside'}
-        [repair] = found['trait-outside']['repairs']
+        findings = self.audit()
+        assert set(findings) == {'trait-outside'}
+        [repair] = findings['trait-outside']['repairs']
         assert repair['safe']
         self.execute(repair['command'])
         # Now there is none left for the flavor.
@@ -236,8 +236,8 @@ class AuditTest(LiveTest):
         self.set_members('host1')
         # Isolation is broken, which is why it is an error.
         assert self.host_for(self.flavor()) == 'host1'
-        found = self.repair('not-in-placement')
-        assert found['not-in-placement']['severity'] == 'error'
+        findings = self.repair('not-in-placement')
+        assert findings['not-in-placement']['severity'] == 'error'
         assert self.host_for(self.flavor()) == 'host2'
 
         self.set_members('host2', uuid, uuidsentinel.somebody_elses)
@@ -245,8 +245,8 @@ class AuditTest(LiveTest):
         self.execute(f'openstack aggregate add host {win} host2')
         self.execute(f'openstack aggregate remove host {win} host2')
         self.set_members('host2', uuid, uuidsentinel.somebody_elses)
-        found = self.repair('not-in-nova', 'trait-outside', which=-1)
-        assert found['not-in-nova']['subject'] == 'host host2'
+        findings = self.repair('not-in-nova', 'trait-outside', which=-1)
+        assert findings['not-in-nova']['subject'] == 'host host2'
         [left] = self._get_provider_aggregates(
             self._get_provider_uuid_by_host('host2')
         )
@@ -273,9 +273,9 @@ class AuditTest(LiveTest):
         self.tag(number, {f'trait:{LICENSED}': None})
         for key in ('trait:HW_NO_SUCH', f'trait:{LICENSED.lower()}'):
             number = self.aggregate(key, ['host1'], {key: 'required'})
-            found = self.audit()
-            assert 'tag-that-nothing-opens' in found
-            *_, repair = found['tag-that-nothing-opens']['repairs']
+            findings = self.audit()
+            assert 'tag-that-nothing-opens' in findings
+            *_, repair = findings['tag-that-nothing-opens']['repairs']
             self.execute(repair['command'])
             assert self.audit() == {}
             self.tag(number, {f'trait:{LICENSED}': None})
@@ -335,8 +335,8 @@ class AuditTest(LiveTest):
         self.locked()
         keyed = self.boot(self.flavor(LOCK))
         assert host_of(keyed) == 'host1'
-        found = self.repair('server-misplaced', servers=True)
-        assert server['id'] in found['server-misplaced']['subject']
+        findings = self.repair('server-misplaced', servers=True)
+        assert server['id'] in findings['server-misplaced']['subject']
         assert host_of(self.admin_api.get_server(server['id'])) == 'host2'
 
     # Before compute API 2.68 an operator may force a move to a host.
@@ -351,8 +351,8 @@ class AuditTest(LiveTest):
             server['id'], {'os-migrateLive': live}
         )
         self._wait_for_migration_status(server, ['completed'])
-        found = self.audit('--servers')['server-misplaced']
-        assert server['id'] in found['subject']
+        findings = self.audit('--servers')['server-misplaced']
+        assert server['id'] in findings['subject']
 
     def test_an_evacuation_that_bypassed_the_scheduler_is_found(self):
         self.locked()
@@ -365,8 +365,8 @@ class AuditTest(LiveTest):
         self._evacuate_server(
             server, {'host': 'host1', 'force': True}, 'host1', 'ACTIVE'
         )
-        found = self.audit('--servers')['server-misplaced']
-        assert server['id'] in found['subject']
+        findings = self.audit('--servers')['server-misplaced']
+        assert server['id'] in findings['subject']
 
     def test_servers_are_checked_with_their_hints_and_projects(self):
         self.flags(reservation_key_sources=['hint'], group=ia_conf.GROUP)
@@ -380,11 +380,11 @@ class AuditTest(LiveTest):
         assert self.host_for(flavor, project=stranger) == 'host2'
         assert self.audit('--servers') == {}
         self.tag(number, {'blazar:owner': stranger})
-        found = self.audit('--servers')
-        assert set(found) == {'server-misplaced'}
-        assert server['id'] in found['server-misplaced']['subject']
+        findings = self.audit('--servers')
+        assert set(findings) == {'server-misplaced'}
+        assert server['id'] in findings['server-misplaced']['subject']
         # Nowhere may it be.
-        assert found['server-misplaced']['repairs'] == []
+        assert findings['server-misplaced']['repairs'] == []
 
     def test_a_cell_that_is_down_is_not_called_clean(self):
         server = self.boot(self.flavor())
@@ -402,11 +402,11 @@ class AuditTest(LiveTest):
         self.execute('isolate-aggregates sync')
         assert self.audit() == {}
         self.execute(f'openstack aggregate remove host {first} host1')
-        found = self.repair('rollup-stale', 'trait-outside')
-        assert found['rollup-stale']['repairs'][0]['safe']
+        findings = self.repair('rollup-stale', 'trait-outside')
+        assert findings['rollup-stale']['repairs'][0]['safe']
         self.execute(f'openstack aggregate add host {first} host1')
-        found = self.repair('rollup-lagging', 'trait-missing')
-        assert found['rollup-lagging']['repairs'][0]['safe']
+        findings = self.repair('rollup-lagging', 'trait-missing')
+        assert findings['rollup-lagging']['repairs'][0]['safe']
 
         path = '/resource_classes/CUSTOM_RESERVATION_1'
         self.placement.put(path, None, version='1.7')
@@ -419,8 +419,8 @@ class AuditTest(LiveTest):
         self.placement.delete(
             f'/resource_providers/{self._get_provider_uuid_by_host("host2")}'
         )
-        found = self.audit()
-        assert 'host2' in found['host-without-compute-node']['problem']
+        findings = self.audit()
+        assert 'host2' in findings['host-without-compute-node']['problem']
 
     def test_fix_makes_safe_repairs(self):
         self.aggregate('win', ['host1'], LOCK)

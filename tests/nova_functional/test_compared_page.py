@@ -66,10 +66,10 @@ class ComparedPageTest(CommandTest):
         match words:
             case ['isolate-aggregates', '--os-cloud', 'mycloud', *rest]:
                 named = [ACME if word == 'acme' else word for word in rest]
-                finished = self.run_command(*named)
+                result = self.run_command(*named)
                 # An audit with findings has another exit status.
-                assert finished.code <= ('audit' in rest), finished
-                return finished.out
+                assert result.code <= ('audit' in rest), result
+                return result.out
             case ['openstack', 'aggregate', 'unset', '--property', key, name]:
                 self.tag(self.numbers[name], {key: None})
             case ['openstack', 'flavor', 'unset', '--property', key, _]:

@@ -46,14 +46,14 @@ class DayTwoTest(CommandTest):
 
     def done(self, *arguments):
         """Run a command that must succeed; return its output."""
-        finished = self.run_command(*arguments, '-f', 'json')
-        only_shown = '--dry-run' in arguments and finished.changes
-        assert (finished.code, finished.err) == (3 if only_shown else 0, '')
-        return finished
+        result = self.run_command(*arguments, '-f', 'json')
+        only_shown = '--dry-run' in arguments and result.changes
+        assert (result.code, result.err) == (3 if only_shown else 0, '')
+        return result
 
     def state(self):
         """Return all metadata, traits and extra specs of locks, by object."""
-        found = {
+        aggregates = {
             aggregate['name']: aggregate['metadata']
             for aggregate in self.admin_api.api_get('/os-aggregates').body[
                 'aggregates'
@@ -61,7 +61,7 @@ class DayTwoTest(CommandTest):
         }
         for host in self.HOSTS:
             provider = self._get_provider_uuid_by_host(host)
-            found[host] = (
+            aggregates[host] = (
                 sorted(
                     trait
                     for trait in self._get_provider_traits(provider)
@@ -69,10 +69,10 @@ class DayTwoTest(CommandTest):
                 ),
                 sorted(self._get_provider_aggregates(provider)),
             )
-        found['marks'] = [
+        aggregates['marks'] = [
             trait for trait in self._get_all_traits() if trait == MARK
         ]
-        return found
+        return aggregates
 
     def open_to(self, flavor):
         """Return the hosts that are offered for a flavor."""
@@ -119,8 +119,8 @@ class DayTwoTest(CommandTest):
             == []
         )
 
-        shown = self.done('list').document['locks']
-        [lock] = shown
+        output = self.done('list').document['locks']
+        [lock] = output
         assert (lock['name'], lock['hosts']) == (TAG, ['host1'])
         assert lock['capacity']['VCPU'] == {'free': 39, 'used': 1}
         assert self.done('show', 'host1').document['locks'] == [TAG]
@@ -254,13 +254,13 @@ class DayTwoTest(CommandTest):
             # An ordinary run alternates, a thorough one does both each time.
             for after_sending in (False, True) if THOROUGH else (at % 2 == 0,):
                 broken = self.broken(at, after_sending)
-                finished = self.run_command(*command)
+                result = self.run_command(*command)
                 self.session = None
                 if broken.calls < at:
                     assert interrupted > 5
                     return
                 interrupted += 1
-                assert 'Traceback' not in finished.err
+                assert 'Traceback' not in result.err
                 ordinary, special = self.open_to(plain), self.open_to(keyed)
                 # Servers do not mix, and no server gets a host too early.
                 assert not ordinary & special, at
@@ -310,20 +310,20 @@ class DayTwoTest(CommandTest):
                 'it first.',
             ),
         ):
-            finished = self.run_command(*arguments)
-            assert (finished.code, finished.out) == (1, '')
-            assert finished.err == f'{said}\n'
+            result = self.run_command(*arguments)
+            assert (result.code, result.out) == (1, '')
+            assert result.err == f'{said}\n'
         assert self.state() == before
 
     def test_a_flavor_that_forbids_the_trait_gets_no_key(self):
         self.aggregate('licensed', ['host1'])
         self.done('lock', 'licensed', '--trait', LICENSED)
         flavor = self.flavor({TAG: 'forbidden'})
-        finished = self.run_command(
+        result = self.run_command(
             'grant', '--flavor', flavor, '--trait', LICENSED
         )
-        assert finished.code == 1
-        assert f'has {TAG}=forbidden' in finished.err
+        assert result.code == 1
+        assert f'has {TAG}=forbidden' in result.err
         assert self.admin_api.get_extra_specs(flavor) == {TAG: 'forbidden'}
 
     def test_without_rights_it_is_one_sentence(self):
@@ -333,19 +333,19 @@ class DayTwoTest(CommandTest):
             'os_compute_api:os-aggregates:set_metadata': '!',
         }
         self.policy.set_rules(self.policy_rules, overwrite=False)
-        finished = self.run_command(
+        process = self.run_command(
             'lock', 'licensed', '--trait', LICENSED, '-f', 'json'
         )
-        assert finished.code == 1
-        assert [result for _, result in finished.changes] == [
+        assert process.code == 1
+        assert [result for _, result in process.changes] == [
             'done',
             'done',
             'failed',
             'not done',
         ]
-        assert finished.err.startswith('Nova at ')
-        assert '(403)' in finished.err
-        assert finished.err.count('\n') == 1
+        assert process.err.startswith('Nova at ')
+        assert '(403)' in process.err
+        assert process.err.count('\n') == 1
         # The mark is on nothing yet.
         assert self.state() == {**before, 'marks': [MARK]}
 
@@ -360,19 +360,19 @@ class DayTwoTest(CommandTest):
         self.aggregate('licensed', ['host1', 'host2'])
         provider = self._get_provider_uuid_by_host('host2')
         self.placement.delete(f'/resource_providers/{provider}')
-        finished = self.run_command(
+        result = self.run_command(
             'lock', 'licensed', '--trait', LICENSED, '-f', 'json'
         )
-        assert finished.code == 1
-        assert finished.document['problems'] == [
+        assert result.code == 1
+        assert result.document['problems'] == [
             'host host2: Placement has no resource provider for its compute '
             'node host2; check the log of nova-compute there'
         ]
-        assert 'Host host2: Placement has no resource provider' in finished.err
+        assert 'Host host2: Placement has no resource provider' in result.err
         assert (
             f'add trait {LICENSED} to host host1',
             'done',
-        ) in finished.changes
+        ) in result.changes
 
     def test_lock_adds_a_missing_membership_in_placement(self):
         self.aggregate('licensed', ['host1'])

@@ -63,13 +63,13 @@ class ExplainZoneTest(CommandTest):
 
     def verdicts(self, server):
         """Return the explanation for each host."""
-        finished = self.run_command(
+        result = self.run_command(
             'explain', '--server', server['id'], '-f', 'json'
         )
-        assert (finished.code, finished.err) == (0, '')
+        assert (result.code, result.err) == (0, '')
         return {
             host['name']: '; '.join(host['reasons'])
-            for host in finished.document['hosts']
+            for host in result.document['hosts']
         }
 
     def test_a_server_is_told_that_its_zone_is_locked(self):
@@ -110,7 +110,7 @@ class ExplainZoneTest(CommandTest):
             recorded,
         )
         self.boot(flavor, zone='az1', status='ERROR')
-        finished = self.run_command(
+        result = self.run_command(
             'query', '--flavor', 'odd', '--availability-zone', 'az1'
         )
-        assert [finished.out.strip()] == sent
+        assert [result.out.strip()] == sent

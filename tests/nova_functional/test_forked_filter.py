@@ -114,8 +114,8 @@ class ForkedFilterTest(CloudTest):
             hints = {'reservation': hint}
             assert self.refusal_of(self.plain, hints=hints, project=project)
         if guest:
-            found = self.host_for(self.plain, hints=HINT, project=GUEST)
-            assert found == 'host2'
+            host = self.host_for(self.plain, hints=HINT, project=GUEST)
+            assert host == 'host2'
         else:
             assert self.refusal_of(self.plain, hints=HINT, project=GUEST)
         return owners
@@ -164,5 +164,5 @@ class ForkedFilterTest(CloudTest):
         # No host has slots; it is not refused before.
         message = self.refusal_of(of_instances)
         assert message.startswith('No valid host was found')
-        found = self.host_for(self.plain, hints=HINT, project=OWNER)
-        assert found == 'host2'
+        host = self.host_for(self.plain, hints=HINT, project=OWNER)
+        assert host == 'host2'

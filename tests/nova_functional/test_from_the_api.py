@@ -67,19 +67,19 @@ class FromTheApiTest(CommandTest):
 
     def candidates(self, *arguments):
         """Return the hosts that ``explain`` calls candidates."""
-        finished = self.run_command('explain', *arguments, '-f', 'json')
-        assert (finished.code, finished.err) == (0, '')
+        result = self.run_command('explain', *arguments, '-f', 'json')
+        assert (result.code, result.err) == (0, '')
         return {
             host['name']
-            for host in finished.document['hosts']
+            for host in result.document['hosts']
             if host['verdict'] == 'candidate'
         }
 
     def query(self, *arguments):
         """Return the query that the command prints."""
-        finished = self.run_command('query', *arguments)
-        assert (finished.code, finished.err) == (0, '')
-        return finished.out.strip()
+        result = self.run_command('query', *arguments)
+        assert (result.code, result.err) == (0, '')
+        return result.out.strip()
 
 
 class ZoneTest(FromTheApiTest):

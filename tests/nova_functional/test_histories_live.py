@@ -87,13 +87,13 @@ class HistoriesTest(ShorteningCloudTest):
         runner = registration.installed()
         cell = self.cell_mappings['cell1']
         spec = demand.spec(cell)
-        found = hosts_for(self.scheduler_service.manager, spec)
+        hosts = hosts_for(self.scheduler_service.manager, spec)
         known = runner.progress(spec)
         shortened = bool(
             known and known.decision and known.decision.replacement
         )
         self.counted['shortened'] += shortened
-        self.counted['served'] += shortened and bool(found)
+        self.counted['served'] += shortened and bool(hosts)
         limit, runner._shortener.limit = runner._shortener.limit, 0
         try:
             plain = hosts_for(
@@ -101,7 +101,7 @@ class HistoriesTest(ShorteningCloudTest):
             )
         finally:
             runner._shortener.limit = limit
-        assert found <= plain, '\n'.join([*self.history, str(demand)])
+        assert hosts <= plain, '\n'.join([*self.history, str(demand)])
 
     # What happens to the cloud.
 
@@ -148,11 +148,11 @@ class HistoriesTest(ShorteningCloudTest):
         scheduler forgets what it has verified.
         """
         host = self.random.choice(self.HOSTS)
-        found = [rollup.uuid for rollup in self._rollups()]
+        all_rollups = [rollup.uuid for rollup in self._rollups()]
         if self.slots[slot] is not None:
-            found.append(self._aggregates()[self.slots[slot]]['uuid'])
-        if found:
-            uuid = self.random.choice(found)
+            all_rollups.append(self._aggregates()[self.slots[slot]]['uuid'])
+        if all_rollups:
+            uuid = self.random.choice(all_rollups)
             self.history.append(f'{host} is put into {uuid}, or out of it')
             self._put(host, self._of(host) ^ {uuid})
             registration.install()
@@ -169,8 +169,10 @@ class HistoriesTest(ShorteningCloudTest):
         registration.install()
 
     def _aggregates(self):
-        found = self.admin_api.api_get('/os-aggregates').body['aggregates']
-        return {each['id']: each for each in found}
+        aggregates = self.admin_api.api_get('/os-aggregates').body[
+            'aggregates'
+        ]
+        return {each['id']: each for each in aggregates}
 
     def _rollups(self):
         index = AggregateIndex(registration.installed()._cache.get())

@@ -40,11 +40,11 @@ class MatrixTest(CommandTest):
 
     def test_servers_land_where_the_matrix_says(self):
         flavors = list(self.names)
-        done = self.run_command(
+        result = self.run_command(
             'matrix', *(f'--flavor={one}' for one in flavors), '-f', 'json'
         )
-        assert done.code == 0, done.err
-        reached = self.reached(done.document)
+        assert result.code == 0, result.err
+        reached = self.reached(result.document)
         assert sorted(map(sorted, reached.values())) == [['host1'], ['host2']]
         for flavor, hosts in reached.items():
             server = self.boot(self.names[flavor])
@@ -53,8 +53,10 @@ class MatrixTest(CommandTest):
     def test_the_report_agrees_with_the_matrix(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'page.html'
-            done = self.run_command('report', '--servers', str(path))
-            assert (done.code, done.out) == (0, f'Wrote {path}.\n'), done.err
+            result = self.run_command('report', '--servers', str(path))
+            assert (result.code, result.out) == (0, f'Wrote {path}.\n'), (
+                result.err
+            )
             page = path.read_text('utf-8')
         cells = json.loads(re.search(r'id="cells">(.*?)</script>', page)[1])
         shown = {row['flavor']: row['cells'] for row in cells['rows']}

@@ -133,8 +133,8 @@ class ExporterTest(CommandTest):
     def exported(self):
         """Write the metrics and return them."""
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'x.prom')
-        finished = self.run_command('exporter', '--textfile', str(path))
-        assert (finished.code, finished.err) == (0, '')
+        result = self.run_command('exporter', '--textfile', str(path))
+        assert (result.code, result.err) == (0, '')
         return samples(path.read_text('utf-8'), 'isolate_aggregates_')
 
     def test_metrics_match_the_locks_usage_and_findings(self):

@@ -43,9 +43,9 @@ class OpenStackTest(CommandTest):
 
     def done(self, *arguments):
         """Run a command that must not fail; return its document."""
-        finished = self.run_command(*arguments, '-f', 'json')
-        assert (finished.code, finished.err) == (0, '')
-        return finished.document
+        result = self.run_command(*arguments, '-f', 'json')
+        assert (result.code, result.err) == (0, '')
+        return result.document
 
     @pytest.mark.smoke
     def test_lock_grant_boot_revoke_unlock(self):
@@ -70,13 +70,13 @@ class OpenStackTest(CommandTest):
     def test_missing_rights_are_one_sentence(self):
         # Nova takes it for an administrator's, Placement does not.
         self.TOKEN = 'nobody'
-        finished = self.run_command(
+        result = self.run_command(
             'candidate', 'list', '--flavor', self.flavor()
         )
-        assert (finished.code, finished.out) == (1, '')
-        assert finished.err.count('\n') == 1
-        assert finished.err.startswith('Placement at ')
-        assert ' denied GET /allocation_candidates?' in finished.err
-        assert finished.err.endswith(
+        assert (result.code, result.out) == (1, '')
+        assert result.err.count('\n') == 1
+        assert result.err.startswith('Placement at ')
+        assert ' denied GET /allocation_candidates?' in result.err
+        assert result.err.endswith(
             '; use credentials with the admin or service role.\n'
         )

@@ -173,12 +173,12 @@ def test_novas_client_reads_the_same_from_both_placements():
     objects.register_all()
     with mock.patch.object(report.SchedulerReportClient, 'put') as put:
         expected = read(embedded())
-        found = read(mocked())
+        answers = read(mocked())
     put.assert_not_called()
-    assert found == expected
-    assert len(found['candidates']) == 3
-    assert found['whole tree']['numa1']['traits'] == [
+    assert answers == expected
+    assert len(answers['candidates']) == 3
+    assert answers['whole tree']['numa1']['traits'] == [
         'CUSTOM_A', 'CUSTOM_B', 'HW_CPU_X86_AVX',
     ]  # fmt: skip
-    assert found['usages for limits'] == {'VCPU': 1}
-    assert found['name of none'] == 'ResourceProviderNotFound'
+    assert answers['usages for limits'] == {'VCPU': 1}
+    assert answers['name of none'] == 'ResourceProviderNotFound'

@@ -14,10 +14,15 @@ class MoveTest(ReservationTest):
 
     def reserved_server(self):
         """Return a reservation of one slot, with its server on host1."""
-        found = self.reserve('--amount', '1')
-        server = self.boot(found)
+        reservation = self.reserve('--amount', '1')
+        server = self.boot(reservation)
         host = host_of(server)
-        return found, server, host, {'host1': 'host2', 'host2': 'host1'}[host]
+        return (
+            reservation,
+            server,
+            host,
+            {'host1': 'host2', 'host2': 'host1'}[host],
+        )
 
     def spare_slot(self, found, host):
         """Drain a host: all slots that come now are elsewhere."""
@@ -71,10 +76,10 @@ class MoveTest(ReservationTest):
             f'host {host} is down: 1 slot there, 1 with a server'
             in repaired.err
         )
-        finished = self.run_command(
+        result = self.run_command(
             'reservation', 'update', found, '--amount', '2'
         )
-        assert finished.code == 0, finished
+        assert result.code == 0, result
         assert self.slots(found) == {host: (1, 1), other: (1, 0)}
         server = self._evacuate_server(server)
         assert host_of(server) == other
@@ -89,25 +94,27 @@ class MoveTest(ReservationTest):
         assert self.slots(found) == {other: (1, 1)}
 
     def test_all_on_one_host_are_evacuated_in_one_command(self):
-        found = self.reserve('--amount', '2', '--affinity', 'same')
-        servers = [self.boot(found) for _ in range(2)]
+        reservation = self.reserve('--amount', '2', '--affinity', 'same')
+        servers = [self.boot(reservation) for _ in range(2)]
         host = host_of(servers[0])
         other = {'host1': 'host2', 'host2': 'host1'}[host]
         self.break_host(host)
-        finished = self.run_command('reservation', 'move', found, '--evacuate')
-        assert finished.code == 3, finished
+        result = self.run_command(
+            'reservation', 'move', reservation, '--evacuate'
+        )
+        assert result.code == 3, result
         for server in servers:
             server = self._wait_for_server_parameter(
                 server, {'OS-EXT-SRV-ATTR:host': other, 'status': 'ACTIVE'}
             )
         # Nova keeps what they had on the failed host until that is back.
-        assert self.slots(found) == {host: (2, 2), other: (2, 2)}
+        assert self.slots(reservation) == {host: (2, 2), other: (2, 2)}
 
         self.computes[host].start()
         self.compute(host, forced_down=False)
         self._run_periodics()
         self.done('reconcile')
-        assert self.slots(found) == {other: (2, 2)}
+        assert self.slots(reservation) == {other: (2, 2)}
         assert self.host_for(self.flavor()) == 'host3'
         self.done('host', 'disable', host)
 
@@ -136,26 +143,30 @@ class ResizeTest(ReservationTest):
     """A resize to a flavor of another kind leaves or enters the pool."""
 
     def test_a_server_can_be_resized_out_of_the_reservation_and_back(self):
-        found = self.reserve()
-        server = self.boot(found)
-        [host] = self.slots(found)
+        reservation = self.reserve()
+        server = self.boot(reservation)
+        [host] = self.slots(reservation)
         server = self._resize_server(server, self.flavor())
         assert host_of(server) == 'host3'
         # The slot is kept for the case that it is reverted.
-        assert self.slots(found) == {host: (1, 1)}
+        assert self.slots(reservation) == {host: (1, 1)}
         server = self._revert_resize(server)
         assert host_of(server) == host
-        assert self.allocation(server['id']) == self.with_slot(host, found)
+        assert self.allocation(server['id']) == self.with_slot(
+            host, reservation
+        )
 
         server = self._resize_server(server, self.flavor())
         server = self._confirm_resize(server)
-        assert self.slots(found) == {host: (1, 0)}
+        assert self.slots(reservation) == {host: (1, 0)}
         assert self.allocation(server['id']) == {'host3': TAKEN}
 
-        server = self._resize_server(server, found)
+        server = self._resize_server(server, reservation)
         server = self._confirm_resize(server)
         assert host_of(server) == host
-        assert self.allocation(server['id']) == self.with_slot(host, found)
+        assert self.allocation(server['id']) == self.with_slot(
+            host, reservation
+        )
 
     def test_a_server_can_be_resized_to_another_reservation(self):
         one, other = self.reserve(), self.reserve()
@@ -168,20 +179,20 @@ class ResizeTest(ReservationTest):
         assert list(self.slots(one).values()) == [(1, 0)]
 
     def test_a_reservation_can_end_while_a_server_leaves_it(self):
-        found = self.reserve()
-        server = self.boot(found)
+        reservation = self.reserve()
+        server = self.boot(reservation)
         server = self._resize_server(server, self.flavor())
         # The resize is confirmed and cannot be reverted.
-        self.end(found)
+        self.end(reservation)
         server = self._wait_for_state_change(server, 'ACTIVE')
         assert host_of(server) == 'host3'
         assert self.allocation(server['id']) == {'host3': TAKEN}
 
     def test_a_reservation_can_end_while_a_server_enters_it(self):
-        found = self.reserve()
+        reservation = self.reserve()
         server = self.boot(self.flavor())
-        server = self._resize_server(server, found)
-        self.end(found)
+        server = self._resize_server(server, reservation)
+        self.end(reservation)
         assert self.is_gone(server)
 
 
@@ -193,20 +204,20 @@ class SoftDeleteTest(ReservationTest):
         super().setUp()
 
     def test_slots_stay_until_soft_deleted_servers_are_reclaimed(self):
-        found = self.reserve()
-        server = self.boot(found)
+        reservation = self.reserve()
+        server = self.boot(reservation)
         self.api.delete_server(server['id'])
         server = self._wait_for_state_change(server, 'SOFT_DELETED')
-        assert list(self.slots(found).values()) == [(1, 1)]
+        assert list(self.slots(reservation).values()) == [(1, 1)]
         self.api.post_server_action(server['id'], {'restore': {}})
         server = self._wait_for_state_change(server, 'ACTIVE')
         assert self.allocation(server['id']) == self.with_slot(
-            host_of(server), found
+            host_of(server), reservation
         )
 
         self.api.delete_server(server['id'])
         self._wait_for_state_change(server, 'SOFT_DELETED')
-        self.end(found)
+        self.end(reservation)
         assert self.is_gone(server)
 
 
@@ -214,8 +225,8 @@ class ServiceTest(ReservationTest):
     """A compute service is deleted."""
 
     def test_slots_of_a_deleted_compute_service_move(self):
-        found = self.reserve()
-        server = self.boot(found)
+        reservation = self.reserve()
+        server = self.boot(reservation)
         host = host_of(server)
         self.break_host(host)
         [service] = self.admin_api.get_services('nova-compute', host)
@@ -230,6 +241,6 @@ class ServiceTest(ReservationTest):
         assert host not in hosts
         [reconciled] = self.done('reconcile')['reservations']
         assert reconciled['missing'] == 0
-        [other] = self.slots(found)
+        [other] = self.slots(reservation)
         assert other != host
-        assert self.host_for(found) == other
+        assert self.host_for(reservation) == other

@@ -96,14 +96,17 @@ class ReservationTest(OverApi, CloudTest):
         )
 
         # When creating a lease.
-        found = self.reserve(3, NOW + HOUR, NOW + 2 * HOUR)
-        flavor = self.admin_api.api_get(f'/flavors/{found.id}').body['flavor']
+        reservation = self.reserve(3, NOW + HOUR, NOW + 2 * HOUR)
+        flavor = self.admin_api.api_get(f'/flavors/{reservation.id}').body[
+            'flavor'
+        ]
         assert flavor['os-flavor-access:is_public'] is False
         assert (
-            flavor['extra_specs'][f'resources:{found.resource_class}'] == '1'
+            flavor['extra_specs'][f'resources:{reservation.resource_class}']
+            == '1'
         )
         with pytest.raises(client.OpenStackApiException):
-            self.boot(found.id)
+            self.boot(reservation.id)
 
         # When starting a lease.
         later = NOW + HOUR
@@ -113,31 +116,31 @@ class ReservationTest(OverApi, CloudTest):
 
         # When launching instances. Nobody else can.
         with pytest.raises(client.OpenStackApiException):
-            self.boot(found.id, project=STRANGER)
-        servers = [self.boot(found.id) for _ in range(3)]
+            self.boot(reservation.id, project=STRANGER)
+        servers = [self.boot(reservation.id) for _ in range(3)]
         # On as few hosts as can be.
         assert {host_of(server) for server in servers} == {'host1'}
         host = host_of(servers[0])
         assert self.allocations(servers[0]) == {
             host: {'VCPU': 4, 'MEMORY_MB': 512, 'DISK_GB': 5},
-            f'blazar_{host}': {found.resource_class: 1},
+            f'blazar_{host}': {reservation.resource_class: 1},
         }
         # There is room for a fourth, but no slot: counting alone decides.
-        message = self.refusal_of(found.id)
+        message = self.refusal_of(reservation.id)
         assert message.startswith('No valid host was found')
         # The allocations outlive the periodic update of the compute node.
         self._run_periodics()
         assert self.allocations(servers[0])[f'blazar_{host}'] == {
-            found.resource_class: 1
+            reservation.resource_class: 1
         }
         [status] = reservations.list_reservations(self.store, later)
         assert (status.used, status.problems) == (3, ())
 
         # When terminating a lease.
-        self.ended(found, later)
+        self.ended(reservation, later)
         assert self.store.compute.records() == []
         classes = self.store.placement.get('/resource_classes')
-        assert found.resource_class not in str(classes)
+        assert reservation.resource_class not in str(classes)
         for server in servers:
             self._wait_until_deleted(server)
         assert not [
@@ -157,7 +160,7 @@ class ReservationTest(OverApi, CloudTest):
 
     def test_ordinary_servers_never_land_in_the_pool(self):
         self.enable('host1', 'host2')
-        found = self.reserve(2)
+        reservation = self.reserve(2)
         plain = self.flavor()
         claims = self.image({f'trait:{names.TRAIT}': 'required'})
         tagged = self.image({names.POOL_KEY: 'true'})
@@ -166,7 +169,7 @@ class ReservationTest(OverApi, CloudTest):
         assert self.host_for(plain, image=tagged) == 'host3'
         # What claims the trait of the pool gets nothing at all.
         assert self.refusal_of(plain, image=claims)
-        assert self.host_for(found.id) in ('host1', 'host2')
+        assert self.host_for(reservation.id) in ('host1', 'host2')
 
     def test_affinity_is_enforced_by_the_slots_of_each_host(self):
         self.enable('host1', 'host2')
@@ -187,24 +190,24 @@ class ReservationTest(OverApi, CloudTest):
     def test_shelved_and_soft_deleted_servers_end_too(self):
         self.flags(reclaim_instance_interval=3600)
         self.enable('host1')
-        found = self.reserve(2)
-        shelved = self._shelve_server(self.boot(found.id))
-        deleted = self.boot(found.id)
+        reservation = self.reserve(2)
+        shelved = self._shelve_server(self.boot(reservation.id))
+        deleted = self.boot(reservation.id)
         self.user(OWNER).delete_server(deleted['id'])
         self._wait_for_state_change(
             self.admin_api.get_server(deleted['id']), 'SOFT_DELETED'
         )
         assert shelved['status'].startswith('SHELVED')
 
-        self.ended(found)
+        self.ended(reservation)
         for server in (shelved, deleted):
             self._wait_until_deleted(server)
         assert self.store.compute.records() == []
 
     def test_reserved_servers_move_within_the_slots(self):
         self.enable('host1', 'host2')
-        found = self.reserve(2, affinity=False)
-        server = self.boot(found.id)
+        reservation = self.reserve(2, affinity=False)
+        server = self.boot(reservation.id)
         came = host_of(server)
         goes = 'host2' if came == 'host1' else 'host1'
 
@@ -212,13 +215,13 @@ class ReservationTest(OverApi, CloudTest):
         server = self._confirm_resize(server)
         assert host_of(server) == goes
         assert self.allocations(server)[f'blazar_{goes}'] == {
-            found.resource_class: 1
+            reservation.resource_class: 1
         }
         self._live_migrate(server, 'completed')
         server = self.admin_api.get_server(server['id'])
         assert host_of(server) == came
         # Both slots have a server now, so there is nowhere to go.
-        self.boot(found.id)
+        self.boot(reservation.id)
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._wait_for_action_fail_completion(
             server, 'migrate', 'conductor_migrate_server'
@@ -227,8 +230,8 @@ class ReservationTest(OverApi, CloudTest):
 
     def test_a_server_is_evacuated_to_another_slot(self):
         self.enable('host1', 'host2')
-        found = self.reserve(2, affinity=False)
-        server = self.boot(found.id)
+        reservation = self.reserve(2, affinity=False)
+        server = self.boot(reservation.id)
         failed = host_of(server)
         other = 'host2' if failed == 'host1' else 'host1'
         self.computes[failed].stop()
@@ -240,27 +243,27 @@ class ReservationTest(OverApi, CloudTest):
         )
         server = self._evacuate_server(server, expected_host=other)
         assert self.allocations(server)[f'blazar_{other}'] == {
-            found.resource_class: 1
+            reservation.resource_class: 1
         }
 
     def test_a_server_that_is_resized_leaves_the_reservation(self):
         self.enable('host1', 'host2')
-        found = self.reserve(1)
+        reservation = self.reserve(1)
         plain = self._create_flavor(
             vcpu=1, memory_mb=64, disk=5, ephemeral=0, name='plain'
         )
-        server = self._resize_server(self.boot(found.id), plain)
+        server = self._resize_server(self.boot(reservation.id), plain)
         assert host_of(server) == 'host3'
 
         # Nobody has confirmed it.
-        self.ended(found)
+        self.ended(reservation)
         server = self._wait_for_state_change(server, 'ACTIVE')
         assert set(self.allocations(server)) == {'host3'}
 
     def test_a_deleted_compute_service_leaves_nothing_behind(self):
         self.enable('host1', 'host2')
-        found = self.reserve(1)
-        [host] = reservations.show(self.store, found.id, NOW).hosts
+        reservation = self.reserve(1)
+        [host] = reservations.show(self.store, reservation.id, NOW).hosts
         other = 'host2' if host == 'host1' else 'host1'
         service = self.admin_api.get_services(binary='nova-compute', host=host)
         self.computes[host].stop()

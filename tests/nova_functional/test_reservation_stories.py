@@ -36,19 +36,19 @@ class LifeTest(ReservationTest):
             ('host2', True),
         ]
         before = self.state()
-        found = self.reserve('--amount', '2', '--affinity', 'different')
-        assert self.slots(found) == {'host1': (1, 0), 'host2': (1, 0)}
+        reservation = self.reserve('--amount', '2', '--affinity', 'different')
+        assert self.slots(reservation) == {'host1': (1, 0), 'host2': (1, 0)}
 
         # By Placement's counting alone, without any server group.
-        servers = [self.boot(found), self.boot(found)]
+        servers = [self.boot(reservation), self.boot(reservation)]
         assert {host_of(server) for server in servers} == {'host1', 'host2'}
         self._run_periodics()
         for server in servers:
             assert self.allocation(server['id']) == self.with_slot(
-                host_of(server), found
+                host_of(server), reservation
             )
-        assert self.slots(found) == {'host1': (1, 1), 'host2': (1, 1)}
-        message = self.refusal_of(found)
+        assert self.slots(reservation) == {'host1': (1, 1), 'host2': (1, 1)}
+        message = self.refusal_of(reservation)
         assert message.startswith('No valid host was found')
         assert self.host_for(self.flavor()) == 'host3'
 
@@ -56,13 +56,15 @@ class LifeTest(ReservationTest):
         assert host_of(rebuilt) == host_of(servers[0])
 
         said = self.refused('host', 'disable', 'host1')
-        assert f'has slots of reservation {found}' in said
-        shown = self.run_command('reservation', 'end', found, '--dry-run')
-        assert shown.code == 3
-        said = self.refused('update', found, '--amount', '1')
+        assert f'has slots of reservation {reservation}' in said
+        output = self.run_command(
+            'reservation', 'end', reservation, '--dry-run'
+        )
+        assert output.code == 3
+        said = self.refused('update', reservation, '--amount', '1')
         assert 'cannot have 1 slot, because 2 have servers' in said
 
-        self.end(found)
+        self.end(reservation)
         assert self.state() == before
         assert self.done('list')['reservations'] == []
 
@@ -71,10 +73,10 @@ class LifeTest(ReservationTest):
         assert self.host_for(self.flavor()) == 'host1'
 
     def test_affinity_by_the_counting_of_placement_alone(self):
-        found = self.reserve('--amount', '2', '--affinity', 'same')
-        [(host, slots)] = self.slots(found).items()
+        reservation = self.reserve('--amount', '2', '--affinity', 'same')
+        [(host, slots)] = self.slots(reservation).items()
         assert slots == (2, 0)
-        assert [self.host_for(found) for _ in range(2)] == [host, host]
+        assert [self.host_for(reservation) for _ in range(2)] == [host, host]
 
     def test_a_planned_reservation_cannot_be_used_before_its_start(self):
         made = self.done(
@@ -102,14 +104,14 @@ class FenceTest(ReservationTest):
     """The filter ``isolate_aggregates`` by itself guards the pool."""
 
     def test_reserved_and_other_servers_never_share_a_host(self):
-        found = self.reserve('--amount', '2')
-        [host] = self.slots(found)
+        reservation = self.reserve('--amount', '2')
+        [host] = self.slots(reservation)
         plain = self.flavor()
         assert self.host_for(plain) == 'host3'
-        assert self.host_for(found) == host
+        assert self.host_for(reservation) == host
 
         with pytest.raises(client.OpenStackApiException) as caught:
-            self.boot(found, project=STRANGER)
+            self.boot(reservation, project=STRANGER)
         assert caught.value.response.status_code == 400
         assert 'could not be found' in str(caught.value)
 
@@ -138,7 +140,7 @@ class FenceTest(ReservationTest):
         assert message.startswith('No valid host was found')
         # In the other direction, there is no slot elsewhere.
         self.compute(host, status='disabled')
-        message = self.refusal_of(found)
+        message = self.refusal_of(reservation)
         assert message.startswith('No valid host was found')
 
     def ask_with_key(self, flavor, claim):
@@ -182,8 +184,8 @@ class OthersTest(ReservationTest):
     """The commands that are not for reservations know about them."""
 
     def test_sync_and_audit_accept_the_pool(self):
-        found = self.reserve('--amount', '2')
-        self.boot(found)
+        reservation = self.reserve('--amount', '2')
+        self.boot(reservation)
         self.boot(self.flavor())
 
         synced = self.run_command('sync', '--yes', '-f', 'json')

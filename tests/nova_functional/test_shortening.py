@@ -104,9 +104,11 @@ class ShorteningTest(ShorteningCloudTest):
         self.roll_up('host1')
         assert self.host_for(self.plain) == 'host2'
 
-        found = self.admin_api.api_get('/os-aggregates').body['aggregates']
+        aggregates = self.admin_api.api_get('/os-aggregates').body[
+            'aggregates'
+        ]
         self.put_aggregates(
-            self._get_provider_uuid_by_host('host2'), [found[0]['uuid']]
+            self._get_provider_uuid_by_host('host2'), [aggregates[0]['uuid']]
         )
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]

@@ -22,10 +22,10 @@ class SyncTest(LiveTest):
 
     def sync(self):
         cloud = self.live_cloud()
-        found = read(cloud)
+        snapshot = read(cloud)
         locks = Pipeline(loading.load(CONF)).locks
         result = apply.carry_out(
-            plan.make(found, locks(found.index)),
+            plan.make(snapshot, locks(snapshot.index)),
             cloud.placement,
             cloud.aggregates,
             locks,

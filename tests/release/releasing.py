@@ -13,7 +13,7 @@ def run(
     *command: str | os.PathLike, expected: tuple[int, ...] = (0,), **options
 ) -> str:
     """Run a program; if it fails, the error has its output."""
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -21,8 +21,8 @@ def run(
         check=False,
         **options,
     )
-    assert done.returncode in expected, f'{command}: {done.stdout}'
-    return done.stdout
+    assert result.returncode in expected, f'{command}: {result.stdout}'
+    return result.stdout
 
 
 def tool(name: str) -> str:

@@ -49,11 +49,11 @@ def test_a_report_shows_real_output(shell, name):
     [shown] = re.findall(r'^  \$ (?:.+\n)+', report, re.MULTILINE)
     command, output = textwrap.dedent(shown)[2:].split('\n', 1)
     assert command.split()[-1] == name
-    finished = shell(command)
-    assert (finished.returncode, finished.stderr) == (0, '')
+    result = shell(command)
+    assert (result.returncode, result.stderr) == (0, '')
     # Uuids are not the same each time.
-    real = re.sub('[0-9a-f-]{36}', '...', finished.stdout)
-    assert pages.agrees(output, real), finished.stdout
+    real = re.sub('[0-9a-f-]{36}', '...', result.stdout)
+    assert pages.agrees(output, real), result.stdout
 
 
 @pytest.mark.parametrize('name', REPORTS)

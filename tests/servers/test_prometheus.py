@@ -157,8 +157,8 @@ class Prometheus:
 
     def series(self, query: str) -> list[dict[str, Any]]:
         """Return what a query finds; nothing while it does not answer."""
-        found = self.get('query', query=query)
-        return found['result'] if found else []
+        result = self.get('query', query=query)
+        return result['result'] if result else []
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Wait until something is so."""
@@ -240,11 +240,11 @@ def test_every_query_matches_metrics_of_a_real_exporter(
     serve_servers(http)
     configured = config(f'{ISOLATE}[isolate_aggregates]\ntrait_sources=flavor')
     synced = tmp_path / 'sync.prom'
-    finished = run(
+    result = run(
         *('--config-file', configured, 'sync', '--yes'),
         *('--textfile', str(synced)),
     )
-    assert finished.code == 0
+    assert result.code == 0
     listen = f'{HOST}:{free_port()}'
     prometheus = Prometheus(tmp_path, listen)
     metrics = re.findall(r'isolate_aggregates_\w+', RULES.read_text('utf-8'))
@@ -280,14 +280,14 @@ def test_every_query_matches_metrics_of_a_real_exporter(
     with prometheus.running():
         watcher = Watcher(watch)
         watcher.start()
-        finished = run(
+        result = run(
             *('--config-file', configured, 'exporter', '--servers'),
             *('--listen', listen, '--interval', '1'),
             *('--scheduler', str(counted(tmp_path))),
             *('--sync-textfile', str(synced)),
         )
         watcher.join()
-    assert (finished.code, finished.err) == (0, '')
+    assert (result.code, result.err) == (0, '')
     if watcher.error:
         raise watcher.error
 
@@ -320,10 +320,10 @@ def test_the_alerts_fire_when_they_should_and_only_then(
         ('check', 'rules', shutil.copy(RULES, tmp_path)),
         ('test', 'rules', shutil.copy(RULES_TEST, tmp_path)),
     ):
-        finished = subprocess.run(
+        result = subprocess.run(
             [promtool, *arguments], capture_output=True, text=True
         )
-        assert finished.returncode == 0, finished.stdout + finished.stderr
+        assert result.returncode == 0, result.stdout + result.stderr
     fires: dict[str, set[bool]] = {}
     for case in yaml.safe_load(RULES_TEST.read_text('utf-8'))['tests']:
         for one in case['alert_rule_test']:
@@ -388,7 +388,7 @@ def test_an_alert_fires_for_the_right_one_of_two_clouds(
         'tests': cases,
     }
     path.write_text(yaml.safe_dump(tests), 'utf-8')
-    finished = subprocess.run(
+    result = subprocess.run(
         [promtool, 'test', 'rules', path], capture_output=True, text=True
     )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert result.returncode == 0, result.stdout + result.stderr

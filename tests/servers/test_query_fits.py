@@ -67,14 +67,14 @@ def status(placement, path):
 
 def candidates(command, flavor, limit):
     """Return the result of the command."""
-    finished = command(
+    result = command(
         'candidates',
         f'--flavor={flavor}',
         '--format=json',
         max_query_length=limit,
     )
-    assert finished.code == 0, finished.err
-    return json.loads(finished.out)
+    assert result.code == 0, result.err
+    return json.loads(result.out)
 
 
 def names(found):
@@ -85,10 +85,10 @@ def test_the_plain_definition_is_refused_by_the_web_server(placement, command):
     path = forbidding(AGGREGATES, SHORT_REST)
     assert status(placement, path) == TOO_LONG[placement.server]
 
-    finished = command('candidates', '--flavor=plain')
-    assert finished.code == 1
-    assert SAID[placement.server] in finished.err
-    assert 'Raise that limit' in finished.err
+    result = command('candidates', '--flavor=plain')
+    assert result.code == 1
+    assert SAID[placement.server] in result.err
+    assert 'Raise that limit' in result.err
 
 
 @pytest.mark.smoke
@@ -112,13 +112,13 @@ def test_with_rollups_it_is_answered_exactly(placement, command):
 def test_without_rollups_it_is_not_sent(placement, command):
     mirrored = command('sync', '--yes', '--no-rollups', '--no-traits')
     assert mirrored.code == 0, mirrored.err
-    finished = command(
+    result = command(
         'candidates',
         '--flavor=plain',
         max_query_length=placement.server.max_query_length,
     )
-    assert finished.code == 1
-    assert 'run "isolate-aggregates sync"' in finished.err
+    assert result.code == 1
+    assert 'run "isolate-aggregates sync"' in result.err
 
 
 @pytest.mark.parametrize(

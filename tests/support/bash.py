@@ -16,14 +16,14 @@ def read_by_bash(line: str) -> tuple[tuple[str, ...], ...]:
 
     No argument may be empty: that is how they are told apart.
     """
-    done = subprocess.run(
+    result = subprocess.run(
         ['bash', '-c', f'{_SHOW}\n{line}'],
         capture_output=True,
         check=True,
         # An ASCII locale.
         env={'PATH': os.environ['PATH'], 'LC_ALL': 'C'},
     )
-    output = done.stdout.decode('utf-8', 'surrogatepass')
+    output = result.stdout.decode('utf-8', 'surrogatepass')
     return tuple(
         tuple(command.split('\0')) for command in output.split('\0\0')[:-1]
     )

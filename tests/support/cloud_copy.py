@@ -215,8 +215,8 @@ class CloudCopy:
 
     def _replace(self, field: str, old: Any, new: Any) -> None:
         things = [new if one is old else one for one in self._all(field)]
-        found = tuple(one for one in things if one is not None)
-        self.snapshot = dataclasses.replace(self.snapshot, **{field: found})
+        results = tuple(one for one in things if one is not None)
+        self.snapshot = dataclasses.replace(self.snapshot, **{field: results})
 
     def _all(self, field: str) -> tuple[Any, ...]:
         return tuple(getattr(self.snapshot, field))

@@ -228,8 +228,8 @@ class World:
     def write_as_blazar(self):
         """Close planned slots as ``reserved``, and remove all markers."""
         for entry in self.direct.resource_providers():
-            found = inventories.read(self.direct, entry['uuid'])
-            if names.MARKER not in found.by_class:
+            inventory = inventories.read(self.direct, entry['uuid'])
+            if names.MARKER not in inventory.by_class:
                 continue
             by_class = {
                 name: {
@@ -239,25 +239,25 @@ class World:
                 }
                 if body['min_unit'] > body['max_unit']
                 else body
-                for name, body in found.by_class.items()
+                for name, body in inventory.by_class.items()
                 if name != names.MARKER
             }
             inventories.write(
                 self.direct,
                 entry['uuid'],
-                inventories.Inventories(found.generation, by_class),
+                inventories.Inventories(inventory.generation, by_class),
             )
 
     def set_vcpus(self, name, vcpus):
         """Let a compute node have another number of VCPUs."""
-        found = inventories.read(self.direct, uuid(1, name))
-        by_class = {**found.by_class}
+        inventory = inventories.read(self.direct, uuid(1, name))
+        by_class = {**inventory.by_class}
         by_class['VCPU'] = {**by_class['VCPU'], 'total': vcpus}
         by_class['VCPU']['max_unit'] = vcpus
         inventories.write(
             self.direct,
             uuid(1, name),
-            inventories.Inventories(found.generation, by_class),
+            inventories.Inventories(inventory.generation, by_class),
         )
 
     def _enable(self, name, root):
@@ -436,6 +436,6 @@ def typed(run, *arguments):
     """Run a command, and let it leave no handler of the log behind."""
     root = logging.getLogger()
     handlers = list(root.handlers)
-    finished = run(*arguments)
+    result = run(*arguments)
     root.handlers[:] = handlers
-    return finished
+    return result

@@ -133,7 +133,7 @@ def hosts_for(manager, spec):
         alternates of the one that it chooses.
     """
     try:
-        found = manager.select_destinations(
+        hosts = manager.select_destinations(
             nova_context.get_admin_context(),
             spec_obj=spec,
             return_objects=True,
@@ -144,7 +144,7 @@ def hosts_for(manager, spec):
         if not isinstance(exc.exc_info[1], nova_exception.NoValidHost):
             raise
         return set()
-    return {one.service_host for held in found for one in held}
+    return {one.service_host for held in hosts for one in held}
 
 
 def demands(hosts):

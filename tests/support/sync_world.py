@@ -186,9 +186,9 @@ class World:
         )
 
     def plan(self, parts=tuple(plans.Part), forget=False):
-        found = read(self.cloud)
-        locks = self.pipeline.locks(found.index)
-        return plans.make(found, locks, parts, forget)
+        snapshot = read(self.cloud)
+        locks = self.pipeline.locks(snapshot.index)
+        return plans.make(snapshot, locks, parts, forget)
 
     def sync(self, parts=tuple(plans.Part), parallel=1, forget=False):
         """Run sync once."""

@@ -60,7 +60,7 @@ def test_a_host_missing_from_an_aggregate_in_placement_is_found(
     metadata, severity
 ):
     aggregate = make_aggregate('win', metadata, ['h1', 'h2'])
-    [found] = findings(
+    [finding] = findings(
         [aggregate],
         [
             make_compute_node('h1', traits=[LICENSED]),
@@ -69,10 +69,10 @@ def test_a_host_missing_from_an_aggregate_in_placement_is_found(
         [KEYED],
         mirror=False,
     )
-    assert (found.kind, found.severity) == ('not-in-placement', severity)
-    assert found.subject == 'aggregate win'
-    assert found.problem == 'does not have h1 in Placement'
-    assert (first(found), found.safe) == (SYNC, True)
+    assert (finding.kind, finding.severity) == ('not-in-placement', severity)
+    assert finding.subject == 'aggregate win'
+    assert finding.problem == 'does not have h1 in Placement'
+    assert (first(finding), finding.safe) == (SYNC, True)
 
 
 def test_each_node_of_a_host_must_be_in_the_aggregate():
@@ -89,17 +89,17 @@ def test_a_host_that_only_placement_has_in_an_aggregate():
     node = make_compute_node(
         'h2', traits=[LICENSED], aggregates=[WIN, other], uuid=other
     )
-    [found] = [
+    [finding] = [
         f
         for f in findings([WIN], [LICENSED_H1, node], [KEYED])
         if f.kind != 'trait-outside'
     ]
-    assert found.kind == 'not-in-nova'
-    assert found.subject == 'host h2'
-    assert 'aggregate win' in found.problem
-    assert not found.safe
+    assert finding.kind == 'not-in-nova'
+    assert finding.subject == 'host h2'
+    assert 'aggregate win' in finding.problem
+    assert not finding.safe
     # What keeps the lock comes first.
-    assert lines(found) == [
+    assert lines(finding) == [
         'openstack aggregate add host 7 h2',
         'openstack --os-placement-api-version 1.18 resource provider '
         f'aggregate set --aggregate {other} {other}',
@@ -132,16 +132,16 @@ def test_memberships_of_others_are_left_alone(provider):
 def test_a_host_without_a_compute_node():
     gone = make_aggregate('rack', {}, ['h1', 'gone'], id=3)
     node = make_compute_node('h1', aggregates=[gone])
-    [found] = findings([gone], [node], mirror=False)
-    assert found.kind == 'host-without-compute-node'
-    assert 'gone' in found.problem
-    assert first(found) == 'openstack aggregate remove host 3 gone'
+    [finding] = findings([gone], [node], mirror=False)
+    assert finding.kind == 'host-without-compute-node'
+    assert 'gone' in finding.problem
+    assert first(finding) == 'openstack aggregate remove host 3 gone'
 
 
 def test_a_cloud_without_compute_nodes_is_not_called_clean():
-    [found] = findings([WIN], [], [KEYED], mirror=False)
-    assert found.kind == 'no-compute-nodes'
-    assert found.severity == Severity.WARNING
+    [finding] = findings([WIN], [], [KEYED], mirror=False)
+    assert finding.kind == 'no-compute-nodes'
+    assert finding.severity == Severity.WARNING
 
 
 # Traits.
@@ -150,12 +150,15 @@ def test_a_cloud_without_compute_nodes_is_not_called_clean():
 def test_a_host_without_the_trait_of_its_aggregate_is_found():
     aggregate = make_aggregate('win', LOCK, ['h1', 'h2'])
     providers = [LICENSED_H1, make_compute_node('h2')]
-    [found] = findings([aggregate], providers, [KEYED])
-    assert (found.kind, found.severity) == ('trait-missing', Severity.ERROR)
-    assert found.problem == (
+    [finding] = findings([aggregate], providers, [KEYED])
+    assert (finding.kind, finding.severity) == (
+        'trait-missing',
+        Severity.ERROR,
+    )
+    assert finding.problem == (
         f'requires trait {LICENSED}, which is missing in Placement on h2'
     )
-    assert (first(found), found.safe) == (SYNC, True)
+    assert (first(finding), finding.safe) == (SYNC, True)
 
 
 GPU = make_tree(
@@ -170,12 +173,12 @@ def test_a_trait_below_a_host_counts_if_a_flavor_asks_for_its_resources():
 
 
 def test_a_trait_below_a_host_needs_a_flavor_with_its_resources():
-    [found] = findings([WIN], [GPU], [KEYED])
-    assert (found.kind, found.severity) == (
+    [finding] = findings([WIN], [GPU], [KEYED])
+    assert (finding.kind, finding.severity) == (
         'trait-out-of-reach',
         Severity.ERROR,
     )
-    assert found.problem == (
+    assert finding.problem == (
         'on h1, only provider gpu has it, and no flavor that requires it also '
         'requests any of their resources'
     )
@@ -197,10 +200,10 @@ def test_hosts_in_the_reservation_pool_should_be_enabled():
         make_tree(make_compute_node('h1'), child),
         make_compute_node('h 2'),
     ]
-    [found] = findings([pool], providers, [make_flavor('reserved', lock)])
-    assert found.kind == 'trait-missing'
+    [finding] = findings([pool], providers, [make_flavor('reserved', lock)])
+    assert finding.kind == 'trait-missing'
     # The tag, without which the pool is open to all, stays.
-    assert (first(found), found.safe) == (
+    assert (first(finding), finding.safe) == (
         "isolate-aggregates reservation host enable 'h 2'",
         False,
     )
@@ -210,12 +213,12 @@ def test_a_missing_standard_trait_has_no_safe_repair():
     trait = 'HW_CPU_X86_AVX512F'
     aggregate = make_aggregate('avx', {f'trait:{trait}': 'required'}, ['h1'])
     aggregate = dataclasses.replace(aggregate, id=5)
-    found = findings(
+    problems = findings(
         [aggregate],
         [make_compute_node('h1'), make_compute_node('h2', traits=[trait])],
         [make_flavor('avx', aggregate.metadata)],
     )
-    repair = {f.kind: (first(f), f.safe) for f in found}
+    repair = {f.kind: (first(f), f.safe) for f in problems}
     assert repair['trait-missing'] == (
         'openstack aggregate remove host 5 h1',
         False,
@@ -231,18 +234,18 @@ def test_a_standard_trait_on_many_hosts_is_one_finding():
     trait = 'HW_CPU_X86_VMX'
     vmx = make_aggregate('vmx', {f'trait:{trait}': 'required'}, ['h0'])
     nodes = [make_compute_node(f'h{n}', traits=[trait]) for n in range(9)]
-    [found] = findings([vmx], nodes, [make_flavor('f', vmx.metadata)])
-    assert found.subject == f'trait {trait}'
-    assert 'h1, h2, h3, h4, h5 and 3 more' in found.problem
-    assert first(found) is None
+    [finding] = findings([vmx], nodes, [make_flavor('f', vmx.metadata)])
+    assert finding.subject == f'trait {trait}'
+    assert 'h1, h2, h3, h4, h5 and 3 more' in finding.problem
+    assert first(finding) is None
 
 
 def test_a_trait_on_a_host_outside_every_aggregate_that_requires_it():
     leak = make_compute_node('h2', traits=[LICENSED, 'CUSTOM_B', 'CUSTOM_A'])
-    [found] = findings([WIN], [LICENSED_H1, leak], [KEYED])
-    assert (found.kind, found.subject) == ('trait-outside', 'host h2')
-    assert not found.safe
-    assert first(found) == (
+    [finding] = findings([WIN], [LICENSED_H1, leak], [KEYED])
+    assert (finding.kind, finding.subject) == ('trait-outside', 'host h2')
+    assert not finding.safe
+    assert first(finding) == (
         'openstack --os-placement-api-version 1.6 resource provider trait '
         f'set --trait CUSTOM_A --trait CUSTOM_B {leak.uuid}'
     )
@@ -257,9 +260,9 @@ def test_a_trait_on_a_host_in_another_aggregate_that_requires_it():
 def test_the_child_provider_with_the_trait_is_named():
     child = make_provider('gpu-0', traits=[LICENSED])
     tree = make_tree(make_compute_node('h2'), child)
-    [found] = findings([WIN], [LICENSED_H1, tree], [KEYED])
-    assert 'gpu-0' in found.problem
-    assert first(found).endswith(child.uuid)
+    [finding] = findings([WIN], [LICENSED_H1, tree], [KEYED])
+    assert 'gpu-0' in finding.problem
+    assert first(finding).endswith(child.uuid)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +275,8 @@ def test_the_child_provider_with_the_trait_is_named():
 def test_sync_removes_traits_that_it_left_behind(tagged, kind):
     left = make_compute_node('h2', traits=[LICENSED, marks.of_trait(LICENSED)])
     aggregates = [WIN] if tagged else []
-    [found] = findings(aggregates, [LICENSED_H1, left], [KEYED])
-    assert (found.kind, first(found), found.safe) == (kind, SYNC, True)
+    [finding] = findings(aggregates, [LICENSED_H1, left], [KEYED])
+    assert (finding.kind, first(finding), finding.safe) == (kind, SYNC, True)
 
 
 # Tags.
@@ -371,13 +374,13 @@ def test_sync_removes_traits_that_it_left_behind(tagged, kind):
 )
 def test_a_tag_without_effect_is_found(key, value, kind, commands, node):
     aggregate = make_aggregate('win', {key: value}, id=7)
-    [found] = [
+    [finding] = [
         f for f in findings([aggregate], [node]) if f.kind.startswith('tag-')
     ]
-    assert found.kind == kind
-    assert f'{key}={value}' in found.problem
-    assert not found.safe
-    assert first(found) == ' && '.join(f'openstack {c}' for c in commands)
+    assert finding.kind == kind
+    assert f'{key}={value}' in finding.problem
+    assert not finding.safe
+    assert first(finding) == ' && '.join(f'openstack {c}' for c in commands)
 
 
 @pytest.mark.parametrize(
@@ -405,8 +408,8 @@ def test_correct_and_foreign_tags_are_accepted(key, value):
 def test_names_are_quoted_for_the_shell(name):
     key = f'traits:{name}'
     aggregate = make_aggregate(name, {key: 'required'}, ['h1'])
-    found = findings([aggregate], [make_compute_node('h1')])
-    [tag] = [f for f in found if f.kind == 'tag-without-effect']
+    problems = findings([aggregate], [make_compute_node('h1')])
+    [tag] = [f for f in problems if f.kind == 'tag-without-effect']
     guard = ('--',) if name.startswith('-') else ()
     words = ('openstack', 'aggregate', 'unset', '--property', key)
     assert tag.repairs[0].commands == ((*words, *guard, name),)
@@ -429,39 +432,48 @@ def test_missing_rollups_are_ignored_if_there_are_none():
 
 
 def test_a_lagging_rollup_is_reported_as_information():
-    [found] = findings(TWO, [node('h1', ROLLUP), node('h2')], [KEYED])
-    assert (found.kind, found.severity) == ('rollup-lagging', Severity.INFO)
-    assert found.subject == f'rollup trait:{LICENSED}'
-    assert 'h2' in found.problem
-    assert (first(found), found.safe) == (SYNC, True)
+    [finding] = findings(TWO, [node('h1', ROLLUP), node('h2')], [KEYED])
+    assert (finding.kind, finding.severity) == (
+        'rollup-lagging',
+        Severity.INFO,
+    )
+    assert finding.subject == f'rollup trait:{LICENSED}'
+    assert 'h2' in finding.problem
+    assert (first(finding), finding.safe) == (SYNC, True)
 
 
 def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
     nodes = [node('h1', ROLLUP), node('h2', ROLLUP)]
     stale = node('h3', ROLLUP, traits=())
-    [found] = findings(TWO, [*nodes, stale], [KEYED])
-    assert (found.kind, found.severity) == ('rollup-stale', Severity.WARNING)
-    assert 'h3' in found.problem
-    assert 'h1' not in found.problem
-    assert (first(found), found.safe) == (SYNC, True)
+    [finding] = findings(TWO, [*nodes, stale], [KEYED])
+    assert (finding.kind, finding.severity) == (
+        'rollup-stale',
+        Severity.WARNING,
+    )
+    assert 'h3' in finding.problem
+    assert 'h1' not in finding.problem
+    assert (first(finding), finding.safe) == (SYNC, True)
 
 
 def test_a_rollup_of_a_removed_lock_is_recognized_by_its_mark():
     gone = rollups.uuid_of('trait:CUSTOM_GONE')
     known = {LICENSED, marks.of_rollup(gone)}
-    [found] = findings(
+    [finding] = findings(
         [WIN], [node('h1', gone)], [KEYED], traits=frozenset(known)
     )
-    assert (found.kind, found.subject) == ('rollup-stale', f'rollup {gone}')
+    assert (finding.kind, finding.subject) == (
+        'rollup-stale',
+        f'rollup {gone}',
+    )
 
 
 def test_unused_marks_are_reported():
     idle = marks.of_rollup(ROLLUP)
-    [found] = findings(
+    [finding] = findings(
         [WIN], [LICENSED_H1], [KEYED], traits=frozenset({LICENSED, idle})
     )
-    assert (found.kind, found.severity) == ('marks-left', Severity.INFO)
-    assert (first(found), found.safe) == (SYNC, True)
+    assert (finding.kind, finding.severity) == ('marks-left', Severity.INFO)
+    assert (first(finding), finding.safe) == (SYNC, True)
 
 
 # The worst comes first.
@@ -472,8 +484,8 @@ def test_the_worst_findings_come_first():
         make_aggregate('a', {'trait:CUSTOM_X': 'preferred'}),
         make_aggregate('b', {'traits:CUSTOM_X': 'required'}),
     ]
-    found = findings(aggregates, [make_compute_node('h1')])
-    assert [f.subject for f in found] == ['aggregate b', 'aggregate a']
+    problems = findings(aggregates, [make_compute_node('h1')])
+    assert [f.subject for f in problems] == ['aggregate b', 'aggregate a']
 
 
 def test_locks_of_a_disabled_filter_are_audited():

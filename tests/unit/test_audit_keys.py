@@ -104,12 +104,12 @@ NOT_KNOWN = [
 )
 def test_an_extra_spec_without_effect_is_found(key, value, kind, commands):
     flavor = dataclasses.replace(make_flavor('f', {key: value}), id='42')
-    [found] = [f for f in findings([], [H1], [flavor]) if f.kind == kind]
-    assert f'{key}={value}' in found.problem
-    assert first(found) == ' && '.join(
+    [finding] = [f for f in findings([], [H1], [flavor]) if f.kind == kind]
+    assert f'{key}={value}' in finding.problem
+    assert first(finding) == ' && '.join(
         f'openstack flavor {command} 42' for command in commands
     )
-    assert not found.safe
+    assert not finding.safe
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_correct_and_foreign_extra_specs_are_accepted(extra_specs):
 )
 def test_an_image_property_without_effect_is_found(key, value, expected):
     image = make_image('i', {key: value})
-    found = findings([], [H1], [PLAIN], [image])
-    assert [f.kind for f in found] == expected
-    for finding in found:
+    problems = findings([], [H1], [PLAIN], [image])
+    assert [f.kind for f in problems] == expected
+    for finding in problems:
         assert f'{key}={value}' in finding.problem
         assert lines(finding)[-1] == (
             f'openstack image unset --property {key} {image.id}'
@@ -153,11 +153,11 @@ def test_only_an_operators_image_gets_the_key(visibility, corrected):
     image = make_image(
         'i', {f'trait:{LICENSED}': 'require'}, visibility=visibility
     )
-    [found] = findings([], [H1], [PLAIN], [image])
+    [finding] = findings([], [H1], [PLAIN], [image])
     correction = (
         f'openstack image set --property trait:{LICENSED}=required {image.id}'
     )
-    assert (correction in lines(found)) == corrected
+    assert (correction in lines(finding)) == corrected
 
 
 def test_settings_that_nova_rejects_are_found():
@@ -174,9 +174,12 @@ def test_settings_that_nova_rejects_are_found():
 
 def test_a_flavor_that_requires_a_trait_no_host_has():
     flavor = dataclasses.replace(KEYED, id='42')
-    [found] = findings([], [make_compute_node('h1')], [flavor])
-    assert (found.kind, found.subject) == ('trait-nowhere', 'flavor win.small')
-    assert first(found) == (
+    [finding] = findings([], [make_compute_node('h1')], [flavor])
+    assert (finding.kind, finding.subject) == (
+        'trait-nowhere',
+        'flavor win.small',
+    )
+    assert first(finding) == (
         f'openstack flavor unset --property trait:{LICENSED} 42'
     )
 
@@ -200,8 +203,8 @@ def test_a_flavor_that_forbids_a_trait_that_does_not_exist(known, repairs):
     )
     flavor = dataclasses.replace(flavor, id='42')
     host = make_compute_node('h1', traits=[LICENSED])
-    found = findings([], [host], [flavor], traits=known)
-    assert [lines(f) for f in found if f.kind == 'trait-nowhere'] == repairs
+    problems = findings([], [host], [flavor], traits=known)
+    assert [lines(f) for f in problems if f.kind == 'trait-nowhere'] == repairs
 
 
 def test_the_extra_spec_that_requires_the_trait_is_removed():
@@ -215,33 +218,33 @@ def test_the_extra_spec_that_requires_the_trait_is_removed():
     )
     flavor = dataclasses.replace(flavor, id='42')
     host = make_compute_node('h1')
-    found = findings([], [host], [flavor], traits=frozenset({LICENSED}))
-    assert [first(f) for f in found if f.kind == 'trait-nowhere'] == [
+    problems = findings([], [host], [flavor], traits=frozenset({LICENSED}))
+    assert [first(f) for f in problems if f.kind == 'trait-nowhere'] == [
         f'openstack flavor unset --property trait:{LICENSED} 42'
     ]
 
 
 def test_a_setting_that_implies_a_trait_no_host_has_is_found():
     flavor = make_flavor('f', {'os:secure_boot': 'required'})
-    [found] = findings([], [H1], [flavor])
-    assert found.kind == 'trait-nowhere'
-    [hint] = lines(found)
+    [finding] = findings([], [H1], [flavor])
+    assert finding.kind == 'trait-nowhere'
+    [hint] = lines(finding)
     assert hint.startswith('isolate-aggregates lock AGGREGATE --trait ')
 
 
 def test_an_image_that_requires_a_trait_no_host_has():
     image = make_image('windows', LOCK)
-    [found] = findings([], [make_compute_node('h1')], [PLAIN], [image])
-    assert found.kind == 'trait-nowhere'
-    assert found.subject == f'image windows ({image.id})'
-    assert first(found) == (
+    [finding] = findings([], [make_compute_node('h1')], [PLAIN], [image])
+    assert finding.kind == 'trait-nowhere'
+    assert finding.subject == f'image windows ({image.id})'
+    assert first(finding) == (
         f'openstack image unset --property trait:{LICENSED} {image.id}'
     )
 
 
 def test_sync_is_the_repair_for_a_trait_that_it_adds():
-    found = findings([WIN], [make_compute_node('h1')], [KEYED])
-    assert {f.kind: first(f) for f in found} == dict.fromkeys(
+    problems = findings([WIN], [make_compute_node('h1')], [KEYED])
+    assert {f.kind: first(f) for f in problems} == dict.fromkeys(
         ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync'
     )
 
@@ -264,8 +267,8 @@ def test_sync_is_the_repair_for_a_trait_that_it_adds():
 def test_a_flavor_that_asks_for_resources_no_host_has(name, kind, command):
     flavor = make_flavor('f', {f'resources:{name}': '1'})
     flavor = dataclasses.replace(flavor, id='42')
-    [found] = findings([], [H1], [flavor])
-    assert (found.kind, first(found)) == (kind, command)
+    [finding] = findings([], [H1], [flavor])
+    assert (finding.kind, first(finding)) == (kind, command)
     has = make_provider('fpga', inventories={name: 1})
     assert kinds([], [make_tree(H1, has)], [flavor]) == []
 
@@ -312,12 +315,15 @@ def test_two_locks_need_a_flavor_with_both_keys():
         make_compute_node('h2', traits=['CUSTOM_GPU']),
     ]
     flavors = [KEYED, make_flavor('gpu', {'trait:CUSTOM_GPU': 'required'})]
-    [found] = findings([WIN, other], nodes, flavors)
-    assert (found.kind, found.severity) == ('nothing-opens', Severity.WARNING)
-    assert found.subject == 'aggregates gpu, win'
-    assert 'CUSTOM_GPU, CUSTOM_LICENSED' in found.problem
-    assert found.consequence == 'no server can land on h1'
-    assert lines(found) == [
+    [finding] = findings([WIN, other], nodes, flavors)
+    assert (finding.kind, finding.severity) == (
+        'nothing-opens',
+        Severity.WARNING,
+    )
+    assert finding.subject == 'aggregates gpu, win'
+    assert 'CUSTOM_GPU, CUSTOM_LICENSED' in finding.problem
+    assert finding.consequence == 'no server can land on h1'
+    assert lines(finding) == [
         f'isolate-aggregates grant --flavor={KEYED.id} --trait CUSTOM_GPU',
         f'isolate-aggregates grant --flavor={flavors[1].id} '
         f'--trait {LICENSED}',
@@ -335,9 +341,9 @@ def test_no_repair_is_proposed_if_no_single_change_opens_a_host():
         for name in names
     ]
     node = make_compute_node('h1', traits=names)
-    [found] = findings(locked, [node], [PLAIN])
-    assert found.kind == 'nothing-opens'
-    assert [line for line in lines(found) if line] == [
+    [finding] = findings(locked, [node], [PLAIN])
+    assert finding.kind == 'nothing-opens'
+    assert [line for line in lines(finding) if line] == [
         'isolate-aggregates grant --flavor FLAVOR --trait CUSTOM_A && '
         'isolate-aggregates grant --flavor FLAVOR --trait CUSTOM_B, for the '
         'flavor whose servers belong there; this lets them use h1, and no '
@@ -349,8 +355,8 @@ def test_the_least_used_trait_is_granted_or_removed():
     tags = {**LOCK, 'trait:CUSTOM_GPU': 'required'}
     both = make_aggregate('both', tags, ['h1'], id=9)
     node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_GPU'])
-    [found] = findings([both], [node], [KEYED, PLAIN])
-    assert lines(found) == [
+    [finding] = findings([both], [node], [KEYED, PLAIN])
+    assert lines(finding) == [
         f'isolate-aggregates grant --flavor={KEYED.id} --trait CUSTOM_GPU',
         'openstack aggregate unset --property trait:CUSTOM_GPU 9',
     ]
@@ -373,8 +379,8 @@ def test_the_key_is_given_before_the_lock_is_taken_away(
     name, extra_specs, repair
 ):
     flavor = dataclasses.replace(make_flavor(name, extra_specs), id='42')
-    found = findings([WIN], [H1], [PLAIN, flavor])
-    [opens] = [f for f in found if f.kind == 'nothing-opens']
+    problems = findings([WIN], [H1], [PLAIN, flavor])
+    [opens] = [f for f in problems if f.kind == 'nothing-opens']
     given, taken = lines(opens)
     right = f'trait:{LICENSED}=required'
     assert given.startswith(
@@ -405,8 +411,8 @@ def test_only_a_misspelled_trait_is_corrected(trait, known, meant):
 def test_the_key_is_given_to_the_flavor_of_the_servers_there():
     flavor = dataclasses.replace(make_flavor('other', {}), id='42')
     known = servers(server(host='h1', flavor=make_flavor('other', LOCK)))
-    found = findings([WIN], [H1], [PLAIN, flavor], servers=known)
-    [opens] = [f for f in found if f.kind == 'nothing-opens']
+    problems = findings([WIN], [H1], [PLAIN, flavor], servers=known)
+    [opens] = [f for f in problems if f.kind == 'nothing-opens']
     assert first(opens) == (
         f'isolate-aggregates grant --flavor=42 --trait {LICENSED}'
     )
@@ -437,9 +443,9 @@ def test_a_tenants_image_that_opens_a_lock_is_found(
 ):
     image = make_image('mine', LOCK, owner='p1', visibility=visibility)
     conf = configuration(trait_sources=sources)
-    found = findings([WIN], [H1], [KEYED], [image], conf=conf)
-    assert [f.kind for f in found] == expected
-    for finding in found:
+    problems = findings([WIN], [H1], [KEYED], [image], conf=conf)
+    assert [f.kind for f in problems] == expected
+    for finding in problems:
         assert 'project p1' in finding.problem
         assert first(finding) == (
             f'openstack image unset --property trait:{LICENSED} {image.id}'
@@ -462,8 +468,8 @@ LEASE = make_aggregate(
 )
 def test_an_image_that_names_a_reservation(key, owner, expected):
     image = make_image('i', {key: 'x'}, owner=owner, visibility='private')
-    found = findings([LEASE], [H1], [PLAIN], [image], conf=RESERVED)
-    assert [f.kind for f in found] == expected
+    problems = findings([LEASE], [H1], [PLAIN], [image], conf=RESERVED)
+    assert [f.kind for f in problems] == expected
     assert kinds([LEASE], [H1], [PLAIN], [image]) == []
 
 
@@ -479,8 +485,8 @@ def test_a_flavor_that_names_a_reservation(key, expected):
 def test_a_key_with_leading_dashes_is_not_an_option():
     conf = configuration(**{PREFIXES[0]: ['-r:']})
     flavor = dataclasses.replace(make_flavor('f', {'-r:1': 'x'}), id='-42')
-    [found] = findings([], [H1], [flavor], conf=conf)
-    assert first(found) == 'openstack flavor unset --property=-r:1 -- -42'
+    [finding] = findings([], [H1], [flavor], conf=conf)
+    assert first(finding) == 'openstack flavor unset --property=-r:1 -- -42'
 
 
 # What reservations leave behind.
@@ -489,15 +495,15 @@ def test_a_key_with_leading_dashes_is_not_an_option():
 def test_a_class_of_an_ended_reservation_is_found():
     classes = {'CUSTOM_RESERVATION_1', 'CUSTOM_RESERVATION_2', 'CUSTOM_FPGA'}
     held = make_provider('blazar_h1', inventories={'CUSTOM_RESERVATION_1': 1})
-    [found] = findings(
+    [finding] = findings(
         [],
         [make_tree(H1, held)],
         [PLAIN],
         resource_classes=frozenset(classes),
     )
-    assert found.kind == 'reservation-class-left'
-    assert found.subject == 'resource class CUSTOM_RESERVATION_2'
-    assert first(found) == (
+    assert finding.kind == 'reservation-class-left'
+    assert finding.subject == 'resource class CUSTOM_RESERVATION_2'
+    assert first(finding) == (
         'openstack --os-placement-api-version 1.2 resource class delete '
         'CUSTOM_RESERVATION_2'
     )
@@ -505,9 +511,9 @@ def test_a_class_of_an_ended_reservation_is_found():
 
 def test_a_blazar_provider_without_a_compute_node_is_found():
     stray = make_provider('blazar_h2')
-    [found] = findings([], [H1, stray], [PLAIN])
-    assert found.kind == 'reservation-provider-left'
-    assert first(found).endswith(f'resource provider delete {stray.uuid}')
+    [finding] = findings([], [H1, stray], [PLAIN])
+    assert finding.kind == 'reservation-provider-left'
+    assert first(finding).endswith(f'resource provider delete {stray.uuid}')
     assert kinds([], [make_tree(H1, stray)], [PLAIN]) == []
 
 
@@ -517,8 +523,8 @@ def test_a_blazar_provider_in_use_is_not_offered_for_deletion():
         inventories={'CUSTOM_RESERVATION_1': 1},
         usages={'CUSTOM_RESERVATION_1': 1},
     )
-    [found] = findings([], [H1, used], [PLAIN])
-    assert (found.kind, first(found)) == (
+    [finding] = findings([], [H1, used], [PLAIN])
+    assert (finding.kind, first(finding)) == (
         'reservation-provider-left',
         None,
     )
@@ -544,9 +550,12 @@ def test_an_invalid_flavor_does_not_hide_other_findings():
 )
 def test_tags_that_no_filter_reads_are_found(options):
     conf = configuration(**options)
-    [found] = findings([WIN], [H1], [KEYED], conf=conf)
-    assert (found.kind, found.severity) == ('isolation-off', Severity.ERROR)
-    assert next(iter(options)) in found.problem
+    [finding] = findings([WIN], [H1], [KEYED], conf=conf)
+    assert (finding.kind, finding.severity) == (
+        'isolation-off',
+        Severity.ERROR,
+    )
+    assert next(iter(options)) in finding.problem
     assert kinds([], [H1], conf=conf) == []
 
 
@@ -565,9 +574,9 @@ def test_a_prefix_in_only_one_list_is_found():
     ],
 )
 def test_an_old_nova(newest, severity):
-    found = findings([], [H1], nova=newest)
-    assert [f.severity for f in found] == severity
-    assert {f.kind for f in found} <= {'nova-too-old'}
+    problems = findings([], [H1], nova=newest)
+    assert [f.severity for f in problems] == severity
+    assert {f.kind for f in problems} <= {'nova-too-old'}
 
 
 @pytest.mark.parametrize(
@@ -581,8 +590,10 @@ def test_an_old_nova(newest, severity):
 )
 def test_an_old_placement(newest, filters, needed):
     conf = configuration(request_filters=filters)
-    found = findings([WIN], [H1], [PLAIN, KEYED], conf=conf, placement=newest)
-    old = [f.problem for f in found if f.kind == 'placement-too-old']
+    problems = findings(
+        [WIN], [H1], [PLAIN, KEYED], conf=conf, placement=newest
+    )
+    old = [f.problem for f in problems if f.kind == 'placement-too-old']
     assert len(old) == (needed is not None)
     assert all(needed in problem for problem in old)
 
@@ -592,12 +603,12 @@ def test_an_old_placement(newest, filters, needed):
 
 def test_a_reservation_key_in_another_case_cannot_be_named():
     aggregate = make_aggregate('lease', {'Reservation:1': ''}, id=7)
-    [found] = findings([aggregate], [NODE], conf=RESERVED)
-    assert (found.kind, found.severity) == (
+    [finding] = findings([aggregate], [NODE], conf=RESERVED)
+    assert (finding.kind, finding.severity) == (
         'tag-that-nothing-opens',
         Severity.ERROR,
     )
-    assert first(found) == (
+    assert first(finding) == (
         'openstack aggregate set --property '
         'reservation:CUSTOM_CLOSED_DURING_REPAIR=required 7 && '
         'openstack aggregate unset --property Reservation:1 7 && '
@@ -610,9 +621,9 @@ def test_a_reservation_key_in_another_case_cannot_be_named():
 def test_a_project_key_in_another_case_has_no_effect():
     aggregate = make_aggregate('ours', {'Filter_tenant_id2': 'p1'}, id=7)
     conf = configuration(request_filters=['isolate_tenants'])
-    [found] = findings([aggregate], [NODE], conf=conf)
-    assert found.kind == 'tag-without-effect'
-    assert first(found) == (
+    [finding] = findings([aggregate], [NODE], conf=conf)
+    assert finding.kind == 'tag-without-effect'
+    assert first(finding) == (
         'openstack aggregate unset --property Filter_tenant_id2 7 && '
         'openstack aggregate set --property filter_tenant_id2=p1 7'
     )

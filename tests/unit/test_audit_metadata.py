@@ -49,13 +49,16 @@ def flavor(**extra_specs):
 @LOOKING
 def test_a_flavor_that_wants_metadata_of_no_host_is_found(conf, name):
     fast = flavor(**{KEY: 'true'})
-    [found] = findings([], [H1], [fast], conf=conf)
-    assert (found.kind, found.subject) == ('metadata-nowhere', 'flavor fast')
-    assert found.problem == (
+    [finding] = findings([], [H1], [fast], conf=conf)
+    assert (finding.kind, finding.subject) == (
+        'metadata-nowhere',
+        'flavor fast',
+    )
+    assert finding.problem == (
         'requires hosts in aggregates with ssd=true, but there are none, so '
         f'{name} excludes all hosts'
     )
-    assert lines(found) == [
+    assert lines(finding) == [
         f'openstack flavor unset --property {KEY} 42',
         'openstack aggregate set --property ssd=true AGGREGATE, for an '
         'aggregate of the hosts that have it; this lets flavor fast use them',
@@ -79,38 +82,38 @@ def test_hosts_with_one_of_two_required_keys_are_found(conf, name):
     gpus = make_aggregate('gpus', {'gpus': '4'}, ['h2'])
     wanting = flavor(**{KEY: 'true', GPUS: '>= 2'})
     nodes = [H1, make_compute_node('h2')]
-    [found] = findings([ssd, gpus], nodes, [wanting], conf=conf)
-    assert found.problem.startswith(
+    [finding] = findings([ssd, gpus], nodes, [wanting], conf=conf)
+    assert finding.problem.startswith(
         'requires hosts in aggregates with ssd=true and gpus >= 2, but there '
         'are none'
     )
     # It is not known which of them is wrong.
-    assert found.repairs == ()
+    assert finding.repairs == ()
 
 
 @LOOKING
 def test_an_extra_spec_that_makes_nova_fail_is_found(conf, name):
-    [found] = findings([], [H1], [flavor(**{GPUS: '>= many'})], conf=conf)
-    assert found.kind == 'extra-spec-not-comparable'
-    assert found.problem == f'has {GPUS}=>= many, and many is not a number'
-    assert found.consequence == f'{name} excludes all hosts for its servers'
-    assert first(found) == f'openstack flavor unset --property {GPUS} 42'
+    [finding] = findings([], [H1], [flavor(**{GPUS: '>= many'})], conf=conf)
+    assert finding.kind == 'extra-spec-not-comparable'
+    assert finding.problem == f'has {GPUS}=>= many, and many is not a number'
+    assert finding.consequence == f'{name} excludes all hosts for its servers'
+    assert first(finding) == f'openstack flavor unset --property {GPUS} 42'
 
 
 @LOOKING
 def test_metadata_that_makes_nova_fail_is_found(conf, name):
     bad = make_aggregate('a', {'gpus': 'many'}, ['h1'], id=7)
     wanting = flavor(**{GPUS: '>= 2'})
-    [found] = findings([bad], [H1], [wanting], conf=conf)
-    assert (found.kind, found.subject) == (
+    [finding] = findings([bad], [H1], [wanting], conf=conf)
+    assert (finding.kind, finding.subject) == (
         'metadata-not-comparable',
         'aggregate a',
     )
-    assert found.problem == (
+    assert finding.problem == (
         'has gpus=many, which is not a number, but is compared with numbers '
         'for flavor fast (gpus >= 2)'
     )
-    assert lines(found) == [
+    assert lines(finding) == [
         'openstack aggregate unset --property gpus 7',
         f'openstack flavor unset --property {GPUS} 42',
     ]
@@ -126,13 +129,16 @@ def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
     ssd = make_aggregate('ssd', {'ssd': 'true', **NEED_X, **NEED_Y}, ['h2'])
     wanting = flavor(**{KEY: 'true'}, **NEED_Y)
     other = dataclasses.replace(make_flavor('other', NEED_X | NEED_Y), id='7')
-    [found] = findings([ssd], [H1, H2], [wanting, other], conf=conf)
-    assert (found.kind, found.subject) == ('metadata-locked', 'flavor fast')
-    assert found.problem == (
+    [finding] = findings([ssd], [H1, H2], [wanting, other], conf=conf)
+    assert (finding.kind, finding.subject) == (
+        'metadata-locked',
+        'flavor fast',
+    )
+    assert finding.problem == (
         'requires hosts in aggregates with ssd=true, and all of these are '
         'locked; it lacks CUSTOM_X'
     )
-    assert first(found) == (
+    assert first(finding) == (
         'isolate-aggregates grant --flavor=42 --trait CUSTOM_X'
     )
 
@@ -162,8 +168,8 @@ def test_a_flavor_that_can_reach_the_required_hosts_is_accepted(
     both = ['isolate_aggregates', REQUEST_FILTER]
     conf = configuration(request_filters=both, **options)
     wanting = flavor(**{KEY: 'true'}, **more)
-    found = kinds([ssd], [H2], [wanting], images, conf=conf)
-    assert 'metadata-locked' not in found
+    findings = kinds([ssd], [H2], [wanting], images, conf=conf)
+    assert 'metadata-locked' not in findings
 
 
 def test_a_flavor_with_other_hosts_is_accepted():

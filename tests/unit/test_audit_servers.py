@@ -57,8 +57,8 @@ def test_a_server_is_checked_with_its_flavor_and_image(
     host, flavor, image, misplaced
 ):
     known = servers(on(host, flavor, image), images=[DEBIAN, WINDOWS])
-    found = judged(known)
-    assert [f.kind for f in found] == ['server-misplaced'] * misplaced
+    findings = judged(known)
+    assert [f.kind for f in findings] == ['server-misplaced'] * misplaced
 
 
 # What has changed since.
@@ -95,14 +95,16 @@ def test_a_server_is_checked_with_its_flavor_and_image(
 )
 def test_a_server_whose_flavor_or_lock_has_changed(host, then, now, said):
     known = servers(on(host, make_flavor('win.small', then)), images=[DEBIAN])
-    found = findings(
+    problems = findings(
         [WIN], NODES, [KEYED, make_flavor('win.small', now)], servers=known
     )
-    [found] = [f for f in found if f.kind == 'server-changed']
-    assert found.severity == Severity.WARNING
-    assert found.problem.startswith(f'runs on host {host}, which a new server')
-    assert found.problem.endswith(said)
-    assert found.repairs == ()
+    [problems] = [f for f in problems if f.kind == 'server-changed']
+    assert problems.severity == Severity.WARNING
+    assert problems.problem.startswith(
+        f'runs on host {host}, which a new server'
+    )
+    assert problems.problem.endswith(said)
+    assert problems.repairs == ()
 
 
 def test_a_server_whose_image_has_changed():
@@ -110,9 +112,9 @@ def test_a_server_whose_image_has_changed():
         dataclasses.replace(on('h2', PLAIN, WINDOWS), image_properties={}),
         images=[WINDOWS],
     )
-    [found] = findings([WIN], NODES, [KEYED, PLAIN], servers=known)
-    assert found.kind == 'server-changed'
-    assert found.problem.endswith(
+    [finding] = findings([WIN], NODES, [KEYED, PLAIN], servers=known)
+    assert finding.kind == 'server-changed'
+    assert finding.problem.endswith(
         'Since then, image windows has got trait:CUSTOM_LICENSED=required'
     )
 
@@ -123,13 +125,13 @@ def test_a_server_with_a_deleted_flavor_has_not_changed():
 
 
 def test_a_misplaced_server_is_reported_with_its_repair():
-    [found] = judged(servers(on('h1', PLAIN), images=[DEBIAN]))
-    assert found.severity == Severity.ERROR
-    assert found.subject == 'server vm (id-of-vm)'
-    assert found.problem.startswith('runs on host h1: aggregate win: ')
-    assert 'demo' in found.consequence
-    assert not found.safe
-    assert first(found) == (
+    [finding] = judged(servers(on('h1', PLAIN), images=[DEBIAN]))
+    assert finding.severity == Severity.ERROR
+    assert finding.subject == 'server vm (id-of-vm)'
+    assert finding.problem.startswith('runs on host h1: aggregate win: ')
+    assert 'demo' in finding.consequence
+    assert not finding.safe
+    assert first(finding) == (
         'openstack server migrate --live-migration --wait id-of-vm'
     )
 
@@ -151,8 +153,8 @@ def test_a_misplaced_server_is_reported_with_its_repair():
 )
 def test_the_repair_depends_on_the_status_of_the_server(status, repair):
     stopped = dataclasses.replace(on('h1', PLAIN), status=status)
-    [found] = judged(servers(stopped, images=[DEBIAN]))
-    assert first(found) == repair
+    [finding] = judged(servers(stopped, images=[DEBIAN]))
+    assert first(finding) == repair
 
 
 def test_a_server_without_a_host_is_not_misplaced():
@@ -169,15 +171,15 @@ def test_a_server_is_checked_with_its_project():
         ),
         images=[DEBIAN],
     )
-    [found] = judged(known, [aggregate], conf=conf)
-    assert found.subject == 'server vm (b)'
+    [finding] = judged(known, [aggregate], conf=conf)
+    assert finding.subject == 'server vm (b)'
 
 
 def test_a_server_of_an_ended_reservation_cannot_be_moved():
     flavor = make_flavor('reserved', {'reservation:1': 'x'})
     conf = configuration(**{PREFIXES[0]: ['reservation:']})
-    [found] = judged(servers(on('h2', flavor), images=[DEBIAN]), conf=conf)
-    assert (found.kind, first(found)) == ('server-misplaced', None)
+    [finding] = judged(servers(on('h2', flavor), images=[DEBIAN]), conf=conf)
+    assert (finding.kind, first(finding)) == ('server-misplaced', None)
 
 
 # What is not known.
@@ -219,8 +221,8 @@ def test_a_key_added_to_an_image_later_misplaces_no_server(
 )
 def test_a_server_of_unknown_image_properties_is_not_accused(image_id):
     known = servers(server(host='h1', flavor=PLAIN, image_id=image_id))
-    found = judged(known)
-    assert [(f.kind, f.severity) for f in found] == [
+    findings = judged(known)
+    assert [(f.kind, f.severity) for f in findings] == [
         ('server-not-evaluated', Severity.INFO),
         ('servers-image-unknown', Severity.INFO),
     ]
@@ -231,8 +233,8 @@ def test_a_server_of_unknown_image_properties_is_not_accused(image_id):
 
 def test_servers_with_unknown_image_properties_are_counted():
     known = servers(server(host='h2', flavor=PLAIN))
-    [found] = judged(known)
-    assert (found.kind, found.subject) == (
+    [finding] = judged(known)
+    assert (finding.kind, finding.subject) == (
         'servers-image-unknown',
         'servers: 1',
     )
@@ -287,8 +289,8 @@ def test_unknown_hints_are_ignored_if_no_filter_reads_them():
 
 def test_servers_of_a_cell_that_is_down_are_counted():
     known = servers(server(host=None), server('vm2', host=None))
-    [found] = judged(known)
-    assert (found.kind, found.severity, found.subject) == (
+    [finding] = judged(known)
+    assert (finding.kind, finding.severity, finding.subject) == (
         'servers-out-of-reach',
         Severity.WARNING,
         'servers: 2',
@@ -297,9 +299,9 @@ def test_servers_of_a_cell_that_is_down_are_counted():
 
 def test_a_server_with_an_invalid_flavor_is_not_evaluated():
     flavor = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
-    [found] = judged(servers(on('h2', flavor), images=[DEBIAN]))
-    assert (found.kind, first(found)) == ('server-not-evaluated', None)
-    assert 'perhaps' in found.problem
+    [finding] = judged(servers(on('h2', flavor), images=[DEBIAN]))
+    assert (finding.kind, first(finding)) == ('server-not-evaluated', None)
+    assert 'perhaps' in finding.problem
 
 
 def test_servers_are_checked_only_if_they_were_read():

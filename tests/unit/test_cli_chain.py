@@ -103,15 +103,15 @@ def test_the_default_zone_can_be_in_the_cloud_file(
     path = tmp_path / 'cloud.yaml'
     group = 'DEFAULT: {default_schedule_zone: az1}'
     path.write_text(CLOUD.replace('settings:', f'settings:\n  {group}'))
-    found = run('query', '--flavor', 'plain', '--snapshot', str(path))
-    assert (found.out, found.err) == (zone.out, '')
+    result = run('query', '--flavor', 'plain', '--snapshot', str(path))
+    assert (result.out, result.err) == (zone.out, '')
 
 
 def test_hosts_that_a_host_filter_drops_are_no_candidates(
     on_cloud: Run,
 ) -> None:
-    finished = on_cloud('explain', '--flavor', 'fast')
-    assert rows(finished)['cn2'] == (
+    result = on_cloud('explain', '--flavor', 'fast')
+    assert rows(result)['cn2'] == (
         'dropped after Placement by AggregateInstanceExtraSpecsFilter: in no '
         'aggregate with ssd=true'
     )
@@ -128,9 +128,9 @@ def test_all_nodes_of_a_requested_service_are_candidates(
 ) -> None:
     asked = ('--flavor', 'plain', '--host', 'metal')
     assert 'limit' not in on_cloud('query', *asked).out
-    found = rows(on_cloud('explain', *asked))
-    assert found['metal (m1)'] == found['metal (m2)'] == 'candidate'
-    assert found['cn1'] == (
+    table = rows(on_cloud('explain', *asked))
+    assert table['metal (m1)'] == table['metal (m2)'] == 'candidate'
+    assert table['cn1'] == (
         'dropped after Placement by requested_host: host metal was requested'
     )
 
@@ -140,13 +140,13 @@ def test_host_filters_do_not_run_for_a_forced_host(
     on_cloud: Run, forced: str
 ) -> None:
     asked = ('explain', '--flavor', 'fast')
-    found = rows(on_cloud(*asked, '--availability-zone', forced))
-    assert found['cn2'] == 'candidate'
-    assert found['cn1'].startswith("not in the requested host's tree")
-    found = rows(on_cloud(*asked, '--host', 'cn2'))
-    assert found['cn2'].startswith('dropped after Placement')
-    finished = on_cloud(*asked, '--availability-zone', 'a:b:c:d')
-    assert finished.code == 2
+    table = rows(on_cloud(*asked, '--availability-zone', forced))
+    assert table['cn2'] == 'candidate'
+    assert table['cn1'].startswith("not in the requested host's tree")
+    table = rows(on_cloud(*asked, '--host', 'cn2'))
+    assert table['cn2'].startswith('dropped after Placement')
+    result = on_cloud(*asked, '--availability-zone', 'a:b:c:d')
+    assert result.code == 2
 
 
 @pytest.mark.parametrize(
@@ -215,20 +215,20 @@ def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
 
 
 def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
-    finished = on_cloud(
+    result = on_cloud(
         *('query', '--flavor', 'plain', '--host', 'cn1'),
         *('--availability-zone', 'az1:cn1'),
     )
-    assert finished.code != 0
-    assert finished.err.endswith(
+    assert result.code != 0
+    assert result.err.endswith(
         '--host and a host in --availability-zone exclude each other in Nova; '
         'specify one of them.\n'
     )
 
 
 def test_unknown_facts_are_listed(on_cloud: Run) -> None:
-    finished = on_cloud('explain', '--flavor', 'plain')
-    assert f'\nNot known here:\n  {OTHERS}\n' in finished.out
+    result = on_cloud('explain', '--flavor', 'plain')
+    assert f'\nNot known here:\n  {OTHERS}\n' in result.out
     document = on_cloud('explain', '--flavor', 'pinned', '-f', 'json')
     assert not_known(document) == [
         'which hosts without PCPU Nova finds with its fallback query for '
@@ -260,12 +260,10 @@ def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
 
 def test_a_port_can_request_resources(on_cloud: Run) -> None:
     asked = 'NET_BW_EGR_KILOBIT_PER_SEC=1000,CUSTOM_PHYSNET_X'
-    finished = on_cloud(
-        'explain', '--flavor', 'plain', '--port-request', asked
-    )
-    found = rows(finished)
-    assert found['cn3'] == 'candidate'
-    assert 'group _port_1: ' in found['cn1']
+    result = on_cloud('explain', '--flavor', 'plain', '--port-request', asked)
+    table = rows(result)
+    assert table['cn3'] == 'candidate'
+    assert 'group _port_1: ' in table['cn1']
     query = on_cloud(
         *('query', '--flavor', 'plain'),
         *('--port-request', asked, '--port-request', 'VGPU=2'),
@@ -278,5 +276,5 @@ def test_a_port_can_request_resources(on_cloud: Run) -> None:
 def test_a_port_that_asks_for_nothing_is_refused(
     on_cloud: Run, text: str
 ) -> None:
-    finished = on_cloud('query', '--flavor', 'plain', '--port-request', text)
-    assert finished.code == 2
+    result = on_cloud('query', '--flavor', 'plain', '--port-request', text)
+    assert result.code == 2

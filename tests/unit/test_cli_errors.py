@@ -170,16 +170,16 @@ def test_a_missing_thing_is_named_with_the_place_searched(
 def test_invalid_arguments_exit_with_2_and_one_sentence(
     run: Run, arguments: tuple[str, ...], said: str
 ) -> None:
-    finished = run(*arguments)
-    assert (finished.code, finished.out) == (2, '')
-    program, _, sentence = finished.err.partition(': ')
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, '')
+    program, _, sentence = result.err.partition(': ')
     assert sentence == f'{said}. See {program} --help.\n'
 
 
 def test_without_a_command_the_help_is_shown(run: Run) -> None:
-    finished = run()
-    assert finished.code == 2
-    assert finished.err.startswith('usage: ')
+    result = run()
+    assert result.code == 2
+    assert result.err.startswith('usage: ')
 
 
 # Configuration files
@@ -257,20 +257,20 @@ def test_an_invalid_configuration_sends_no_request(
     run: Run, write: Callable[[str, str], str], tmp_path: pathlib.Path
 ) -> None:
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
-    finished = run(
+    result = run(
         *('--config-file', path, '--os-auth-type', 'none'),
         *('snapshot', 'save', str(tmp_path / 'saved.yaml')),
     )
-    assert 'max_placement_results' in sentence(finished)
+    assert 'max_placement_results' in sentence(result)
 
 
 def test_help_needs_no_valid_configuration(
     run: Run, write: Callable[[str, str], str]
 ) -> None:
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
-    finished = run('--config-file', path, 'query', '--help')
-    assert (finished.code, finished.err) == (0, '')
-    assert finished.out.startswith('usage: ')
+    result = run('--config-file', path, 'query', '--help')
+    assert (result.code, result.err) == (0, '')
+    assert result.out.startswith('usage: ')
 
 
 @pytest.mark.parametrize(
@@ -308,15 +308,15 @@ def test_an_unreadable_configuration_file_is_named(
     path = tmp_path / 'nova.conf'
     if content is not None:
         path.write_bytes(content)
-    finished = run('--config-file', str(path), 'query', *ON_EXAMPLE, *SMALL)
-    assert sentence(finished) == said.format(path=path)
+    result = run('--config-file', str(path), 'query', *ON_EXAMPLE, *SMALL)
+    assert sentence(result) == said.format(path=path)
 
 
 def test_a_configuration_directory_is_no_file(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
-    finished = run('--config-file', str(tmp_path), 'filter', 'list')
-    assert sentence(finished) == (
+    result = run('--config-file', str(tmp_path), 'filter', 'list')
+    assert sentence(result) == (
         f'The configuration {tmp_path} cannot be read: Is a directory.'
     )
 
@@ -324,8 +324,8 @@ def test_a_configuration_directory_is_no_file(
 def test_a_missing_configuration_directory_is_named(
     run: Run,
 ) -> None:
-    finished = run('--config-dir', '/nowhere', 'filter', 'list')
-    assert sentence(finished) == (
+    result = run('--config-dir', '/nowhere', 'filter', 'list')
+    assert sentence(result) == (
         'The configuration /nowhere cannot be read: Failed to read config '
         'file directory: /nowhere.'
     )
@@ -383,8 +383,8 @@ def test_invalid_settings_of_a_cloud_file_are_named(
     run: Run, write_cloud: Write, settings: str, said: str
 ) -> None:
     path = write_cloud(f'settings: {{{settings}}}\n')
-    finished = run('query', '--snapshot', str(path), *SMALL)
-    assert sentence(finished).startswith(f'Cloud file {path}: {said}')
+    result = run('query', '--snapshot', str(path), *SMALL)
+    assert sentence(result).startswith(f'Cloud file {path}: {said}')
 
 
 def test_numbers_in_a_list_of_settings_become_text(
@@ -393,8 +393,8 @@ def test_numbers_in_a_list_of_settings_become_text(
     path = write_cloud("""
         settings: {isolate_aggregates: {request_filters: [7]}}
     """)
-    finished = run('query', '--snapshot', str(path), *SMALL)
-    assert sentence(finished).startswith('Request filter 7 is not installed; ')
+    result = run('query', '--snapshot', str(path), *SMALL)
+    assert sentence(result).startswith('Request filter 7 is not installed; ')
 
 
 def test_an_output_file_that_cannot_be_written_is_named(
@@ -416,8 +416,8 @@ def test_an_output_file_that_cannot_be_written_is_named(
     )
     http.get(f'{PLACEMENT}/traits', json={'traits': []})
     http.get(f'{PLACEMENT}/resource_classes', json={'resource_classes': []})
-    finished = run('snapshot', 'save', '/nowhere/saved.yaml')
-    assert sentence(finished) == (
+    result = run('snapshot', 'save', '/nowhere/saved.yaml')
+    assert sentence(result) == (
         '/nowhere/saved.yaml cannot be written: No such file or directory.'
     )
 
@@ -533,8 +533,8 @@ def test_an_unusable_clouds_yaml_is_an_error(
     path = write('clouds.yaml', text)
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', path)
     monkeypatch.setenv('OS_CLOUD', 'mine')
-    finished = run('--os-region-name', 'east', 'query', *SMALL)
-    assert sentence(finished) == said.format(path=path)
+    result = run('--os-region-name', 'east', 'query', *SMALL)
+    assert sentence(result) == said.format(path=path)
 
 
 @pytest.mark.parametrize('text', ['clouds: {mine: [}', 'clouds: [mine]'])
@@ -546,8 +546,8 @@ def test_a_question_to_a_cloud_file_needs_no_clouds_yaml_that_works(
 ) -> None:
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', write('clouds.yaml', text))
     monkeypatch.setenv('OS_CLOUD', 'mine')
-    finished = run('query', *ON_EXAMPLE, *SMALL)
-    assert (finished.code, finished.err) == (0, '')
+    result = run('query', *ON_EXAMPLE, *SMALL)
+    assert (result.code, result.err) == (0, '')
 
 
 def test_a_malformed_clouds_yaml_is_named_without_a_cloud(
@@ -557,8 +557,8 @@ def test_a_malformed_clouds_yaml_is_named_without_a_cloud(
 ) -> None:
     path = write('clouds.yaml', 'clouds: {mine: [}')
     monkeypatch.setattr(loader, 'CONFIG_FILES', ['/nowhere.yaml', path])
-    finished = run('query', *SMALL)
-    assert sentence(finished).startswith(f'The file {path} cannot be read: ')
+    result = run('query', *SMALL)
+    assert sentence(result).startswith(f'The file {path} cannot be read: ')
 
 
 def test_only_the_first_valid_clouds_yaml_is_read(
@@ -569,8 +569,8 @@ def test_only_the_first_valid_clouds_yaml_is_read(
     good = write('good.yaml', 'clouds: {other: {}}')
     bad = write('bad.yaml', 'clouds: {mine: [}')
     monkeypatch.setattr(loader, 'CONFIG_FILES', [good, bad])
-    finished = run('--os-cloud', 'mine', 'query', *SMALL)
-    assert 'Cloud mine was not found' in sentence(finished)
+    result = run('--os-cloud', 'mine', 'query', *SMALL)
+    assert 'Cloud mine was not found' in sentence(result)
 
 
 def test_a_wrong_password_is_not_shown(
@@ -701,8 +701,8 @@ def test_an_unknown_aggregate_source_is_refused_with_those_installed(
     run: Run, live: FakeNova, write: Callable[[str, str], str]
 ) -> None:
     path = write('x.conf', '[isolate_aggregates]\naggregate_source = ldap\n')
-    finished = run('--config-file', path, 'query', *SMALL)
-    assert sentence(finished).startswith(
+    result = run('--config-file', path, 'query', *SMALL)
+    assert sentence(result).startswith(
         'Configuration option [isolate_aggregates] aggregate_source names '
         'ldap, which is not installed; choose from file, '
     )
@@ -712,9 +712,9 @@ def test_an_interruption_shows_no_traceback(
     run: Run, live: FakeNova, http: requests_mock.Mocker
 ) -> None:
     http.get(f'{NOVA}/os-aggregates', exc=KeyboardInterrupt)
-    finished = run('query', *SMALL)
-    assert finished.code == 130
-    assert (finished.out, finished.err) == ('', '')
+    result = run('query', *SMALL)
+    assert result.code == 130
+    assert (result.out, result.err) == ('', '')
 
 
 @pytest.mark.parametrize(
@@ -740,16 +740,16 @@ def test_warnings_of_libraries_are_not_shown_to_users(
     http.get(f'{NOVA}/os-aggregates', json=answer)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        finished = run(*options, 'query', *SMALL)
-    assert finished.code == 0
+        result = run(*options, 'query', *SMALL)
+    assert result.code == 0
     messages = [str(warning.message) for warning in caught]
     assert ('something is not as it was' in messages) == shown
 
 
 def test_debug_shows_the_traceback(run: Run, live: FakeNova) -> None:
-    finished = run('--debug', 'query', '--flavor', 'huge')
-    assert finished.code == 1
-    assert 'Traceback (most recent call last)' in finished.err
+    result = run('--debug', 'query', '--flavor', 'huge')
+    assert result.code == 1
+    assert 'Traceback (most recent call last)' in result.err
 
 
 @pytest.mark.parametrize(

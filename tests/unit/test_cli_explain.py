@@ -40,9 +40,9 @@ LOCKED = (
 
 
 def test_a_table_has_the_summary_above_it(run: Run) -> None:
-    finished = run(*WINDOWS)
-    assert (finished.code, finished.err) == (0, '')
-    before, _, table = finished.out.partition('\n\n+')
+    result = run(*WINDOWS)
+    assert (result.code, result.err) == (0, '')
+    before, _, table = result.out.partition('\n\n+')
     assert before == textwrap.dedent(f"""\
         2 of 5 hosts may be used.
 
@@ -53,7 +53,7 @@ no servers""")
     assert [line.split('|')[1] for line in table.splitlines()[1:2]] == [
         ' Host    '
     ]
-    assert rows(finished) == {
+    assert rows(result) == {
         'linux-1': 'candidate',
         'linux-2': 'candidate',
         'linux-3': 'compute service disabled',
@@ -90,9 +90,9 @@ def test_a_table_has_a_line_for_each_reason(run: Run) -> None:
 def test_json_and_yaml_are_one_document_with_all_of_it(
     run: Run, formatter: str, parse: Callable[[str], Any]
 ) -> None:
-    finished = run(*GPU, '-f', formatter)
-    assert (finished.code, finished.err) == (0, '')
-    document = parse(finished.out)
+    result = run(*GPU, '-f', formatter)
+    assert (result.code, result.err) == (0, '')
+    document = parse(result.out)
     assert list(document) == ['summary', 'hosts']
     summary = document['summary']
     assert summary.pop('constraints')[1:4:2] == [
@@ -173,9 +173,9 @@ def test_csv_and_value_have_only_one_line_per_host(
 def test_all_hosts_are_counted_if_only_some_are_shown(
     run: Run, option: str, hosts: list[str]
 ) -> None:
-    finished = run(*GPU, option)
-    assert list(rows(finished)) == hosts
-    assert finished.out.startswith('2 of 4 hosts may be used.\n')
+    result = run(*GPU, option)
+    assert list(rows(result)) == hosts
+    assert result.out.startswith('2 of 4 hosts may be used.\n')
     document = json.loads(run(*GPU, option, '-f', 'json').out)
     assert [host['name'] for host in document['hosts']] == hosts
     assert document['summary']['hosts'] == 4
@@ -186,9 +186,9 @@ def test_if_nothing_fits_the_constraint_to_drop_is_named(run: Run) -> None:
         'reservation_prefix: no aggregate has the metadata key '
         'reservation:0badcafe, which the request names'
     )
-    finished = run(*ENDED)
-    assert finished.code == 0
-    assert finished.out.startswith(
+    result = run(*ENDED)
+    assert result.code == 0
+    assert result.out.startswith(
         textwrap.dedent(f"""\
             0 of 4 hosts may be used.
 
@@ -220,8 +220,8 @@ def test_each_combination_of_constraints_to_drop_is_shown(
     run: Run, write_cloud: Write
 ) -> None:
     path = str(write_cloud(SMALL))
-    finished = run('explain', '--snapshot', path, '--flavor', 'big')
-    assert finished.out.startswith(
+    result = run('explain', '--snapshot', path, '--flavor', 'big')
+    assert result.out.startswith(
         textwrap.dedent("""\
             0 of 2 hosts may be used.
 
@@ -260,15 +260,15 @@ def test_constraints_that_exclude_only_together_are_counted_together(
     run: Run, write_cloud: Write
 ) -> None:
     asked = ('explain', '--hosts', '--snapshot', str(write_cloud(TREE)))
-    finished = run(*asked, '--flavor', 'pinned')
-    assert finished.out.splitlines()[:4] == [
+    result = run(*asked, '--flavor', 'pinned')
+    assert result.out.splitlines()[:4] == [
         '0 of 1 host may be used.',
         '',
         'Hosts excluded by each constraint (in brackets: by it alone):',
         '  1 (1)  together: group _NUMA: requires trait HW_NUMA_ROOT; '
         'group _NUMA: requests VCPU 8',
     ]
-    assert rows(finished) == {
+    assert rows(result) == {
         'host': 'group _NUMA: no single provider meets everything: numa0: '
         'VCPU: requested 8, free 3 (16 total x 1.0 - 13 used); numa1: has no '
         'trait HW_NUMA_ROOT'
@@ -296,10 +296,10 @@ def test_each_node_of_a_host_is_named(run: Run, write_cloud: Write) -> None:
         flavors:
         - {name: metal, extra_specs: {resources:CUSTOM_METAL: 1}}
     """)
-    finished = run(
+    result = run(
         *('explain', '--hosts', '--snapshot', str(path), '--flavor', 'metal')
     )
-    assert list(rows(finished)) == [
+    assert list(rows(result)) == [
         'metal (node-1)',
         'metal (node-2)',
         'other',
@@ -310,9 +310,9 @@ def test_a_cloud_without_hosts_is_reported(
     run: Run, write_cloud: Write
 ) -> None:
     path = write_cloud('flavors:\n- {name: small, vcpus: 1}')
-    finished = run('explain', '--snapshot', str(path), '--flavor', 'small')
-    assert finished.code == 0
-    assert finished.out.startswith('There are no compute hosts.\n')
+    result = run('explain', '--snapshot', str(path), '--flavor', 'small')
+    assert result.code == 0
+    assert result.out.startswith('There are no compute hosts.\n')
 
 
 @pytest.mark.parametrize(
@@ -386,16 +386,16 @@ def test_each_filter_explains_its_example(
 def test_invalid_arguments_are_refused(
     run: Run, arguments: tuple[str, ...], said: str
 ) -> None:
-    finished = run('explain', *arguments)
-    assert (finished.code, finished.out) == (2, '')
-    _, _, sentence = finished.err.partition(' explain: ')
+    result = run('explain', *arguments)
+    assert (result.code, result.out) == (2, '')
+    _, _, sentence = result.err.partition(' explain: ')
     assert sentence.partition('. See ')[0] == said
 
 
 def test_a_cloud_file_has_no_servers(run: Run) -> None:
-    finished = run(*on_example('gpu-hosts', '--server', '7c9a52a4'))
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    result = run(*on_example('gpu-hosts', '--server', '7c9a52a4'))
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         "There is no server with the name or id '7c9a52a4' in "
         f'{EXAMPLES / "gpu-hosts.yaml"}.\n'
     )
@@ -411,13 +411,13 @@ def test_a_query_that_placement_would_refuse_is_not_explained(
         - name: two
           extra_specs: {resources1:VCPU: 1, resources2:VCPU: 1}
     """)
-    finished = run('explain', '--snapshot', str(path), '--flavor', 'two')
-    assert finished.code == 1
-    assert finished.out.startswith(
+    result = run('explain', '--snapshot', str(path), '--flavor', 'two')
+    assert result.code == 1
+    assert result.out.startswith(
         'Any one of these gives it a host:\n'
         '  openstack flavor set --property group_policy=none '
     )
-    assert finished.err.rstrip('.\n') == (
+    assert result.err.rstrip('.\n') == (
         'Placement would reject the request as invalid (400): 2 groups with a '
         'suffix require group_policy=none or group_policy=isolate'
     )
@@ -434,9 +434,9 @@ def test_tags_that_have_no_effect_are_warned_about(
         flavors:
         - {name: small, vcpus: 1}
     """)
-    finished = run('explain', '--snapshot', str(path), '--flavor', 'small')
-    assert rows(finished) == {'host': 'candidate'}
-    assert 'has no effect because [scheduler] enable_isolated' in finished.err
+    result = run('explain', '--snapshot', str(path), '--flavor', 'small')
+    assert rows(result) == {'host': 'candidate'}
+    assert 'has no effect because [scheduler] enable_isolated' in result.err
 
 
 @pytest.mark.parametrize('form', ['table', 'value'])
@@ -456,11 +456,11 @@ def test_control_characters_in_names_are_escaped(
         - {name: "small\\n| other | candidate |\\e[31m\\u202e", vcpus: 1}
         """)
     name = 'small\n| other | candidate |\x1b[31m\u202e'
-    finished = run(
+    result = run(
         'explain', '--snapshot', str(path), '--flavor', name, '-f', form
     )
-    assert r'small\n| other | candidate |\x1b[31m\u202e' in finished.out
-    assert all(line.isprintable() for line in finished.out.splitlines())
+    assert r'small\n| other | candidate |\x1b[31m\u202e' in result.out
+    assert all(line.isprintable() for line in result.out.splitlines())
 
 
 # Many hosts
@@ -511,10 +511,10 @@ def test_hosts_and_constraints_are_grouped_by_filter_and_cause(
 ) -> None:
     path = tmp_path / 'many.yaml'
     path.write_text(many(hosts=20, locks=8))
-    finished = run('explain', '--snapshot', str(path), '--flavor', 'big')
+    result = run('explain', '--snapshot', str(path), '--flavor', 'big')
     lock = 'locked by trait CUSTOM_[01-08], which flavor big does not require'
     short = 'VCPU: requested 4, free 1 to 2 (16 total x 1.0 - 14 to 15 used)'
-    assert finished.out.splitlines()[:5] == [
+    assert result.out.splitlines()[:5] == [
         '2 of 20 hosts may be used.',
         '',
         'Hosts excluded by each constraint (in brackets: by it alone):',
@@ -523,7 +523,7 @@ def test_hosts_and_constraints_are_grouped_by_filter_and_cause(
     ]
     assert [
         [cell.strip() for cell in line.strip('|').split('|')]
-        for line in finished.out.splitlines()
+        for line in result.out.splitlines()
         if line.startswith('|')
     ] == [
         ['Host', 'Verdict', 'Reasons'],
@@ -547,9 +547,9 @@ def test_constraints_to_drop_are_grouped_by_filter_and_cause(
     # The two that nothing locks are gone.
     del cloud['providers'][:2]
     path.write_text(json.dumps(cloud))
-    finished = run('explain', '--snapshot', str(path), '--flavor', 'big')
-    start = finished.out.index('No host fits.')
-    assert finished.out[start:].splitlines()[:4] == [
+    result = run('explain', '--snapshot', str(path), '--flavor', 'big')
+    start = result.out.index('No host fits.')
+    assert result.out[start:].splitlines()[:4] == [
         'No host fits. Dropping any one of these would help:',
         '  isolate_aggregates: aggregate lock-[01-08]: locked by trait '
         'CUSTOM_[01-08], which flavor big does not require',
@@ -564,9 +564,9 @@ def test_each_host_and_constraint_can_be_listed_separately(
     path = tmp_path / 'many.yaml'
     path.write_text(many(hosts=20, locks=8))
     asked = ('explain', '--snapshot', str(path), '--flavor', 'big')
-    finished = run(*asked, '--hosts')
-    assert len(rows(finished)) == 20
-    assert finished.out.count(' isolate_aggregates: aggregate lock-0') == 8
+    result = run(*asked, '--hosts')
+    assert len(rows(result)) == 20
+    assert result.out.count(' isolate_aggregates: aggregate lock-0') == 8
     # A line or an entry is a host anyway.
     assert len(run(*asked, '-f', 'value').out.splitlines()) == 20
     assert len(json.loads(run(*asked, '-f', 'json').out)['hosts']) == 20
@@ -619,11 +619,11 @@ def test_only_the_most_common_combinations_of_reasons_have_a_row(
     path = tmp_path / 'cloud.yaml'
     path.write_text(json.dumps(cloud))
     asked = ('explain', '--snapshot', str(path), '--flavor', 'small')
-    finished = run(*asked)
-    shown = list(rows(finished))
+    result = run(*asked)
+    shown = list(rows(result))
     assert len(shown) == 20
     assert shown[:2] == ['cn-00', 'again, cn-31']
-    assert finished.out.splitlines()[-1] == (
+    assert result.out.splitlines()[-1] == (
         '12 more hosts for 12 other combinations of reasons; --hosts shows '
         'each host.'
     )
@@ -651,12 +651,12 @@ def test_a_host_lists_only_metadata_that_it_lacks(
 ) -> None:
     path = tmp_path / 'cloud.yaml'
     path.write_text(TWO)
-    found = run('explain', '--snapshot', str(path), '--flavor', 'f').out
+    output = run('explain', '--snapshot', str(path), '--flavor', 'f').out
     gpus = 'not in aggregate gpus: flavor f requires gpus >= 2'
     ssd = 'not in aggregate ssd: flavor f requires ssd=true'
     rows = [
         [cell.strip() for cell in line.strip('|').split('|')]
-        for line in found.splitlines()
+        for line in output.splitlines()
         if line.startswith('| ')
     ]
     assert sorted(rows[1:]) == sorted(

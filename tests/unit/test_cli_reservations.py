@@ -179,9 +179,9 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
 def test_invalid_arguments_are_refused(
     run: Run, arguments: list[str], said: str
 ) -> None:
-    finished = run('reservation', *arguments)
-    assert (finished.code, finished.out) == (2, '')
-    assert said in finished.err.splitlines()[-1]
+    result = run('reservation', *arguments)
+    assert (result.code, result.out) == (2, '')
+    assert said in result.err.splitlines()[-1]
 
 
 def test_the_unit_is_installed_and_starts_an_existing_command() -> None:
@@ -207,6 +207,6 @@ def test_the_import_reports_that_blazar_is_missing(
         sys.modules, 'isolate_aggregates.reservations.blazar.importing', False
     )
     monkeypatch.setitem(sys.modules, 'blazar', None)
-    finished = run('reservation', 'import')
-    assert finished.code == 1
-    assert 'This command needs Blazar' in finished.err
+    result = run('reservation', 'import')
+    assert result.code == 1
+    assert 'This command needs Blazar' in result.err

@@ -14,8 +14,8 @@ CAMPUS = 'examples/campus.yaml'
 
 def test_capacity_counts_in_total_and_by_host(run):
     arguments = ['capacity', '--snapshot', WINDOWS, '--flavor', 'm1.large']
-    done = run(*arguments, '--image', 'debian-12', '-f', 'json')
-    document = json.loads(done.out)
+    result = run(*arguments, '--image', 'debian-12', '-f', 'json')
+    document = json.loads(result.out)
     assert document['total'] == 11
     assert {h['name']: h['servers'] for h in document['hosts']} == {
         'linux-1': 4,
@@ -25,9 +25,9 @@ def test_capacity_counts_in_total_and_by_host(run):
 
 def test_capacity_of_a_refused_request_is_an_error(run):
     arguments = ['--snapshot', 'examples/reservations.yaml']
-    done = run('capacity', *arguments, '--flavor', 'ended.small')
-    assert done.code == 1
-    assert done.err.startswith('Request refused: ')
+    result = run('capacity', *arguments, '--flavor', 'ended.small')
+    assert result.code == 1
+    assert result.err.startswith('Request refused: ')
 
 
 def test_no_server_fits_if_placement_rejects_the_query(run, tmp_path):
@@ -40,9 +40,9 @@ def test_no_server_fits_if_placement_rejects_the_query(run, tmp_path):
         encoding='utf-8',
     )
     arguments = ['capacity', '--snapshot', str(cloud), '--flavor', 'f']
-    done = run(*arguments)
-    assert (done.code, done.err) == (0, '')
-    assert done.out.strip().splitlines() == [
+    result = run(*arguments)
+    assert (result.code, result.err) == (0, '')
+    assert result.out.strip().splitlines() == [
         'No more servers of this flavor fit. Use explain to see why.',
         '',
         'Placement would reject the request as invalid (400): there is no '
@@ -59,8 +59,8 @@ def test_diff_shows_what_changed(run, tmp_path):
     other = tmp_path / 'other.yaml'
     text = pathlib.Path(WINDOWS).read_text(encoding='utf-8')
     other.write_text(text.replace('vcpus: 4', 'vcpus: 5'), encoding='utf-8')
-    done = run('snapshot', 'diff', WINDOWS, str(other))
-    assert '| flavor | m1.large | vcpus | 4      | 5     |' in done.out
+    result = run('snapshot', 'diff', WINDOWS, str(other))
+    assert '| flavor | m1.large | vcpus | 4      | 5     |' in result.out
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_diff_shows_what_changed(run, tmp_path):
     ],
 )
 def test_a_table_says_that_there_are_no_changes(run, options, said):
-    done = run('snapshot', 'diff', WINDOWS, WINDOWS, *options)
-    assert (done.code, done.out) == (0, said)
+    result = run('snapshot', 'diff', WINDOWS, WINDOWS, *options)
+    assert (result.code, result.out) == (0, said)
 
 
 def test_a_diff_in_json_and_yaml_has_plain_values(run, tmp_path):
@@ -105,10 +105,10 @@ def test_a_table_has_only_the_names_that_changed(run, tmp_path):
     other.write_text(
         text.replace('win-4', 'win-5').replace('[CUSTOM_GPU]', '[]'), 'utf-8'
     )
-    done = run('snapshot', 'diff', CAMPUS, str(other))
+    result = run('snapshot', 'diff', CAMPUS, str(other))
     rows = [
         [cell.strip() for cell in line.split('|')[1:-1]]
-        for line in done.out.splitlines()
+        for line in result.out.splitlines()
         if line.startswith('|')
     ]
     assert [
@@ -137,8 +137,8 @@ def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
 @pytest.mark.parametrize('places', [(0, 1), (1, 0)])
 def test_diff_of_a_missing_file_is_an_error(run, places):
     files = [WINDOWS, 'nonexistent.yaml']
-    done = run('snapshot', 'diff', *(files[n] for n in places))
-    assert done.code == 1
-    assert done.err == (
+    result = run('snapshot', 'diff', *(files[n] for n in places))
+    assert result.code == 1
+    assert result.err == (
         'nonexistent.yaml cannot be read: No such file or directory.\n'
     )

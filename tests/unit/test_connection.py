@@ -64,9 +64,9 @@ def test_credentials_of_the_configuration_give_a_token_and_endpoints(
 ) -> None:
     conf = described(tmp_path, text)
     assert connection.is_configured(conf)
-    found = connection.from_conf(conf)
-    assert found.session.get_token() == TOKEN
-    assert found.adapter('compute').get_endpoint() == NOVA
+    result = connection.from_conf(conf)
+    assert result.session.get_token() == TOKEN
+    assert result.adapter('compute').get_endpoint() == NOVA
 
 
 def test_region_and_interfaces_choose_the_endpoint(
@@ -78,12 +78,12 @@ def test_region_and_interfaces_choose_the_endpoint(
         '[isolate_aggregates]\nregion_name = RegionTwo\n'
         f'valid_interfaces = admin, public\n{CREDENTIALS}',
     )
-    found = connection.from_conf(conf)
-    assert (found.region_name, found.interface) == (
+    result = connection.from_conf(conf)
+    assert (result.region_name, result.interface) == (
         'RegionTwo',
         ('admin', 'public'),
     )
-    endpoint = found.adapter('placement').get_endpoint()
+    endpoint = result.adapter('placement').get_endpoint()
     assert endpoint == 'http://elsewhere.test'
 
 
@@ -98,18 +98,18 @@ def test_requests_have_a_timeout(
     tmp_path: pathlib.Path, line: str, seconds: int
 ) -> None:
     text = f'[isolate_aggregates]\n{line}\n{CREDENTIALS}'
-    found = connection.from_conf(described(tmp_path, text))
-    assert found.session.timeout == seconds
+    result = connection.from_conf(described(tmp_path, text))
+    assert result.session.timeout == seconds
 
 
 def test_given_endpoints_take_precedence_over_the_catalog(
     keystone: FakeKeystone, tmp_path: pathlib.Path
 ) -> None:
-    found = connection.from_conf(
+    result = connection.from_conf(
         described(tmp_path, f'[isolate_aggregates]\n{CREDENTIALS}')
     )
-    found.endpoints['compute'] = 'http://tunnel.test'
-    assert found.adapter('compute').get_endpoint() == 'http://tunnel.test'
+    result.endpoints['compute'] = 'http://tunnel.test'
+    assert result.adapter('compute').get_endpoint() == 'http://tunnel.test'
 
 
 def test_a_configuration_without_credentials_has_none(

@@ -251,8 +251,8 @@ def test_verification_finds_every_host_missing_in_a_rollup():
         for rollup, verify in itertools.product(
             some_rollups, (by_a_command, by_nova_scheduler)
         ):
-            found = verify(rollup, lambda: placement.client)
-            assert found == rollup.aggregates - lacking
+            result = verify(rollup, lambda: placement.client)
+            assert result == rollup.aggregates - lacking
             asked += 1
     assert (len(some_clouds), asked) == (1 + 16 + 120 + 560, 697 * 4 * 2)
 
@@ -284,9 +284,11 @@ class Answer(AnswersAtOnce):
 
 def answers(cloud: AggregateIndex) -> Iterator[Answer]:
     """Yield each answer that verification can give in a cloud."""
-    found = rollups(FILTERS.locks(cloud))
-    for covered in itertools.product(*(subsets(r.aggregates) for r in found)):
-        yield Answer(zip(found, covered, strict=True))
+    all_rollups = rollups(FILTERS.locks(cloud))
+    for covered in itertools.product(
+        *(subsets(r.aggregates) for r in all_rollups)
+    ):
+        yield Answer(zip(all_rollups, covered, strict=True))
 
 
 def passed_by_host_filter(decision: Decision) -> Kinds:
@@ -336,7 +338,7 @@ def test_a_shortened_query_admits_a_subset_of_the_full_one():
     """
     asked = shortened = refused = 0
     for cloud in clouds():
-        found = list(answers(cloud))
+        results = list(answers(cloud))
         for request in requests():
             plain = decide(request, cloud, FILTERS)
             wanted = offered(query_of(plain, request))
@@ -346,7 +348,7 @@ def test_a_shortened_query_admits_a_subset_of_the_full_one():
             passed = passed_by_host_filter(plain)
             joined_in_nova = known_to_nova(plain.forbidden)
             synchronized = in_sync(cloud)
-            for answer, most in itertools.product(found, (1, 2)):
+            for answer, most in itertools.product(results, (1, 2)):
                 asked += 1
                 limit = without + group.forbidden_length(most)
                 short = decide(request, cloud, FILTERS).fit_query(

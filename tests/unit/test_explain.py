@@ -156,8 +156,8 @@ def excluding(explanation: Explanation) -> dict[str, list[str]]:
 
 
 def test_each_filter_that_keeps_a_request_from_a_host_is_named() -> None:
-    found = concluded(make_request())
-    assert excluding(found) == {
+    conclusions = concluded(make_request())
+    assert excluding(conclusions) == {
         'both': ['reservation_prefix', 'isolate_aggregates'],
         'off': ['compute_status'],
         'plain-1': [],
@@ -167,24 +167,24 @@ def test_each_filter_that_keeps_a_request_from_a_host_is_named() -> None:
 
 
 def test_a_host_outside_the_reservation_is_excluded_by_its_filter() -> None:
-    found = concluded(make_request(make_flavor(extra_specs=RESERVED)))
-    assert excluding(found) == {
+    conclusions = concluded(make_request(make_flavor(extra_specs=RESERVED)))
+    assert excluding(conclusions) == {
         'both': ['isolate_aggregates'],
         'off': ['compute_status', 'reservation_prefix'],
         'plain-1': ['reservation_prefix'],
         'reserved-1': [],
         'win-1': ['reservation_prefix', 'isolate_aggregates'],
     }
-    assert reasons(found)['plain-1'] == [
+    assert reasons(conclusions)['plain-1'] == [
         'not in aggregate lease-4d17: the request names reservation:4d17'
     ]
 
 
 def test_other_hosts_than_the_requested_one_are_not_in_its_tree() -> None:
     host = CLOUD.requested_host('plain-1')
-    found = reasons(concluded(make_request(requested_host=host)))
-    assert found['plain-1'] == []
-    assert found['reserved-1'][0] == (
+    texts = reasons(concluded(make_request(requested_host=host)))
+    assert texts['plain-1'] == []
+    assert texts['reserved-1'][0] == (
         "not in the requested host's tree: host plain-1 was requested"
     )
 
@@ -197,8 +197,8 @@ def test_a_refusal_is_the_reason_of_every_host() -> None:
 
 
 def test_a_disabled_compute_service_is_reported() -> None:
-    found = reasons(concluded(make_request()))
-    assert found['off'] == ['compute service disabled']
+    texts = reasons(concluded(make_request()))
+    assert texts['off'] == ['compute service disabled']
 
 
 # One requirement of the request
@@ -364,19 +364,19 @@ def test_a_requested_amount_is_compared_with_the_free_amount(
     inventory: Inventory, used: int, said: str
 ) -> None:
     host = node(vcpus=inventory, usages={'VCPU': used})
-    found = explained([host], VCPU_8)
-    assert reasons(found) == {'host': [f'VCPU: requested 8, {said}']}
+    explanation = explained([host], VCPU_8)
+    assert reasons(explanation) == {'host': [f'VCPU: requested 8, {said}']}
 
 
 def test_all_constraints_that_exclude_a_host_are_named() -> None:
     request = f'{VCPU_8}&required=HW_CPU_X86_AVX2,!CUSTOM_GPU'
-    found = explained(
+    explanation = explained(
         [node(vcpus=4, traits=['CUSTOM_GPU'])],
         request,
         Require((LEASE,), 'reserved'),
         ForbidRootTrait('CUSTOM_GPU', 'for others'),
     )
-    assert reasons(found) == {
+    assert reasons(explanation) == {
         'host': [
             'not in aggregate lease-1: reserved',
             'has trait CUSTOM_GPU: for others',
@@ -403,8 +403,8 @@ def test_many_aggregates_are_not_all_named() -> None:
 
 def test_an_aggregate_without_a_name_is_shown_by_its_uuid() -> None:
     unknown = '00000000-0000-4000-8000-000000000001'
-    found = explained([node()], f'{VCPU_8}&member_of={unknown}')
-    assert reasons(found) == {'host': [f'not in aggregate {unknown}']}
+    explanation = explained([node()], f'{VCPU_8}&member_of={unknown}')
+    assert reasons(explanation) == {'host': [f'not in aggregate {unknown}']}
 
 
 # Trees of providers
@@ -575,10 +575,10 @@ def test_providers_that_lack_a_trait_together_are_explained() -> None:
         numa('numa0'),
         make_provider('memory', inventories={'MEMORY_MB': 64}),
     )
-    found = explained(
+    explanation = explained(
         [cloud], 'resources=VCPU:8,MEMORY_MB:8&required=CUSTOM_A'
     )
-    assert reasons(found) == {
+    assert reasons(explanation) == {
         'host': [
             'no provider of MEMORY_MB meets everything: host: MEMORY_MB: '
             'requested 8, free 4 (4 total x 1.0 - 0 used); memory: has no '
@@ -608,8 +608,8 @@ def test_a_provider_below_the_root_may_be_in_an_aggregate(
     constraint: Constraint, said: str
 ) -> None:
     cloud = tree(numa('numa0', 13), numa('numa1', aggregates=[LEASE]))
-    found = explained([cloud], 'resources=VCPU:8,DISK_GB:8', constraint)
-    assert reasons(found) == {'host': [said]}
+    explanation = explained([cloud], 'resources=VCPU:8,DISK_GB:8', constraint)
+    assert reasons(explanation) == {'host': [said]}
 
 
 def test_each_provider_is_named_with_the_aggregate_it_is_in() -> None:
@@ -618,8 +618,8 @@ def test_each_provider_is_named_with_the_aggregate_it_is_in() -> None:
         numa('numa1', aggregates=[OTHER_LEASE]),
     )
     forbidden = Forbid((LEASE, OTHER_LEASE), 'locked')
-    found = explained([cloud], VCPU_8, forbidden)
-    assert reasons(found) == {
+    explanation = explained([cloud], VCPU_8, forbidden)
+    assert reasons(explanation) == {
         'host': [
             'numa0: in aggregate lease-1, locked; '
             'numa1: in aggregate lease-2, locked'
@@ -638,8 +638,8 @@ def test_aggregates_of_the_root_do_not_count_in_a_suffixed_group() -> None:
 def test_the_aggregate_of_the_root_is_that_of_its_tree() -> None:
     cloud = tree(numa('numa0', aggregates=[OTHER_LEASE]), aggregates=[LEASE])
     forbidden = Forbid((LEASE, OTHER_LEASE), 'locked')
-    found = explained([cloud], VCPU_8, forbidden)
-    assert reasons(found) == {'host': ['in aggregate lease-1, locked']}
+    explanation = explained([cloud], VCPU_8, forbidden)
+    assert reasons(explanation) == {'host': ['in aggregate lease-1, locked']}
 
 
 def test_several_providers_can_have_the_traits_together() -> None:
@@ -717,8 +717,10 @@ def test_the_provider_of_shared_resources_is_named(
 def test_shared_resources_are_outside_a_requested_tree() -> None:
     host, storage = shared()
     wanted = InTree(host.uuid, 'host host was requested')
-    found = explained([host, storage], 'resources=VCPU:8,DISK_GB:8', wanted)
-    assert reasons(found) == {
+    explanation = explained(
+        [host, storage], 'resources=VCPU:8,DISK_GB:8', wanted
+    )
+    assert reasons(explanation) == {
         'host': [
             'no provider of DISK_GB meets everything: storage: not in the '
             "requested host's tree: host host was requested"
@@ -727,14 +729,14 @@ def test_shared_resources_are_outside_a_requested_tree() -> None:
 
 
 def test_a_suffixed_group_can_use_shared_resources() -> None:
-    found = explained(shared(), f'{VCPU_8}&resources1=DISK_GB:8')
-    assert reasons(found) == {'host': []}
+    explanation = explained(shared(), f'{VCPU_8}&resources1=DISK_GB:8')
+    assert reasons(explanation) == {'host': []}
 
 
 def test_a_sharing_provider_is_not_a_host() -> None:
-    found = explained(shared(), 'resources=VCPU:8,DISK_GB:8')
-    assert [v.host for v in found.verdicts] == ['host']
-    assert found.verdicts[0].is_candidate
+    explanation = explained(shared(), 'resources=VCPU:8,DISK_GB:8')
+    assert [v.host for v in explanation.verdicts] == ['host']
+    assert explanation.verdicts[0].is_candidate
 
 
 # Requirements that contradict each other
@@ -742,7 +744,7 @@ def test_a_sharing_provider_is_not_a_host() -> None:
 
 def test_two_required_trees_exclude_all_hosts() -> None:
     one, two, three = node('one'), node('two'), node('three')
-    found = explained(
+    explanation = explained(
         [one, two, three],
         VCPU_8,
         InTree(one.uuid, 'first'),
@@ -750,32 +752,36 @@ def test_two_required_trees_exclude_all_hosts() -> None:
     )
     first = "not in the requested host's tree: first"
     second = "not in the requested host's tree: second"
-    assert reasons(found) == {
+    assert reasons(explanation) == {
         'one': [second],
         'three': [first, second],
         'two': [first],
     }
-    assert labels(found) == [['a_filter: first'], ['a_filter: second']]
+    assert labels(explanation) == [['a_filter: first'], ['a_filter: second']]
 
 
 def test_one_tree_required_by_two_uuids_is_refused() -> None:
     cloud = tree(numa('numa0'))
-    found = explained(
+    explanation = explained(
         [cloud],
         VCPU_8,
         InTree(cloud[0].uuid, 'first'),
         InTree(cloud[1].uuid, 'second'),
     )
-    assert reasons(found) == {
+    assert reasons(explanation) == {
         'host': ['cannot be met together: a_filter: first; a_filter: second']
     }
 
 
 def test_a_repeated_constraint_must_be_dropped_twice() -> None:
     forbidden = Forbid((LEASE,), 'locked')
-    found = explained([node(aggregates=[LEASE])], VCPU_8, forbidden, forbidden)
-    assert reasons(found) == {'host': ['in aggregate lease-1, locked'] * 2}
-    assert labels(found) == [['a_filter: aggregate lease-1: locked'] * 2]
+    explanation = explained(
+        [node(aggregates=[LEASE])], VCPU_8, forbidden, forbidden
+    )
+    assert reasons(explanation) == {
+        'host': ['in aggregate lease-1, locked'] * 2
+    }
+    assert labels(explanation) == [['a_filter: aggregate lease-1: locked'] * 2]
 
 
 # The summary
@@ -800,12 +806,14 @@ def counts(explanation: Explanation) -> dict[str, tuple[int, int]]:
 
 
 def test_hosts_are_counted_by_constraint_and_by_it_alone() -> None:
-    found = explained([*THREE, node('fits')], f'{VCPU_8}&required=!CUSTOM_GPU')
-    assert counts(found) == {
+    explanation = explained(
+        [*THREE, node('fits')], f'{VCPU_8}&required=!CUSTOM_GPU'
+    )
+    assert counts(explanation) == {
         'forbids trait CUSTOM_GPU': (2, 1),
         'requests VCPU 8': (2, 1),
     }
-    assert found.remedies == ()
+    assert explanation.remedies == ()
 
 
 @pytest.mark.parametrize(
@@ -828,27 +836,30 @@ def test_hosts_are_counted_by_constraint_and_by_it_alone() -> None:
 def test_constraints_are_named_by_their_content(
     asked: str, label: str
 ) -> None:
-    found = explained([node()], f'{VCPU_8}&resources1=VGPU:1&{asked}')
-    assert label in counts(found)
+    explanation = explained([node()], f'{VCPU_8}&resources1=VGPU:1&{asked}')
+    assert label in counts(explanation)
 
 
 def test_the_hosts_that_are_counted_are_known() -> None:
-    found = explained(THREE, f'{VCPU_8}&required=!CUSTOM_GPU')
+    explanation = explained(THREE, f'{VCPU_8}&required=!CUSTOM_GPU')
     small, small_gpu, gpu = (provider.uuid for provider in THREE)
-    trait, amount = found.counts
+    trait, amount = explanation.counts
     assert (trait.excludes, trait.only) == ({small_gpu, gpu}, {gpu})
     assert (amount.excludes, amount.only) == ({small, small_gpu}, {small})
 
 
 def test_constraints_that_exclude_only_together_are_counted_together() -> None:
     cloud = tree(numa('numa0', 13, traits=['CUSTOM_A']), numa('numa1'))
-    found = explained([cloud], f'{VCPU_8}&required=CUSTOM_A')
-    assert counts(found) == {
+    explanation = explained([cloud], f'{VCPU_8}&required=CUSTOM_A')
+    assert counts(explanation) == {
         'requires trait CUSTOM_A': (0, 1),
         'requests VCPU 8': (0, 1),
         'requires trait CUSTOM_A and requests VCPU 8': (1, 1),
     }
-    assert labels(found) == [['requires trait CUSTOM_A'], ['requests VCPU 8']]
+    assert labels(explanation) == [
+        ['requires trait CUSTOM_A'],
+        ['requests VCPU 8'],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -871,22 +882,26 @@ def test_constraints_that_exclude_only_together_are_counted_together() -> None:
 def test_the_smallest_helpful_changes_are_found(
     providers: list[Provider], remedies: list[list[str]]
 ) -> None:
-    found = explained(providers, f'{VCPU_8}&required=!CUSTOM_GPU')
-    assert labels(found) == remedies
+    explanation = explained(providers, f'{VCPU_8}&required=!CUSTOM_GPU')
+    assert labels(explanation) == remedies
 
 
 def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host() -> None:
     # Of the three groups, each asking for 8 of 16, one has to go.
     asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
-    found = explained([tree(numa('numa0'))], f'{asked}&group_policy=none')
-    assert labels(found) == [[f'group {n}: requests VCPU 8'] for n in range(3)]
+    explanation = explained(
+        [tree(numa('numa0'))], f'{asked}&group_policy=none'
+    )
+    assert labels(explanation) == [
+        [f'group {n}: requests VCPU 8'] for n in range(3)
+    ]
 
 
 def test_a_remedy_can_need_several_constraints() -> None:
     # Of 12 there is enough for one group.
     asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
-    found = explained([node(vcpus=12)], f'{asked}&group_policy=none')
-    assert labels(found) == [
+    explanation = explained([node(vcpus=12)], f'{asked}&group_policy=none')
+    assert labels(explanation) == [
         [f'group {one}: requests VCPU 8', f'group {other}: requests VCPU 8']
         for one, other in [(0, 1), (0, 2), (1, 2)]
     ]
@@ -894,18 +909,18 @@ def test_a_remedy_can_need_several_constraints() -> None:
 
 def test_hosts_and_their_nodes_are_sorted_by_name() -> None:
     nodes = [node('node-2', host='metal'), node('node-1', host='metal')]
-    found = explained([*nodes, node('a')], VCPU_8)
-    assert [(v.host, v.node) for v in found.verdicts] == [
+    explanation = explained([*nodes, node('a')], VCPU_8)
+    assert [(v.host, v.node) for v in explanation.verdicts] == [
         ('a', 'a'),
         ('metal', 'node-1'),
         ('metal', 'node-2'),
     ]
-    assert found.verdicts[1].provider == nodes[1].uuid
+    assert explanation.verdicts[1].provider == nodes[1].uuid
 
 
 def test_every_host_is_explained_whatever_the_limit() -> None:
-    found = explained([node('one'), node('two')], f'{VCPU_8}&limit=1')
-    assert reasons(found) == {'one': [], 'two': []}
+    explanation = explained([node('one'), node('two')], f'{VCPU_8}&limit=1')
+    assert reasons(explanation) == {'one': [], 'two': []}
 
 
 def test_a_request_is_not_changed_by_explaining_it() -> None:
@@ -969,12 +984,12 @@ def test_aggregates_need_an_unsuffixed_group(
 
 
 def test_root_traits_need_no_unsuffixed_group() -> None:
-    found = explained(
+    explanation = explained(
         [node(), node('off', traits=['COMPUTE_STATUS_DISABLED'])],
         'resources1=VCPU:1',
         ForbidRootTrait('COMPUTE_STATUS_DISABLED', 'no'),
     )
-    assert excluding(found) == {'host': [], 'off': ['a_filter']}
+    assert excluding(explanation) == {'host': [], 'off': ['a_filter']}
 
 
 # What Nova drops after Placement
@@ -995,7 +1010,7 @@ def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
     request = make_request(
         make_flavor('f', {'aggregate_instance_extra_specs:ssd': 'true'})
     )
-    found = explain(
+    explanation = explain(
         cloud,
         resources.resource_request(request),
         Pipeline(mirrored(name, enabled_filters=[name])).evaluate(
@@ -1006,13 +1021,15 @@ def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
         f'dropped after Placement by {name}: in no aggregate with ssd=true'
     )
     full = 'VCPU: requested 1, free 0 (16 total x 1.0 - 16 used)'
-    assert reasons(found) == {
+    assert reasons(explanation) == {
         'fast': [],
         'full': [full],
         'slow': [dropped],
         'worst': [dropped, full],
     }
-    [of_filter] = [n for label, n in counts(found).items() if name in label]
+    [of_filter] = [
+        n for label, n in counts(explanation).items() if name in label
+    ]
     # The other one is full as well.
     assert of_filter == (2, 1)
 

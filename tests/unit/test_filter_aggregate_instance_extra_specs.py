@@ -47,23 +47,23 @@ def conclusions(extra_specs, index=INDEX):
 def test_required_metadata_requires_the_aggregates_that_have_it(
     extra_specs, required
 ):
-    found = conclusions(extra_specs)
-    assert [one.aggregates for one in found] == required
-    assert {type(one) for one in found} <= {Require}
+    results = conclusions(extra_specs)
+    assert [one.aggregates for one in results] == required
+    assert {type(one) for one in results} <= {Require}
     # Where it is enabled, it passes no other hosts.
-    assert {one.host_filter for one in found} <= {HOST_FILTER}
+    assert {one.host_filter for one in results} <= {HOST_FILTER}
 
 
 def test_a_scope_ends_with_the_first_colon():
     index = AggregateIndex([NAMED])
-    [found] = conclusions({SCOPED + 'a:b': ''}, index)
-    assert found.aggregates == (NAMED,)
+    [conclusion] = conclusions({SCOPED + 'a:b': ''}, index)
+    assert conclusion.aggregates == (NAMED,)
 
 
 @pytest.mark.parametrize('value', ['slow', '<in>', 's==', '=', ' ', '> 1'])
 def test_metadata_that_no_aggregate_has_is_refused(value):
-    [found] = conclusions({'ssd': value})
-    assert (found.cause.kind, found.host_filter) == (
+    [conclusion] = conclusions({'ssd': value})
+    assert (conclusion.cause.kind, conclusion.host_filter) == (
         'no-matching-metadata',
         HOST_FILTER,
     )
@@ -75,9 +75,9 @@ def test_metadata_that_no_aggregate_has_is_refused(value):
 def test_an_extra_spec_that_makes_nova_fail_is_refused(value):
     # Whether or not an aggregate has the metadata.
     for index in (INDEX, AggregateIndex()):
-        [found] = conclusions({SCOPED + 'gpus': value}, index)
-        assert isinstance(found, Refuse)
-        assert (found.cause.kind, found.host_filter) == (
+        [conclusion] = conclusions({SCOPED + 'gpus': value}, index)
+        assert isinstance(conclusion, Refuse)
+        assert (conclusion.cause.kind, conclusion.host_filter) == (
             'invalid-extra-spec',
             HOST_FILTER,
         )
@@ -85,12 +85,12 @@ def test_an_extra_spec_that_makes_nova_fail_is_refused(value):
 
 def test_metadata_that_makes_nova_fail_is_refused():
     index = AggregateIndex([FAST, NAMED, SLOW])
-    [found] = conclusions({'gpus': '>= 2'}, index)
-    assert isinstance(found, Refuse)
-    assert found.cause.kind == 'invalid-metadata'
+    [conclusion] = conclusions({'gpus': '>= 2'}, index)
+    assert isinstance(conclusion, Refuse)
+    assert conclusion.cause.kind == 'invalid-metadata'
     # As text it can be compared.
-    [found] = conclusions({'gpus': 's== many'}, index)
-    assert found.aggregates == (NAMED,)
+    [conclusion] = conclusions({'gpus': 's== many'}, index)
+    assert conclusion.aggregates == (NAMED,)
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_metadata_that_makes_nova_fail_is_refused():
 )
 def test_the_cause_names_the_repair(extra_specs, cause):
     index = AggregateIndex([FAST, SLOW, NAMED])
-    [found] = conclusions(extra_specs, index)
-    assert found.cause == cause
+    [conclusion] = conclusions(extra_specs, index)
+    assert conclusion.cause == cause

@@ -37,8 +37,10 @@ def conclusions(extra_specs=(), hint=(), index=INDEX, **settings):
         project_id='me',
         scheduler_hints={'reservation': tuple(hint)} if hint else {},
     )
-    made = BlazarReservation(preemptible_aggregate='spot', **settings)
-    return list(made(request, index))
+    request_filter = BlazarReservation(
+        preemptible_aggregate='spot', **settings
+    )
+    return list(request_filter(request, index))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +55,9 @@ def conclusions(extra_specs=(), hint=(), index=INDEX, **settings):
 def test_rule_1_a_hint_requires_the_reservations_the_project_owns(
     hint, required
 ):
-    [found] = conclusions(hint=hint)
-    assert isinstance(found, Require)
-    assert found.aggregates == required
+    [conclusion] = conclusions(hint=hint)
+    assert isinstance(conclusion, Require)
+    assert conclusion.aggregates == required
 
 
 @pytest.mark.parametrize(
@@ -68,9 +70,9 @@ def test_rule_1_a_hint_requires_the_reservations_the_project_owns(
     ],
 )
 def test_rule_1_a_hint_must_name_a_reservation_of_the_project(hint, kind):
-    [found] = conclusions(hint=[hint])
-    assert isinstance(found, Refuse)
-    assert found.cause.kind == kind
+    [conclusion] = conclusions(hint=[hint])
+    assert isinstance(conclusion, Refuse)
+    assert conclusion.cause.kind == kind
 
 
 RESERVED = [
@@ -99,20 +101,20 @@ def test_rule_2_the_flavor_of_an_instance_reservation_is_left_alone(
     ],
 )
 def test_rule_2_is_for_classes_of_instance_reservations_only(key, value):
-    [found] = conclusions({key: value})
-    assert found.cause.kind == 'no-reservation-named'
+    [conclusion] = conclusions({key: value})
+    assert conclusion.cause.kind == 'no-reservation-named'
 
 
 def test_rule_1_takes_precedence_over_rule_2():
-    [found] = conclusions(RESERVED[0], hint=['r3'])
-    assert isinstance(found, Refuse)
+    [conclusion] = conclusions(RESERVED[0], hint=['r3'])
+    assert isinstance(conclusion, Refuse)
 
 
 def test_rule_3_preemptible_servers_use_the_preemptible_aggregate_alone():
-    found = conclusions(
+    results = conclusions(
         {'blazar:preemptible': 'true'}, allow_preemptibles=True
     )
-    assert [one.aggregates for one in found] == [
+    assert [one.aggregates for one in results] == [
         (SPOT,),
         (POOL, MINE, GRANTED, FOREIGN),
     ]
@@ -145,9 +147,9 @@ def test_rule_3_a_reservation_is_not_for_preemptible_servers():
 def test_rule_4_everything_else_stays_out_of_all_of_blazar(
     extra_specs, settings
 ):
-    [found] = conclusions(extra_specs, **settings)
-    assert found.aggregates == (POOL, SPOT, MINE, GRANTED, FOREIGN)
-    assert found.cause.kind == 'no-reservation-named'
+    [conclusion] = conclusions(extra_specs, **settings)
+    assert conclusion.aggregates == (POOL, SPOT, MINE, GRANTED, FOREIGN)
+    assert conclusion.cause.kind == 'no-reservation-named'
 
 
 def test_without_aggregates_of_blazar_there_is_nothing_to_forbid():
@@ -155,14 +157,14 @@ def test_without_aggregates_of_blazar_there_is_nothing_to_forbid():
 
 
 def test_without_reservations_there_is_no_lock():
-    made = BlazarReservation()
-    assert list(made.locks(AggregateIndex([POOL, OPEN]))) == []
+    request_filter = BlazarReservation()
+    assert list(request_filter.locks(AggregateIndex([POOL, OPEN]))) == []
 
 
 def test_a_cloud_can_require_a_reservation_for_every_server():
-    [found] = conclusions(reservation_required=True)
-    assert isinstance(found, Refuse)
-    assert found.cause.kind == 'reservation-required'
+    [conclusion] = conclusions(reservation_required=True)
+    assert isinstance(conclusion, Refuse)
+    assert conclusion.cause.kind == 'reservation-required'
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ def asking(*traits, image=None):
 
 
 def forbidden(request, *aggregates):
-    found = IsolateAggregates()(request, AggregateIndex(aggregates))
-    return sorted(uuid for one in found for uuid in one.uuids)
+    constraints = IsolateAggregates()(request, AggregateIndex(aggregates))
+    return sorted(uuid for one in constraints for uuid in one.uuids)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,12 @@ IMAGE = Image('debian', properties={'trait:HW_GPU': 'required'})
     ],
 )
 def test_a_trait_of_the_image_opens_if_images_count(sources, closed):
-    found = IsolateAggregates(sources)(
+    constraints = IsolateAggregates(sources)(
         asking(image=IMAGE), AggregateIndex([GPU])
     )
-    assert [part.cause.text for one in found for part in one.parts] == closed
+    assert [
+        part.cause.text for one in constraints for part in one.parts
+    ] == closed
 
 
 def test_without_closed_aggregates_there_is_no_constraint():
@@ -129,15 +131,15 @@ def test_aggregates_with_the_same_locks_share_one_constraint():
 
 def test_the_reason_names_the_aggregate_and_the_traits_it_waits_for():
     image = Image('debian')
-    [found] = IsolateAggregates()(
+    [constraint] = IsolateAggregates()(
         asking('HW_GPU', image=image), AggregateIndex([LAB])
     )
-    assert found.reason == (
+    assert constraint.reason == (
         'aggregate lab: locked by trait HW_NIC, which neither flavor small '
         'nor image debian requires'
     )
-    [found] = IsolateAggregates()(asking(), AggregateIndex([LAB]))
-    assert found.reason == (
+    [constraint] = IsolateAggregates()(asking(), AggregateIndex([LAB]))
+    assert constraint.reason == (
         'aggregate lab: locked by traits HW_GPU, HW_NIC, which flavor small '
         'does not require'
     )

@@ -37,8 +37,8 @@ def conclusions(project):
 def test_an_aggregate_that_names_projects_is_closed_to_the_others(
     project, closed
 ):
-    [found] = conclusions(project)
-    assert found.aggregates == closed
+    [conclusion] = conclusions(project)
+    assert conclusion.aggregates == closed
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,15 @@ def test_an_aggregate_that_names_projects_is_closed_to_the_others(
 def test_other_metadata_names_no_projects(metadata):
     request = Request(Flavor('f'), project_id='x')
     index = AggregateIndex([Aggregate('uuid', 'one', metadata)])
-    [found] = IsolateTenants()(request, index)
-    assert found.cause.kind == 'other-projects'
+    [constraint] = IsolateTenants()(request, index)
+    assert constraint.cause.kind == 'other-projects'
 
 
 def test_empty_entries_of_a_list_are_not_projects():
     request = Request(Flavor('f'), project_id='')
     sloppy = Aggregate('uuid', 'one', {'filter_tenant_id': 'a, ,b,'})
-    [found] = IsolateTenants()(request, AggregateIndex([sloppy]))
-    assert found.aggregates == (sloppy,)
+    [constraint] = IsolateTenants()(request, AggregateIndex([sloppy]))
+    assert constraint.aggregates == (sloppy,)
 
 
 def test_without_closed_aggregates_there_is_no_constraint():
@@ -79,16 +79,16 @@ def test_locks_are_sorted_by_project():
 
 def test_an_unknown_project_is_reported():
     index = AggregateIndex([Aggregate('uuid', 'one', {'p:1': 'a'})])
-    [found] = IsolateTenants('p:')(Request(Flavor('f')), index)
-    assert found.reason == (
+    [constraint] = IsolateTenants('p:')(Request(Flavor('f')), index)
+    assert constraint.reason == (
         'aggregate one: reserved for the projects in p:; the request has no '
         'project'
     )
 
 
 def test_the_reason_names_project_and_aggregates():
-    [found] = conclusions('b')
-    assert found.reason == (
+    [conclusion] = conclusions('b')
+    assert conclusion.reason == (
         'aggregates empty, keys, one: reserved for the projects in '
         'filter_tenant_id; project b is not one of them'
     )

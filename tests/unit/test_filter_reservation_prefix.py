@@ -59,8 +59,10 @@ def conclusions(
 
 
 def test_a_named_reservation_is_required_and_nothing_forbidden():
-    [found] = conclusions(naming('reservation:1'), RESERVATION, RESERVATION)
-    assert found == Require((ONE,), named('reservation:1'))
+    [conclusion] = conclusions(
+        naming('reservation:1'), RESERVATION, RESERVATION
+    )
+    assert conclusion == Require((ONE,), named('reservation:1'))
 
 
 @pytest.mark.parametrize('source', ['image_keys', 'hints'])
@@ -71,17 +73,17 @@ def test_a_named_reservation_is_required_and_nothing_forbidden():
 )
 def test_a_tenant_can_name_its_own_reservation(source, key, aggregate):
     request = naming(**{source: [key]})
-    [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert found == Require((aggregate,), named(key))
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION)
+    assert conclusion == Require((aggregate,), named(key))
 
 
 @pytest.mark.parametrize('source', ['image_keys', 'hints'])
 @pytest.mark.parametrize('project', ['other', None])
 def test_a_reservation_that_a_tenant_does_not_own_is_refused(source, project):
     request = naming(**{source: ['reservation:2']}, project=project)
-    [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert isinstance(found, Refuse)
-    assert found.cause.kind == 'foreign-reservation'
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION)
+    assert isinstance(conclusion, Refuse)
+    assert conclusion.cause.kind == 'foreign-reservation'
 
 
 def test_a_tenant_gets_only_its_own_aggregates_with_a_shared_key():
@@ -90,40 +92,40 @@ def test_a_tenant_gets_only_its_own_aggregates_with_a_shared_key():
     )
     index = AggregateIndex([other, TWO])
     request = naming(image_keys=['reservation:2'])
-    [found] = conclusions(request, RESERVATION, RESERVATION, index)
-    assert found == Require((TWO,), named('reservation:2'))
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION, index)
+    assert conclusion == Require((TWO,), named('reservation:2'))
 
 
 def test_a_flavor_is_trusted_for_every_project():
     request = naming('reservation:2', project='other')
-    [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert found.aggregates == (TWO,)
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION)
+    assert conclusion.aggregates == (TWO,)
 
 
 def test_a_foreign_key_beside_the_flavors_own_is_refused():
     request = naming('reservation:1', image_keys=['reservation:0'])
-    [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert isinstance(found, Refuse)
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION)
+    assert isinstance(conclusion, Refuse)
 
 
 @pytest.mark.parametrize('source', ['image_keys', 'hints'])
 def test_a_disabled_key_source_opens_nothing(source):
     request = naming(**{source: ['reservation:2']})
-    [found] = conclusions(request, RESERVATION, RESERVATION, sources=())
-    assert found.aggregates == (FREE, ONE, TWO, GRANTED)
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION, sources=())
+    assert conclusion.aggregates == (FREE, ONE, TWO, GRANTED)
 
 
 @pytest.mark.parametrize('key', ['reservation:2', 'reservation:bogus'])
 def test_a_tenants_key_opens_nothing_if_no_prefix_is_required(key):
-    [found] = conclusions(naming(image_keys=[key]), (), RESERVATION)
-    assert found.aggregates == (FREE, ONE, TWO, GRANTED)
+    [conclusion] = conclusions(naming(image_keys=[key]), (), RESERVATION)
+    assert conclusion.aggregates == (FREE, ONE, TWO, GRANTED)
 
 
 def test_a_request_without_a_key_stays_out_of_all_reservations():
-    [found] = conclusions(naming(), RESERVATION, RESERVATION)
-    assert isinstance(found, Forbid)
-    assert found.aggregates == (FREE, ONE, TWO, GRANTED)
-    assert found.cause == Cause(
+    [conclusion] = conclusions(naming(), RESERVATION, RESERVATION)
+    assert isinstance(conclusion, Forbid)
+    assert conclusion.aggregates == (FREE, ONE, TWO, GRANTED)
+    assert conclusion.cause == Cause(
         'no-reservation-named',
         'kept for requests that name their reservation: key, and flavor f '
         'does not name one',
@@ -131,16 +133,16 @@ def test_a_request_without_a_key_stays_out_of_all_reservations():
 
 
 def test_an_image_without_a_key_is_named_in_the_cause():
-    [found] = conclusions(naming(image_keys=['os']), (), RESERVATION)
-    assert found.cause.text.endswith(
+    [conclusion] = conclusions(naming(image_keys=['os']), (), RESERVATION)
+    assert conclusion.cause.text.endswith(
         'and neither flavor f nor image i names one'
     )
 
 
 def test_keys_are_named_in_their_order():
     keys = [f'reservation:{number}' for number in (8, 6, 9, 7)]
-    [found] = conclusions(naming(*keys), RESERVATION)
-    assert found.cause == Cause(
+    [conclusion] = conclusions(naming(*keys), RESERVATION)
+    assert conclusion.cause == Cause(
         'unknown-reservation',
         f'no aggregate has the metadata key {", ".join(sorted(keys))}, which '
         'the request names',
@@ -148,46 +150,52 @@ def test_keys_are_named_in_their_order():
 
 
 def test_several_keys_of_one_prefix_are_alternatives():
-    [found] = conclusions(
+    [conclusion] = conclusions(
         naming('reservation:2', 'reservation:1'), RESERVATION
     )
-    assert found.aggregates == (ONE, TWO)
+    assert conclusion.aggregates == (ONE, TWO)
 
 
 def test_an_aggregate_with_two_of_the_keys_is_named_once():
     request = naming('reservation:1', 'reservation:2')
-    [found] = conclusions(request, RESERVATION, index=AggregateIndex([BOTH]))
-    assert found.aggregates == (BOTH,)
+    [conclusion] = conclusions(
+        request, RESERVATION, index=AggregateIndex([BOTH])
+    )
+    assert conclusion.aggregates == (BOTH,)
 
 
 def test_different_prefixes_must_all_be_satisfied():
     request = naming('reservation:1', 'pool:a')
-    found = conclusions(request, ('reservation:', 'pool:'))
-    assert [one.aggregates for one in found] == [(ONE,), (POOL,)]
+    results = conclusions(request, ('reservation:', 'pool:'))
+    assert [one.aggregates for one in results] == [(ONE,), (POOL,)]
 
 
 def test_each_prefix_is_forbidden_by_itself():
     request = naming('reservation:1')
-    [found] = conclusions(request, (), ('reservation:', 'pool:'))
-    assert found.aggregates == (POOL,)
+    [conclusion] = conclusions(request, (), ('reservation:', 'pool:'))
+    assert conclusion.aggregates == (POOL,)
 
 
 def test_an_unknown_reservation_is_refused():
-    [found] = conclusions(naming('reservation:9'), RESERVATION, RESERVATION)
-    assert isinstance(found, Refuse)
-    assert found.cause.kind == 'unknown-reservation'
+    [conclusion] = conclusions(
+        naming('reservation:9'), RESERVATION, RESERVATION
+    )
+    assert isinstance(conclusion, Refuse)
+    assert conclusion.cause.kind == 'unknown-reservation'
 
 
 def test_one_unknown_reservation_among_known_ones_is_refused():
-    [found] = conclusions(
+    [conclusion] = conclusions(
         naming('reservation:1', 'reservation:9'), RESERVATION
     )
-    assert isinstance(found, Refuse)
+    assert isinstance(conclusion, Refuse)
 
 
 def test_a_key_that_is_only_the_prefix_is_refused():
-    [found] = conclusions(naming('reservation:'), RESERVATION, RESERVATION)
-    assert isinstance(found, Refuse)
+    [conclusion] = conclusions(
+        naming('reservation:'), RESERVATION, RESERVATION
+    )
+    assert isinstance(conclusion, Refuse)
 
 
 def test_without_prefixes_there_is_no_constraint():
@@ -218,14 +226,14 @@ def test_the_class_of_an_instance_reservation_picks_the_host(
     spec, value, is_forbidden
 ):
     request = Request(Flavor('f', extra_specs={spec: value}))
-    found = conclusions(request, RESERVATION, RESERVATION)
-    assert bool(found) == is_forbidden
+    results = conclusions(request, RESERVATION, RESERVATION)
+    assert bool(results) == is_forbidden
 
 
 def test_an_image_cannot_claim_an_instance_reservation():
     request = naming(image_keys=['resources:CUSTOM_RESERVATION_1'])
-    [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert isinstance(found, Forbid)
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION)
+    assert isinstance(conclusion, Forbid)
 
 
 def test_a_flavor_of_an_instance_reservation_still_needs_its_key():
@@ -238,21 +246,21 @@ def test_a_flavor_of_an_instance_reservation_still_needs_its_key():
             },
         )
     )
-    [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert found == Require((ONE,), named('reservation:1'))
+    [conclusion] = conclusions(request, RESERVATION, RESERVATION)
+    assert conclusion == Require((ONE,), named('reservation:1'))
 
 
 @pytest.mark.parametrize('key', ['Reservation:9', 'reservatión:9'])
 def test_a_prefix_in_another_case_closes_and_cannot_be_named(key):
     odd = Aggregate('uuid-odd', 'odd', {key: 'true'})
     index = AggregateIndex([odd, OPEN])
-    [found] = conclusions(naming(), RESERVATION, RESERVATION, index)
-    assert isinstance(found, Forbid)
-    assert found.aggregates == (odd,)
-    [found] = conclusions(
+    [conclusion] = conclusions(naming(), RESERVATION, RESERVATION, index)
+    assert isinstance(conclusion, Forbid)
+    assert conclusion.aggregates == (odd,)
+    [conclusion] = conclusions(
         naming('reservation:9'), RESERVATION, RESERVATION, index
     )
-    assert isinstance(found, Refuse)
+    assert isinstance(conclusion, Refuse)
 
 
 def test_forbidden_aggregates_are_computed_once_for_all_requests():
@@ -271,8 +279,8 @@ def test_the_reason_names_the_project_without_the_reservation(
     project, requester
 ):
     request = naming(hints=['reservation:2'], project=project)
-    [found] = conclusions(request, RESERVATION)
-    assert found.reason == (
+    [conclusion] = conclusions(request, RESERVATION)
+    assert conclusion.reason == (
         'reservation:2 is named by the image or a hint, but '
         f'{requester} does not own it'
     )
@@ -280,7 +288,7 @@ def test_the_reason_names_the_project_without_the_reservation(
 
 def test_the_reason_names_alternative_keys():
     request = naming('reservation:1', 'reservation:2')
-    [found] = conclusions(request, RESERVATION)
-    assert found.cause.text == (
+    [conclusion] = conclusions(request, RESERVATION)
+    assert conclusion.cause.text == (
         'the request names reservation:1 or reservation:2'
     )

@@ -52,11 +52,11 @@ def test_without_settings_nothing_is_implied():
 def test_the_policy_of_the_flavor_says_which_cpus_are_pinned(
     flavor, image, amounts
 ):
-    found = ask(
+    implications = ask(
         {'hw:cpu_policy': flavor, 'hw:cpu_dedicated_mask': '0'},
         {'hw_cpu_policy': image},
     )
-    assert found.resources == amounts
+    assert implications.resources == amounts
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_an_image_does_not_pin_what_the_flavor_shares(flavor, image):
     ],
 )
 def test_threads_of_the_emulator_may_need_a_cpu(flavor, image, pinned):
-    found = ask({'hw:cpu_policy': 'dedicated', **flavor}, image)
-    assert found.resources == {'PCPU': pinned}
+    implications = ask({'hw:cpu_policy': 'dedicated', **flavor}, image)
+    assert implications.resources == {'PCPU': pinned}
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_threads_of_the_emulator_may_need_a_cpu(flavor, image, pinned):
     ],
 )
 def test_a_mask_names_the_cpus_that_are_pinned(mask, pinned):
-    found = ask(MIXED | {'hw:cpu_dedicated_mask': mask})
-    assert found.resources == {'VCPU': 4 - pinned, 'PCPU': pinned}
+    implications = ask(MIXED | {'hw:cpu_dedicated_mask': mask})
+    assert implications.resources == {'VCPU': 4 - pinned, 'PCPU': pinned}
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_a_mask_must_name_some_cpus_but_not_all(mask):
     ],
 )
 def test_cpus_for_realtime_are_pinned(flavor, image, pinned):
-    found = ask(REALTIME | flavor, image)
-    assert found.resources == {'VCPU': 4 - pinned, 'PCPU': pinned}
+    implications = ask(REALTIME | flavor, image)
+    assert implications.resources == {'VCPU': 4 - pinned, 'PCPU': pinned}
 
 
 @pytest.mark.parametrize('mask', [None, '0-3', '^0-3', '4', '0-4'])
@@ -176,12 +176,12 @@ def test_a_mask_for_realtime_names_cpus_of_the_flavor(mask):
     ],
 )
 def test_a_thread_policy_is_a_trait(flavor, image, required, forbidden):
-    found = ask(
+    implications = ask(
         {'hw:cpu_thread_policy': flavor}, {'hw_cpu_thread_policy': image}
     )
     trait = 'HW_CPU_HYPERTHREADING'
-    assert found.required_traits == ({trait} if required else set())
-    assert found.forbidden_traits == ({trait} if forbidden else set())
+    assert implications.required_traits == ({trait} if required else set())
+    assert implications.forbidden_traits == ({trait} if forbidden else set())
 
 
 @pytest.mark.parametrize('image', ['prefer', 'isolate'])
@@ -194,8 +194,8 @@ def test_an_image_cannot_loosen_a_thread_policy(image):
 
 
 def test_persistent_memory_is_a_resource_for_each_label():
-    found = ask({'hw:pmem': '6GB , 6GB,ssd, ,'})
-    assert found.resources == {
+    implications = ask({'hw:pmem': '6GB , 6GB,ssd, ,'})
+    assert implications.resources == {
         'CUSTOM_PMEM_NAMESPACE_6GB': 2,
         'CUSTOM_PMEM_NAMESPACE_SSD': 1,
     }
@@ -215,12 +215,14 @@ def test_persistent_memory_is_a_resource_for_each_label():
     ],
 )
 def test_encrypted_memory_is_a_resource_and_a_trait(flavor, image, encrypted):
-    found = ask({'hw:mem_encryption': flavor}, {'hw_mem_encryption': image})
+    implications = ask(
+        {'hw:mem_encryption': flavor}, {'hw_mem_encryption': image}
+    )
     if encrypted:
-        assert found.resources == {'MEM_ENCRYPTION_CONTEXT': 1}
-        assert found.required_traits == {'HW_CPU_X86_AMD_SEV'}
+        assert implications.resources == {'MEM_ENCRYPTION_CONTEXT': 1}
+        assert implications.required_traits == {'HW_CPU_X86_AMD_SEV'}
     else:
-        assert found == implied.Translation()
+        assert implications == implied.Translation()
 
 
 @pytest.mark.parametrize(

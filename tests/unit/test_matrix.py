@@ -96,17 +96,17 @@ def test_locked_hosts_are_for_requests_with_the_key(snapshot):
 
 
 def test_the_project_of_the_request_counts(snapshot):
-    found = judged(snapshot, PLAIN, project='ours')
-    assert verdicts(found)['plain']['own'] == 'yes'
+    findings = judged(snapshot, PLAIN, project='ours')
+    assert verdicts(findings)['plain']['own'] == 'yes'
 
 
 def test_an_image_can_have_the_key(snapshot):
     images = [make_image('windows', WINDOWS), make_image('debian')]
-    found = judged(snapshot, PLAIN, images=images)
+    findings = judged(snapshot, PLAIN, images=images)
     on_win = [
         (row.request.image.name, columns.access(row, column))
-        for row in found.rows
-        for column in columns.by_host(found)
+        for row in findings.rows
+        for column in columns.by_host(findings)
         if column.name == 'win'
     ]
     assert on_win == [('windows', Access.YES), ('debian', Access.NO)]
@@ -146,8 +146,8 @@ def test_a_host_behind_two_locks_has_two_reasons():
 
 def test_a_disabled_host_takes_no_servers():
     node = make_compute_node('off', traits=['COMPUTE_STATUS_DISABLED'])
-    found = judged(make_snapshot([], [node]), PLAIN)
-    [objection] = objections_on(found, 'off')
+    findings = judged(make_snapshot([], [node]), PLAIN)
+    [objection] = objections_on(findings, 'off')
     assert objection.filter_name == 'compute_status'
 
 
@@ -183,8 +183,8 @@ def test_a_required_trait_can_be_on_a_sharing_provider():
         make_compute_node('near', aggregates=[together]),
         make_compute_node('far'),
     ]
-    found = judged(make_snapshot([], [*nodes, pool]), KEYED)
-    assert verdicts(found)['keyed'] == {'near': 'yes', 'far': 'no'}
+    findings = judged(make_snapshot([], [*nodes, pool]), KEYED)
+    assert verdicts(findings)['keyed'] == {'near': 'yes', 'far': 'no'}
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_required_trait_can_be_on_a_sharing_provider():
 def test_a_forbidden_trait_must_be_absent(key, outcome):
     node = make_compute_node('host', traits=['CUSTOM_WINDOWS'])
     flavor = make_flavor('f', {key: 'forbidden', 'resources1:VGPU': '1'})
-    found = judged(make_snapshot([], [node]), flavor)
-    assert verdicts(found)['f']['host'] == outcome
+    findings = judged(make_snapshot([], [node]), flavor)
+    assert verdicts(findings)['f']['host'] == outcome
 
 
 def test_free_capacity_is_ignored():
@@ -210,10 +210,10 @@ def test_free_capacity_is_ignored():
 
 def test_an_invalid_request_has_no_hosts(snapshot):
     broken = make_flavor('broken', {'hw:cpu_policy': 'nonsense'})
-    found = judged(snapshot, broken, PLAIN)
-    assert set(verdicts(found)['broken'].values()) == {'no'}
-    assert verdicts(found)['plain']['open'] == 'yes'
-    [objection] = found.rows[0].objections[0]
+    findings = judged(snapshot, broken, PLAIN)
+    assert set(verdicts(findings)['broken'].values()) == {'no'}
+    assert verdicts(findings)['plain']['open'] == 'yes'
+    [objection] = findings.rows[0].objections[0]
     assert objection.filter_name is None
     assert 'nonsense' in objection.text
 
@@ -241,26 +241,26 @@ def test_constraints_of_any_filter_count(constraint, expected):
             make_tree(make_compute_node('b'), make_provider('card')),
         ],
     )
-    found = judged(
+    findings = judged(
         snapshot,
         PLAIN,
         filters={'own': FunctionFilter(lambda *_: [constraint])},
     )
     allowed = [
-        h for h, may in verdicts(found)['plain'].items() if may == 'yes'
+        h for h, may in verdicts(findings)['plain'].items() if may == 'yes'
     ]
     assert allowed == expected
-    [text] = {r.text for h in 'ab' for r in objections_on(found, h)}
+    [text] = {r.text for h in 'ab' for r in objections_on(findings, h)}
     assert text == constraint.reason
 
 
 def test_grouped_verdicts_equal_those_of_each_host(snapshot):
     flavors = [PLAIN, KEYED, make_flavor('l', {'reservation:1': 'yes'})]
     pipeline = Pipeline({**FILTERS})
-    found = judged(snapshot, *flavors)
-    for row in found.rows:
+    findings = judged(snapshot, *flavors)
+    for row in findings.rows:
         destination = pipeline.evaluate(row.request, snapshot.index)
-        for group, held in zip(found.groups, row.objections, strict=True):
+        for group, held in zip(findings.groups, row.objections, strict=True):
             told = {r.text for r in held if r.filter_name}
             assert bool(told) == bool(
                 objections(destination, group.aggregates)
@@ -281,8 +281,8 @@ def test_identical_hosts_are_evaluated_once():
 
 def test_each_node_of_a_bare_metal_service_is_a_host():
     nodes = [make_compute_node(name, host='ironic') for name in ('a', 'b')]
-    found = judged(make_snapshot([], nodes), PLAIN)
-    assert verdicts(found)['plain'] == {
+    findings = judged(make_snapshot([], nodes), PLAIN)
+    assert verdicts(findings)['plain'] == {
         'ironic (a)': 'yes',
         'ironic (b)': 'yes',
     }
@@ -292,8 +292,8 @@ def test_each_node_of_a_bare_metal_service_is_a_host():
 
 
 def test_hosts_with_equal_verdicts_share_a_column(snapshot):
-    found = judged(snapshot, PLAIN)
-    assert columns.alike(found) == [
+    findings = judged(snapshot, PLAIN)
+    assert columns.alike(findings) == [
         Column('leased and 2 more', (0, 2, 3)),
         Column('open', (1,)),
     ]
@@ -304,25 +304,25 @@ def test_an_aggregate_can_be_partly_open():
     rack = make_aggregate('rack', {}, ['a', 'b'])
     empty = make_aggregate('empty')
     nodes = [make_compute_node('a'), make_compute_node('b')]
-    found = judged(make_snapshot([windows, rack, empty], nodes), PLAIN)
-    [row] = found.rows
-    shown = columns.by_aggregate(found, [windows, rack, empty])
+    findings = judged(make_snapshot([windows, rack, empty], nodes), PLAIN)
+    [row] = findings.rows
+    shown = columns.by_aggregate(findings, [windows, rack, empty])
     assert [(c.name, columns.access(row, c).value) for c in shown] == [
         ('windows', 'no'),
         ('rack', 'some'),
         ('empty', 'no'),
     ]
-    [exclusion] = columns.exclusions(found, row, shown[1])
+    [exclusion] = columns.exclusions(findings, row, shown[1])
     assert exclusion.hosts == ('a',)
-    [exclusion] = columns.exclusions(found, row, shown[2])
+    [exclusion] = columns.exclusions(findings, row, shown[2])
     assert exclusion.objection.text == 'has no hosts'
 
 
 def test_unlocked_hosts_have_their_own_column(snapshot):
     locks = [Lock('trait:', 'trait:CUSTOM_WINDOWS', snapshot.aggregates[:1])]
-    found = judged(snapshot, PLAIN)
-    shown = columns.by_lock(found, locks)
-    assert [(c.name, columns.hosts_of(found, c.groups)) for c in shown] == [
+    findings = judged(snapshot, PLAIN)
+    shown = columns.by_lock(findings, locks)
+    assert [(c.name, columns.hosts_of(findings, c.groups)) for c in shown] == [
         ('trait:CUSTOM_WINDOWS', ('win',)),
         ('(no lock)', ('leased', 'open', 'own')),
     ]

@@ -12,9 +12,9 @@ WINDOWS = ['matrix', '--snapshot', 'examples/windows-licensing.yaml']
 
 
 def test_similar_hosts_share_a_column_of_a_table(run):
-    done = run(*WINDOWS, '--flavor', 'm1.small', '--flavor', 'win.small')
-    assert done.code == 0, done.err
-    assert done.out.splitlines()[1:5] == [
+    result = run(*WINDOWS, '--flavor', 'm1.small', '--flavor', 'win.small')
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[1:5] == [
         '| Flavor    | linux-1, linux-2 | linux-3 | win-1, win-2 |',
         '+-----------+------------------+---------+--------------+',
         '| m1.small  | yes              | no      | no           |',
@@ -38,19 +38,19 @@ def test_similar_hosts_share_a_column_of_a_table(run):
     ],
 )
 def test_hosts_that_share_a_column_are_named_on_request(run, options, told):
-    done = run(
+    result = run(
         'matrix', '--snapshot', 'examples/campus.yaml', *options,
         '--flavor', 'm1.small', '--flavor', 'gpu.large',
     )  # fmt: skip
-    head = done.out.splitlines()[1]
+    head = result.out.splitlines()[1]
     assert '| gpu-1 and 2 more | rack-a-1 and 5 more | rack-a-4 |' in head
-    _, below = done.out.split('\n\n')
+    _, below = result.out.split('\n\n')
     assert set(told) <= set(below.splitlines())
 
 
 def test_csv_has_a_column_for_each_host(run):
-    done = run(*WINDOWS, '-f', 'csv')
-    [first, *_] = csv.DictReader(io.StringIO(done.out))
+    result = run(*WINDOWS, '-f', 'csv')
+    [first, *_] = csv.DictReader(io.StringIO(result.out))
     assert first == {
         'Flavor': 'm1.small',
         'linux-1': 'yes',
@@ -65,8 +65,8 @@ def test_csv_has_a_column_for_each_host(run):
     ('form', 'load'), [('json', json.loads), ('yaml', yaml.safe_load)]
 )
 def test_json_and_yaml_have_the_reasons(run, form, load):
-    done = run(*WINDOWS, '--by', 'lock', '--flavor', 'm1.small', '-f', form)
-    document = load(done.out)
+    result = run(*WINDOWS, '--by', 'lock', '--flavor', 'm1.small', '-f', form)
+    document = load(result.out)
     assert document['by'] == 'lock'
     [row] = document['rows']
     assert (row['flavor'], row['image']) == ('m1.small', None)
@@ -88,8 +88,8 @@ def test_json_and_yaml_have_the_reasons(run, form, load):
 
 def test_each_flavor_is_shown_with_each_image(run):
     images = ['--image', 'windows-2022', '--image', 'debian-12']
-    done = run(*WINDOWS, *images, '--by', 'aggregate', '-f', 'value')
-    assert done.out.splitlines()[:2] == [
+    result = run(*WINDOWS, *images, '--by', 'aggregate', '-f', 'value')
+    assert result.out.splitlines()[:2] == [
         'm1.small windows-2022 yes some',
         'm1.small debian-12 no some',
     ]
@@ -100,8 +100,8 @@ def test_the_project_is_taken_into_account(run):
     image = ['--flavor', 'm1.small', '--image', 'reserved-debian-12']
     reached = {}
     for project in ('demo', 'other'):
-        done = run('matrix', *arguments, *image, '--project', project)
-        [row] = json.loads(done.out)['rows']
+        result = run('matrix', *arguments, *image, '--project', project)
+        [row] = json.loads(result.out)['rows']
         reached[project] = [
             host
             for cell in row['cells']
@@ -119,9 +119,9 @@ def test_the_project_is_taken_into_account(run):
     ],
 )
 def test_an_unknown_name_is_an_error(run, arguments, kind):
-    done = run(*WINDOWS, *arguments)
-    assert done.code == 1
-    assert done.err == (
+    result = run(*WINDOWS, *arguments)
+    assert result.code == 1
+    assert result.err == (
         f"There is no {kind} with the name or id 'gone' in "
         'examples/windows-licensing.yaml.\n'
     )
@@ -134,6 +134,6 @@ def test_tags_without_effect_are_warned_about(run, tmp_path):
         'aggregates: [{name: a, metadata: {trait:CUSTOM_X: required}}]\n'
         'flavors: [{name: f}]\nproviders: [{name: h}]\n'
     )
-    done = run('matrix', '--snapshot', str(path))
-    assert 'the tag has no effect' in done.err
-    assert '| f ' in done.out
+    result = run('matrix', '--snapshot', str(path))
+    assert 'the tag has no effect' in result.err
+    assert '| f ' in result.out

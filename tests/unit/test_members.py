@@ -56,12 +56,12 @@ def covered() -> Callable[..., frozenset[str]]:
 
     def ask(max_length: int = 1_000) -> frozenset[str]:
         known = PlacementMembers(lambda: connection, max_length)
-        found = known.coverage(ALL)
+        coverage = known.coverage(ALL)
         # It is verified once, and there is nothing to wait for.
-        assert known.coverage(ALL) is found
+        assert known.coverage(ALL) is coverage
         assert not known.wait(known.use([ALL]))
-        assert found.verified == found.possible
-        return found.verified
+        assert coverage.verified == coverage.possible
+        return coverage.verified
 
     return ask
 
@@ -123,5 +123,5 @@ def test_a_snapshot_gives_the_same_coverage():
             Provider('3', 'elsewhere', aggregates=frozenset(['other'])),
         ]
     )
-    found = known.coverage(ALL)
-    assert found.verified == found.possible == {A, D, E}
+    coverage = known.coverage(ALL)
+    assert coverage.verified == coverage.possible == {A, D, E}

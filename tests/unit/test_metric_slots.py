@@ -119,13 +119,13 @@ def slots(found, what, *place):
 
 
 def test_slots_of_a_zone_count_hosts_open_to_the_plain_flavor(meter):
-    found = meter.found()
+    numbers = meter.found()
     # Neither the locked host nor the one that is disabled.
-    assert slots(found, 'zone', 'east') == [(2, 8), (0, 1)]
-    assert slots(found, 'zone', 'west') == [(0, 4), (0, 0)]
+    assert slots(numbers, 'zone', 'east') == [(2, 8), (0, 1)]
+    assert slots(numbers, 'zone', 'west') == [(0, 4), (0, 0)]
     # The only host in no zone is locked.
-    assert slots(found, 'zone', '') == [(0, 0), (0, 0)]
-    assert found['slots_up',] == 1
+    assert slots(numbers, 'zone', '') == [(0, 0), (0, 0)]
+    assert numbers['slots_up',] == 1
 
 
 def test_a_flavor_with_the_key_has_the_locked_hosts_of_its_zone(meter):
@@ -139,10 +139,10 @@ def test_a_flavor_with_the_key_has_the_locked_hosts_of_its_zone(meter):
             for one in meter.snapshot.providers
         ),
     )
-    found = meter.found()
-    assert found['zone_free_slots', *sorted(('east', 'g', 'gpu'))] == 7
-    assert found['zone_free_slots', *sorted(('', 'g', 'gpu'))] == 8
-    assert found['zone_free_slots', *sorted(('west', 'g', 'gpu'))] == 0
+    numbers = meter.found()
+    assert numbers['zone_free_slots', *sorted(('east', 'g', 'gpu'))] == 7
+    assert numbers['zone_free_slots', *sorted(('', 'g', 'gpu'))] == 8
+    assert numbers['zone_free_slots', *sorted(('west', 'g', 'gpu'))] == 0
 
 
 def test_slots_of_a_lock_count_its_hosts_for_each_flavor(meter):
@@ -164,9 +164,9 @@ def test_a_request_that_the_filters_refuse_has_no_slots_in_zones(meter):
     section = ia_conf.GROUP
     meter.conf.set_override('request_filters', ['blazar_reservation'], section)
     meter.conf.set_override('reservation_required', True, section)
-    found = meter.found()
-    assert slots(found, 'zone', 'east') == [(0, 0), (0, 0)]
-    assert found['slots_up',] == 1
+    numbers = meter.found()
+    assert slots(numbers, 'zone', 'east') == [(0, 0), (0, 0)]
+    assert numbers['slots_up',] == 1
 
 
 def test_a_host_that_placement_has_in_no_zone_is_in_none(meter):
@@ -179,9 +179,9 @@ def test_a_host_that_placement_has_in_no_zone_is_in_none(meter):
             if one.name == 'e1'
         ),
     )
-    found = meter.found()
-    assert slots(found, 'zone', 'east') == [(0, 0), (0, 0)]
-    assert ('zone_slots', '', 's', 'small') not in found
+    numbers = meter.found()
+    assert slots(numbers, 'zone', 'east') == [(0, 0), (0, 0)]
+    assert ('zone_slots', '', 's', 'small') not in numbers
 
 
 def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
@@ -202,9 +202,9 @@ def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
         flavors:
         - {name: one, id: o, vcpus: 1, disk: 10}
     """))  # fmt: skip
-    found = meter.found()
-    assert found['zone_free_slots', 'o', 'one', 'z1'] == 3
-    assert found['zone_free_slots', 'o', 'one', 'z2'] == 3
+    numbers = meter.found()
+    assert numbers['zone_free_slots', 'o', 'one', 'z1'] == 3
+    assert numbers['zone_free_slots', 'o', 'one', 'z2'] == 3
 
 
 def test_slots_follow_the_query_of_the_nova_release(meter):
@@ -300,11 +300,11 @@ def test_configured_flavors_are_counted_once_each(meter, caplog):
     meter.conf.set_override(
         'metrics_flavors', ['l', 'large', 'missing'], ia_conf.GROUP
     )
-    found = meter.found()
-    assert found['zone_slots', 'east', 'l', 'large'] == 1
-    assert ('zone_slots', 'east', 's', 'small') not in found
+    numbers = meter.found()
+    assert numbers['zone_slots', 'east', 'l', 'large'] == 1
+    assert ('zone_slots', 'east', 's', 'small') not in numbers
     # One is left out, and that shows.
-    assert found['slots_up',] == 0
+    assert numbers['slots_up',] == 0
     [record] = caplog.records
     assert record.getMessage().startswith(
         'Free slots of flavor missing cannot be counted: There is no flavor'
@@ -328,8 +328,8 @@ def test_a_flavor_that_cannot_be_counted_does_not_stop_others(
     meter.snapshot = dataclasses.replace(
         meter.snapshot, flavors=(broken, *meter.snapshot.flavors)
     )
-    found = meter.found()
-    assert found['slots_up',] == 0
-    assert not any('broken' in key for key in found)
-    assert slots(found, 'lock', GPUS) == [(15, 16), (2, 2)]
+    numbers = meter.found()
+    assert numbers['slots_up',] == 0
+    assert not any('broken' in key for key in numbers)
+    assert slots(numbers, 'lock', GPUS) == [(15, 16), (2, 2)]
     assert 'Free slots of flavor broken cannot be counted: ' in caplog.text

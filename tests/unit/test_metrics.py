@@ -93,13 +93,13 @@ def cloud_of(conf, audited_of, write_cloud):
 def test_each_lock_has_its_aggregates_hosts_and_capacity(windows):
     one = windows.reading()
     one.read()
-    found = samples(one)
+    values = samples(one)
     prefix = 'isolate_aggregates_lock'
-    assert found[f'{prefix}_aggregates', LICENSED] == 1
-    assert found[f'{prefix}_hosts', LICENSED] == 2
+    assert values[f'{prefix}_aggregates', LICENSED] == 1
+    assert values[f'{prefix}_hosts', LICENSED] == 2
     assert {
         (name.removeprefix(f'{prefix}_'), labels[0]): value
-        for (name, *labels), value in found.items()
+        for (name, *labels), value in values.items()
         if name.startswith((f'{prefix}_capacity', f'{prefix}_used'))
     } == {
         ('capacity', 'VCPU'): 32,
@@ -260,9 +260,9 @@ def test_lock_names_are_escaped_in_labels(cloud_of, name):
         yaml.safe_dump({'aggregates': [{'name': 'a', 'metadata': metadata}]})
     ).reading()
     one.read()
-    found = samples(one)
-    assert found['isolate_aggregates_lock_aggregates', f'trait:{name}'] == 1
-    assert not any(key[0] == 'evil' for key in found)
+    values = samples(one)
+    assert values['isolate_aggregates_lock_aggregates', f'trait:{name}'] == 1
+    assert not any(key[0] == 'evil' for key in values)
 
 
 def test_control_characters_in_lock_names_are_escaped(cloud_of):

@@ -107,12 +107,12 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
         time.monotonic() - 20, ExplainedDestination(), is_shortened=False
     )
     metrics.passed(time.monotonic(), ExplainedDestination(), is_shortened=True)
-    found = read(count_into)
-    assert found[('requests_total',)] == 2
-    assert found[('queries_shortened_total',)] == 1
-    assert found[('request_duration_seconds_count',)] == 2
-    assert found[('request_duration_seconds_bucket', '3.0')] == 1
-    assert found[('request_duration_seconds_sum',)] >= 20
+    counts = read(count_into)
+    assert counts[('requests_total',)] == 2
+    assert counts[('queries_shortened_total',)] == 1
+    assert counts[('request_duration_seconds_count',)] == 2
+    assert counts[('request_duration_seconds_bucket', '3.0')] == 1
+    assert counts[('request_duration_seconds_sum',)] >= 20
     assert refusals(count_into) == {}
 
 
@@ -126,18 +126,18 @@ def test_a_filter_that_excludes_hosts_is_counted(count_into):
         destination.add(constraint, 'isolate_aggregates')
     destination.add(Remark('It keeps no host out'), 'isolate_tenants')
     metrics.passed(time.monotonic(), destination, is_shortened=False)
-    found = read(count_into)
-    assert found['requests_narrowed_total', 'isolate_aggregates'] == 1
-    assert found['requests_narrowed_total', 'isolate_tenants'] == 0
+    counts = read(count_into)
+    assert counts['requests_narrowed_total', 'isolate_aggregates'] == 1
+    assert counts['requests_narrowed_total', 'isolate_tenants'] == 0
 
 
 def test_comparisons_of_rollups_are_counted_by_their_result(count_into):
     metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     for result in ('covers', 'covers', 'misses', 'failed'):
         metrics.verified(result)
-    found = read(count_into)
+    counts = read(count_into)
     assert {
-        result: found['rollup_verifications_total', result]
+        result: counts['rollup_verifications_total', result]
         for result in verification.RESULTS
     } == {'covers': 2, 'misses': 1, 'failed': 1}
 
@@ -199,9 +199,11 @@ def test_metrics_of_other_plugins_are_omitted(count_into):
 
     prometheus_client.Counter('other', 'x', registry=None).inc()
     worker_metrics.WorkerMetrics(FILTERS, str(count_into))
-    found = samples(scheduler.Workers(str(count_into)))
-    assert found
-    assert {name for name, *_ in found if not name.startswith(PREFIX)} == set()
+    values = samples(scheduler.Workers(str(count_into)))
+    assert values
+    assert {
+        name for name, *_ in values if not name.startswith(PREFIX)
+    } == set()
 
 
 # Where nothing can be counted or read.

@@ -64,16 +64,16 @@ def test_no_host_means_no_constraint():
 
 def test_a_host_is_its_provider_tree():
     host = ComputeHost('cn1', ('uuid-1',))
-    found = constraints('requested_host', asked(requested_host=host))
-    assert found == [
+    results = constraints('requested_host', asked(requested_host=host))
+    assert results == [
         InTree('uuid-1', Cause('requested-host', 'host cn1 was requested'))
     ]
 
 
 def test_an_unknown_host_is_refused_by_name():
     host = ComputeHost('cn9')
-    found = constraints('requested_host', asked(requested_host=host))
-    assert found == [
+    results = constraints('requested_host', asked(requested_host=host))
+    assert results == [
         Refuse(Cause('unknown-host', 'there is no compute host named cn9'))
     ]
 
@@ -88,19 +88,19 @@ def test_an_unknown_host_is_refused_with_a_similar_name():
 
 def test_a_host_with_several_nodes_drops_others_after_placement():
     host = ComputeHost('ironic', ('uuid-1', 'uuid-2'))
-    [found] = constraints('requested_host', asked(requested_host=host))
+    [results] = constraints('requested_host', asked(requested_host=host))
     # in_tree takes one.
-    assert found.reason == (
+    assert results.reason == (
         'host ironic, which has 2 compute nodes, was requested; Nova drops '
         'all other hosts after Placement has answered'
     )
-    assert found.objection('ironic') == ''
-    assert found.objection('cn1') == 'host ironic was requested'
+    assert results.objection('ironic') == ''
+    assert results.objection('cn1') == 'host ironic was requested'
 
 
 def test_a_zone_is_its_aggregates():
-    found = constraints('availability_zone', asked(availability_zone='az1'))
-    assert found == [
+    results = constraints('availability_zone', asked(availability_zone='az1'))
+    assert results == [
         Require(
             (ZONE, WRITTEN),
             Cause('requested-zone', 'availability zone az1 was requested'),
@@ -109,8 +109,8 @@ def test_a_zone_is_its_aggregates():
 
 
 def test_a_zone_without_an_aggregate_is_reported():
-    found = constraints('availability_zone', asked(availability_zone='nova'))
-    [remark] = found
+    results = constraints('availability_zone', asked(availability_zone='nova'))
+    [remark] = results
     assert remark == Remark(
         Cause(
             'zone-without-aggregate',
@@ -125,8 +125,10 @@ TENANTS = {'limit_tenants_to_placement_aggregate': True}
 
 
 def test_a_project_is_limited_to_aggregates_with_its_id():
-    found = constraints('tenant_aggregate', asked(project_id='p1'), **TENANTS)
-    assert found == [
+    results = constraints(
+        'tenant_aggregate', asked(project_id='p1'), **TENANTS
+    )
+    assert results == [
         Require(
             (OWN,),
             Cause('own-aggregates', 'project p1 is limited to its aggregates'),
@@ -137,13 +139,13 @@ def test_a_project_is_limited_to_aggregates_with_its_id():
 def test_a_project_without_an_aggregate_may_be_refused():
     request = asked(project_id='p2')
     assert constraints('tenant_aggregate', request, **TENANTS) == []
-    found = constraints(
+    results = constraints(
         'tenant_aggregate',
         request,
         placement_aggregate_required_for_tenants=True,
         **TENANTS,
     )
-    assert found == [
+    assert results == [
         Refuse(
             Cause(
                 'no-own-aggregate',
@@ -170,8 +172,8 @@ def test_a_routed_network_is_the_aggregates_of_its_segments():
         RequestedNetwork('network dark', None),
         RequestedNetwork('network odd', broken='network odd has no segments'),
     )
-    found = said('routed_networks', asked(networks=networks), **ROUTED)
-    assert found == [
+    reasons = said('routed_networks', asked(networks=networks), **ROUTED)
+    assert reasons == [
         'aggregates elsewhere, zone: network routed is routed, and its '
         'segments are there',
         'the segments of network dark, whose aggregates Nova requires, are '
@@ -283,16 +285,16 @@ def test_a_flavor_is_limited_to_aggregates_with_its_extra_specs():
 @pytest.mark.parametrize('wanted', ['>= 2', '>= many', '<or>'])
 def test_metadata_that_makes_nova_fail_leaves_no_host(wanted):
     name = 'AggregateInstanceExtraSpecsFilter'
-    found = dropped(name, asked({'ssd': wanted}), ['cn1'], INDEX_OF_SSD)
-    assert found == {'cn1': [f'in no aggregate with ssd {wanted}']}
+    reasons = dropped(name, asked({'ssd': wanted}), ['cn1'], INDEX_OF_SSD)
+    assert reasons == {'cn1': [f'in no aggregate with ssd {wanted}']}
 
 
 def test_the_zone_of_an_aggregate_is_metadata_of_it():
     name = 'AggregateInstanceExtraSpecsFilter'
     zone = make_aggregate('z', {}, ['cn1'], availability_zone='az1')
     wanted = asked({'availability_zone': 'az1'})
-    found = dropped(name, wanted, ['cn1', 'cn2'], AggregateIndex([zone]))
-    assert list(found) == ['cn2']
+    reasons = dropped(name, wanted, ['cn1', 'cn2'], AggregateIndex([zone]))
+    assert list(reasons) == ['cn2']
 
 
 def test_a_flavor_is_limited_to_aggregates_with_its_name():

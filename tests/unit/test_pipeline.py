@@ -213,8 +213,8 @@ def test_novas_own_filters_are_enabled_by_novas_options(conf):
 
 
 def test_locks_of_disabled_filters_are_known(conf):
-    found = loading.locks(conf, INDEX)
-    assert [lock.name for lock in found] == ['trait:X']
+    locks = loading.locks(conf, INDEX)
+    assert [lock.name for lock in locks] == ['trait:X']
 
 
 def test_filters_get_immutable_settings(conf):
@@ -396,8 +396,8 @@ class WrongArguments(Locking):
 
 
 def test_a_filter_may_have_its_own_options(conf):
-    made = loading._build('mine', WithOptions, conf)
-    assert made.request_filter.color == 'red'
+    request_filter = loading._build('mine', WithOptions, conf)
+    assert request_filter.request_filter.color == 'red'
 
 
 @pytest.mark.parametrize(
@@ -418,9 +418,9 @@ def test_invalid_settings_are_an_error(conf, broken, problem):
 
 
 def test_an_unregistered_switch_is_an_error(conf):
-    made = loading._build('mine', UnregisteredSwitch, conf)
+    request_filter = loading._build('mine', UnregisteredSwitch, conf)
     with pytest.raises(exception.FilterError) as caught:
-        loading.deciding(conf, [made])
+        loading.deciding(conf, [request_filter])
     assert caught.value.problem == (
         'reads the option [mine] enabled, which is not registered.'
     )

@@ -109,12 +109,12 @@ def test_the_limit_is_found_with_few_requests(
     happened: str,
 ) -> None:
     way = Way(http, limit, beyond)
-    found = measure(client(PLACEMENT))
-    assert found.refused is not None
-    assert found.longest <= limit < found.refused
-    assert found.refused - found.longest <= 64
-    assert found.happened == happened
-    assert found.endpoint == PLACEMENT
+    measured_limit = measure(client(PLACEMENT))
+    assert measured_limit.refused is not None
+    assert measured_limit.longest <= limit < measured_limit.refused
+    assert measured_limit.refused - measured_limit.longest <= 64
+    assert measured_limit.happened == happened
+    assert measured_limit.endpoint == PLACEMENT
     assert len(way.queries) <= 20
 
 
@@ -230,12 +230,12 @@ def test_a_temporary_failure_is_not_mistaken_for_the_limit(
     """A failure counts as a limit only if it is repeated."""
     way = Way(http, 4058, faults={number: fault})
     try:
-        found = measure(client(PLACEMENT))
+        limit = measure(client(PLACEMENT))
     except exception.ServiceError:
         return
     # It came where a longer query is refused anyway.
     assert len(way.queries[number - 1]) > 4058
-    assert found.longest <= 4058 < (found.refused or 0)
+    assert limit.longest <= 4058 < (limit.refused or 0)
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ names = st.from_regex(r'[ab]{0,2}[0-9]{1,3}([-.]n[0-9]{1,2})?', fullmatch=True)
 
 @given(st.sets(names, min_size=1, max_size=30))
 def test_no_name_is_lost_or_made_up(some):
-    found = list(unfolded(ranges.folded(some, longest=None)))
-    assert sorted(found) == sorted(some)
+    results = list(unfolded(ranges.folded(some, longest=None)))
+    assert sorted(results) == sorted(some)
 
 
 @pytest.mark.parametrize(

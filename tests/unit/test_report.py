@@ -362,13 +362,13 @@ def test_an_unwritable_directory_is_reported_first(tmp_path, monkeypatch):
 
 def test_the_command_writes_the_page(run, tmp_path):
     path = tmp_path / 'page.html'
-    done = run(
+    result = run(
         'report',
         '--snapshot', 'examples/windows-licensing.yaml',
         '--image', 'windows-2022', '--image', 'debian-12',
         str(path),
     )  # fmt: skip
-    assert (done.code, done.out) == (0, f'Wrote {path}.\n')
+    assert (result.code, result.out) == (0, f'Wrote {path}.\n')
     rows = Page(path.read_text('utf-8')).cells['rows']
     assert (rows[0]['flavor'], rows[0]['image']) == (
         'm1.small',
@@ -414,15 +414,15 @@ def test_the_command_offers_more_projects_to_try(run):
 def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
     example = pathlib.Path('examples/windows-licensing.yaml').absolute()
     monkeypatch.chdir(tmp_path)
-    done = run('report', '--snapshot', str(example), '-')
-    assert (done.code, done.err) == (0, '')
-    assert len(Page(done.out).cells['rows']) == 3
+    result = run('report', '--snapshot', str(example), '-')
+    assert (result.code, result.err) == (0, '')
+    assert len(Page(result.out).cells['rows']) == 3
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
-    done = run('report', '--snapshot', 'missing.yaml', 'missing/page.html')
-    assert done.err.startswith('The report cannot be written to ')
+    result = run('report', '--snapshot', 'missing.yaml', 'missing/page.html')
+    assert result.err.startswith('The report cannot be written to ')
 
 
 @pytest.mark.parametrize(
@@ -457,8 +457,8 @@ def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
     ],
 )
 def test_the_command_refuses_invalid_arguments(run, arguments, code, message):
-    done = run(
+    result = run(
         'report', '--snapshot', 'examples/windows-licensing.yaml', *arguments
     )
-    assert done.code == code
-    assert message in done.err
+    assert result.code == code
+    assert message in result.err

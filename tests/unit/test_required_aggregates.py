@@ -66,9 +66,9 @@ def test_no_way_admits_other_hosts(constraints, forbidden):
     for choice, host_filter in constraints:
         destination.require_aggregates(choice, host_filter)
     destination.forbid_aggregates(forbidden)
-    found = list(ways(destination, [THEIRS]))
-    event(f'ways: {len(found)}')
-    for way in found:
+    results = list(ways(destination, [THEIRS]))
+    event(f'ways: {len(results)}')
+    for way in results:
         for host in HOSTS:
             # Requirements that are left out are checked by a host filter.
             passes = admits(host, (*way.choices, *way.left_out), forbidden)
@@ -79,9 +79,9 @@ def test_no_way_admits_other_hosts(constraints, forbidden):
     only = [c for c, name in constraints if not name]
     assert all(
         way <= forbidden or any(way <= c for c in only)
-        for way in found[-1].choices
+        for way in results[-1].choices
     )
-    assert not any(c in only for c in found[-1].left_out)
+    assert not any(c in only for c in results[-1].left_out)
     # Nothing is left where nothing looks.
     assert not any(way.left_out for way in ways(destination, ['OtherFilter']))
 

@@ -254,15 +254,15 @@ def test_free_room_equals_the_unused_room_of_each_hour(
 ) -> None:
     hour = datetime.timedelta(hours=1)
     start, end = BEGIN + first * hour, BEGIN + LAST * hour
-    found = plan.periods(host, start, end)
-    assert [found[0].start, *(period.end for period in found)] == (
-        [*(period.start for period in found), end]
+    periods = plan.periods(host, start, end)
+    assert [periods[0].start, *(period.end for period in periods)] == (
+        [*(period.start for period in periods), end]
     )
-    for before, after in itertools.pairwise(found):
+    for before, after in itertools.pairwise(periods):
         assert (before.slots, before.free) != (after.slots, after.free)
     for number in range(first, LAST):
         time = BEGIN + number * hour
-        [period] = [p for p in found if p.start <= time < p.end]
+        [period] = [p for p in periods if p.start <= time < p.end]
         claims = [
             claim
             for claim in host.claims

@@ -88,57 +88,57 @@ def written(
 
 @given(st.permutations([(0, 3), (2, 5), (9, 4), (10, 6)]))
 def test_the_newest_revision_counts(revisions: list[tuple[int, int]]) -> None:
-    found = record.read(written(*revision) for revision in revisions)
-    reservation = found.reservations[ID]
+    records = record.read(written(*revision) for revision in revisions)
+    reservation = records.reservations[ID]
     assert (reservation.amount, reservation.revision) == (6, 10)
     # Only the flavor of the reservation has the size of a slot.
     assert reservation.shape == Shape(2, 64)
-    assert found.old_flavors == {
+    assert records.old_flavors == {
         ID: (f'{ID}.0000cafe.00000002', f'{ID}.0000cafe.00000009')
     }
-    assert found.strays == ()
+    assert records.strays == ()
 
 
 def test_revisions_of_an_earlier_reservation_do_not_count() -> None:
-    found = record.read([written(0, 3), written(5, 4, '0000beef')])
-    assert found.reservations[ID].amount == 3
-    assert found.old_flavors == {}
-    assert found.strays == (names.Revision(ID, '0000beef', 5),)
+    records = record.read([written(0, 3), written(5, 4, '0000beef')])
+    assert records.reservations[ID].amount == 3
+    assert records.old_flavors == {}
+    assert records.strays == (names.Revision(ID, '0000beef', 5),)
 
 
 def test_revisions_without_a_reservation_are_strays() -> None:
-    found = record.read([written(5, 4)])
-    assert found.reservations == {}
-    assert found.strays == (names.Revision(ID, '0000cafe', 5),)
+    records = record.read([written(5, 4)])
+    assert records.reservations == {}
+    assert records.strays == (names.Revision(ID, '0000cafe', 5),)
 
 
 def test_a_broken_revision_is_reported_and_supersedes_nothing() -> None:
     broken = record.FlavorRecord(written(5, 4).flavor, '{')
-    found = record.read([written(0, 3), written(4, 4), broken])
-    assert found.reservations == {}
-    assert 'broken' in str(found.problems[ID])
-    assert found.old_flavors == {}
+    records = record.read([written(0, 3), written(4, 4), broken])
+    assert records.reservations == {}
+    assert 'broken' in str(records.problems[ID])
+    assert records.old_flavors == {}
 
 
 def test_a_record_whose_flavor_was_described_anew_is_not_lost() -> None:
     first = record.FlavorRecord(written(0, 3).flavor, "the VIP's")
-    found = record.read([first, written(9, 4), written(10, 5)])
+    records = record.read([first, written(9, 4), written(10, 5)])
     assert f'flavor reservation:{ID}.0000cafe.00000010' in str(
-        found.problems[ID]
+        records.problems[ID]
     )
     # Its slots count, and what is left of it is not deleted.
-    assert found.foreign == {ID: first.flavor}
-    assert found.strays == ()
-    assert found.old_flavors == {}
+    assert records.foreign == {ID: first.flavor}
+    assert records.strays == ()
+    assert records.old_flavors == {}
 
 
 def test_revisions_of_a_reservation_given_to_blazar_are_strays() -> None:
     description = BlazarRecord(ID, 'database').describe()
     first = record.FlavorRecord(written(0, 3).flavor, description)
-    found = record.read([first, written(5, 4)])
-    assert found.foreign == {ID: first.flavor}
-    assert found.problems == {}
-    assert found.strays == (names.Revision(ID, '0000cafe', 5),)
+    records = record.read([first, written(5, 4)])
+    assert records.foreign == {ID: first.flavor}
+    assert records.problems == {}
+    assert records.strays == (names.Revision(ID, '0000cafe', 5),)
 
 
 def test_flavor_ids_sort_by_revision() -> None:

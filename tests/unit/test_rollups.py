@@ -48,10 +48,10 @@ def test_any_text_may_name_a_lock():
 
 
 def test_a_lock_of_several_aggregates_has_a_rollup():
-    [found] = ru.rollups([lock('CUSTOM_A', 1, 2), lock('CUSTOM_B', 3)])
-    assert found.name == 'trait:CUSTOM_A'
-    assert found.uuid == ru.uuid_of('trait:CUSTOM_A')
-    assert found.aggregates == {'1', '2'}
+    [all_rollups] = ru.rollups([lock('CUSTOM_A', 1, 2), lock('CUSTOM_B', 3)])
+    assert all_rollups.name == 'trait:CUSTOM_A'
+    assert all_rollups.uuid == ru.uuid_of('trait:CUSTOM_A')
+    assert all_rollups.aggregates == {'1', '2'}
 
 
 def numbered(*starts):
@@ -99,28 +99,30 @@ def test_more_than_sixteen_locks_are_split_by_a_digit(starts, expected):
 
 def test_families_do_not_share_branches():
     others = [lock('x', i, -i, family='other:') for i in range(20, 40)]
-    found = ru.rollups([*many(20), *others])
-    branches = {r.name: r.uuid for r in found if r.name.endswith('*')}
+    all_rollups = ru.rollups([*many(20), *others])
+    branches = {r.name: r.uuid for r in all_rollups if r.name.endswith('*')}
     assert set(branches) == {'trait:*', 'other:*'}
     assert len(set(branches.values())) == 2
 
 
 def test_a_branch_differs_from_a_lock_with_the_same_name():
     # Metadata keys can be any text.
-    found = ru.rollups([*many(17), lock('*', 1, 2)])
-    assert [r.name for r in found].count('trait:*') == 2
-    assert len({r.uuid for r in found}) == len(found)
+    all_rollups = ru.rollups([*many(17), lock('*', 1, 2)])
+    assert [r.name for r in all_rollups].count('trait:*') == 2
+    assert len({r.uuid for r in all_rollups}) == len(all_rollups)
 
 
 @pytest.mark.parametrize('number', [1000, 5000])
 def test_all_locks_but_one_are_few_rollups(number):
     locks = many(number)
     forbidden = frozenset(a.uuid for lk in locks[1:] for a in lk.aggregates)
-    found = Cover(
+    replacement = Cover(
         forbidden, ru.rollups(locks), lambda rollup: rollup.aggregates
     ).within(84)
-    left = found.forbidden - {r.uuid for r in found.rollups}
-    assert left.union(*(r.aggregates for r in found.rollups)) == forbidden
+    left = replacement.forbidden - {r.uuid for r in replacement.rollups}
+    assert (
+        left.union(*(r.aggregates for r in replacement.rollups)) == forbidden
+    )
 
 
 names = st.integers(0, 60).map('CUSTOM_{}'.format)
@@ -192,7 +194,7 @@ TAGGED = [
     ids=lambda value: type(value).__name__,
 )
 def test_filters_name_their_locks(request_filter, locks):
-    found = request_filter.locks(AggregateIndex(TAGGED))
+    all_locks = request_filter.locks(AggregateIndex(TAGGED))
     assert {
-        one.name: [a.uuid for a in one.aggregates] for one in found
+        one.name: [a.uuid for a in one.aggregates] for one in all_locks
     } == locks

@@ -109,22 +109,22 @@ def test_a_limit_of_zero_means_no_limit():
 
 
 def test_one_rollup_replaces_all_aggregates():
-    found = shorten(5)
-    assert found.forbidden == {ROLLUP}
-    assert [rollup.uuid for rollup in found.rollups] == [ROLLUP]
-    assert len(found.replaced) == 5
+    replacement = shorten(5)
+    assert replacement.forbidden == {ROLLUP}
+    assert [rollup.uuid for rollup in replacement.rollups] == [ROLLUP]
+    assert len(replacement.replaced) == 5
 
 
 def test_aggregates_missing_in_a_rollup_are_forbidden_directly():
-    found = shorten(members=Known(lagging=[uuid(3), uuid(5)]))
-    assert found.forbidden == {ROLLUP, uuid(3), uuid(5)}
-    assert len(found.replaced) == 10
+    replacement = shorten(members=Known(lagging=[uuid(3), uuid(5)]))
+    assert replacement.forbidden == {ROLLUP, uuid(3), uuid(5)}
+    assert len(replacement.replaced) == 10
 
 
 def test_aggregates_missing_in_a_rollup_take_space():
     lagging = [uuid(n) for n in range(3)]
-    found = shorten(members=Known(lagging))
-    assert found.forbidden == {ROLLUP, *lagging}
+    replacement = shorten(members=Known(lagging))
+    assert replacement.forbidden == {ROLLUP, *lagging}
     lagging.append(uuid(3))
     assert refusal(members=Known(lagging)) == (
         'the query to Placement would take 584 bytes to forbid 12 aggregates, '
@@ -208,8 +208,8 @@ def test_a_request_that_needs_unverified_rollups_is_refused():
 
 def test_unverified_aggregates_are_forbidden_directly_if_they_fit():
     new = uuid(11)
-    found = shorten(members=Known(unknown=[new]))
-    assert found.forbidden == {ROLLUP, new}
+    replacement = shorten(members=Known(unknown=[new]))
+    assert replacement.forbidden == {ROLLUP, new}
 
 
 def test_as_soon_as_enough_is_verified_the_query_is_sent():
@@ -219,8 +219,8 @@ def test_as_soon_as_enough_is_verified_the_query_is_sent():
         (map(uuid, range(9, 12)), ()),
         ((), ()),
     ]
-    found = shorten(members=members)
-    assert found.forbidden == {ROLLUP, uuid(9), uuid(10), uuid(11)}
+    replacement = shorten(members=members)
+    assert replacement.forbidden == {ROLLUP, uuid(9), uuid(10), uuid(11)}
     assert len(members.to_come) == 1
 
 
@@ -242,8 +242,8 @@ def test_a_result_is_reused_for_a_second():
     assert (members.asked, members.used[-1]) == (asked, [ROLLUP])
     clock.now += 0.01
     members.lagging = {uuid(1)}
-    found = shortener.shorten(destination, index, REST)
-    assert found.forbidden == {ROLLUP, uuid(1)}
+    replacement = shortener.shorten(destination, index, REST)
+    assert replacement.forbidden == {ROLLUP, uuid(1)}
 
 
 def test_a_failed_verification_is_not_hidden():
@@ -342,7 +342,7 @@ def test_each_aggregate_is_forbidden_directly_or_by_its_rollup(
         [rollup(*sorted(each)) for each in rollups],
         lambda rollup: rollup.aggregates - lagging,
     )
-    found = cover.within(most)
+    replacement = cover.within(most)
     numbers = [
         number + len(forbidden.difference(*(c - lagging for c in some)))
         for number in range(len(rollups) + 1)
@@ -350,19 +350,23 @@ def test_each_aggregate_is_forbidden_directly_or_by_its_rollup(
             [c for c in rollups if c <= forbidden], number
         )
     ]
-    assert (found is not None) == (min(numbers) <= most)
-    if found is None:
+    assert (replacement is not None) == (min(numbers) <= most)
+    if replacement is None:
         assert cover.is_complete
         return
-    assert len(found.forbidden) <= most
-    assert all(rollup.aggregates <= forbidden for rollup in found.rollups)
-    left = found.forbidden - {rollup.uuid for rollup in found.rollups}
+    assert len(replacement.forbidden) <= most
+    assert all(
+        rollup.aggregates <= forbidden for rollup in replacement.rollups
+    )
+    left = replacement.forbidden - {
+        rollup.uuid for rollup in replacement.rollups
+    }
     stood_for = frozenset().union(
-        *(rollup.aggregates - lagging for rollup in found.rollups)
+        *(rollup.aggregates - lagging for rollup in replacement.rollups)
     )
     assert left | stood_for >= forbidden
     assert left <= forbidden
-    assert found.replaced == forbidden - left
+    assert replacement.replaced == forbidden - left
 
 
 @given(st.sets(st.integers(0, 99).map(uuid)))

@@ -143,8 +143,8 @@ def test_only_providers_that_give_something_count_for_required_traits():
     tree = has('h', traits=['CUSTOM_A']), has('c', 'h', VCPU=1)
     assert ask('resources=VCPU:1&required=CUSTOM_A', *tree) == []
     tree += (has('c2', 'h', traits=['CUSTOM_A'], VCPU=1),)
-    [found] = ask('resources=VCPU:1&required=CUSTOM_A', *tree)
-    assert found == {'c2': {'VCPU': 1}}
+    [answer] = ask('resources=VCPU:1&required=CUSTOM_A', *tree)
+    assert answer == {'c2': {'VCPU': 1}}
 
 
 def test_only_providers_that_give_something_count_for_forbidden_traits():

@@ -62,8 +62,8 @@ def test_a_cloud_file_is_read_without_connecting_to_anything(
     use(conf, aggregate_source='file', cloud_file=str(path))
     source = sources.load(conf, never)
     assert isinstance(source, FileSource)
-    [found] = source.aggregates()
-    assert (found.name, found.hosts) == ('win-hosts', {'win-1'})
+    [aggregate] = source.aggregates()
+    assert (aggregate.name, aggregate.hosts) == ('win-hosts', {'win-1'})
 
 
 def test_a_cloud_file_is_read_again_each_time(

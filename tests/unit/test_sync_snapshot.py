@@ -88,12 +88,12 @@ def live_cloud(
 def test_compute_nodes_are_read_with_traits_and_aggregates(
     live_cloud: LiveCloud,
 ) -> None:
-    found = read(live_cloud)
-    assert list(found.index) == [GROUP]
-    assert found.nodes == (IRONIC_1, NODE_1)
-    assert [other.name for other in found.others] == ['share']
-    assert {'CUSTOM_X', 'CUSTOM_Y', MARK} <= found.traits
-    assert found.problems == ()
+    snapshot = read(live_cloud)
+    assert list(snapshot.index) == [GROUP]
+    assert snapshot.nodes == (IRONIC_1, NODE_1)
+    assert [other.name for other in snapshot.others] == ['share']
+    assert {'CUSTOM_X', 'CUSTOM_Y', MARK} <= snapshot.traits
+    assert snapshot.problems == ()
 
 
 def test_only_necessary_requests_are_sent(
@@ -121,12 +121,12 @@ def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
     nova: FakeNova, live_cloud: LiveCloud
 ) -> None:
     nova.newest = '2.52'
-    found = read(live_cloud)
-    assert {n.name: n.host for n in found.nodes} == {
+    snapshot = read(live_cloud)
+    assert {n.name: n.host for n in snapshot.nodes} == {
         'node-1': 'node-1',
         'ironic-1': 'ironic-1',
     }
-    assert found.problems == ()
+    assert snapshot.problems == ()
 
 
 @pytest.mark.parametrize('is_full', [False, True])
@@ -142,9 +142,9 @@ def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
             f'{PLACEMENT}/allocation_candidates',
             json={'allocation_requests': [], 'provider_summaries': {}},
         )
-    found = read(live_cloud)
-    assert [n.name for n in found.nodes] == ['ironic-1']
-    assert found.problems == (
+    snapshot = read(live_cloud)
+    assert [n.name for n in snapshot.nodes] == ['ironic-1']
+    assert snapshot.problems == (
         'resource provider node-1: has traits that sync added, but Nova lists '
         'no compute node for it, so they stay; check that its cell can be '
         'reached, or delete the provider if the host is gone',
@@ -159,8 +159,8 @@ def test_a_provider_deleted_after_listing_is_omitted(
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
     http.get(url, status_code=404, json={})
-    found = read(live_cloud)
-    assert [n.name for n in found.nodes] == ['node-1']
+    snapshot = read(live_cloud)
+    assert [n.name for n in snapshot.nodes] == ['node-1']
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,10 @@ def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
         },
         'test',
     )
-    found = read(SnapshotCloud(snapshot))
-    assert [a.name for a in found.index] == ['a']
-    assert [n.name for n in found.nodes] == ['h1']
-    assert {'CUSTOM_X', 'CUSTOM_Z', 'HW_NIC_SRIOV'} <= found.traits
-    assert 'CUSTOM_Y' not in found.traits
-    [problem] = found.problems
+    state = read(SnapshotCloud(snapshot))
+    assert [a.name for a in state.index] == ['a']
+    assert [n.name for n in state.nodes] == ['h1']
+    assert {'CUSTOM_X', 'CUSTOM_Z', 'HW_NIC_SRIOV'} <= state.traits
+    assert 'CUSTOM_Y' not in state.traits
+    [problem] = state.problems
     assert problem.startswith('resource provider gone: has traits that sync')

@@ -170,11 +170,11 @@ class Bootstrap:
         """
         log = self._settings.logs / f'{command[0]}.log'
         with log.open('ab') as output:
-            finished = subprocess.run(
+            result = subprocess.run(
                 [program(command[0]), *command[1:]],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        if finished.returncode:
+        if result.returncode:
             raise RuntimeError(f'{command[0]} failed; its log is {log}')

@@ -14,8 +14,8 @@ def folder(settings: Settings) -> None:
     :raises RuntimeError: if it has.
     """
     if settings.state.exists():
-        found = set(settings.state.iterdir()) - {settings.logs}
-        if found and not settings.kept.exists():
+        results = set(settings.state.iterdir()) - {settings.logs}
+        if results and not settings.kept.exists():
             raise RuntimeError(
                 f'{settings.state} is not empty; set E2E_STATE to a folder '
                 'for the cloud alone'

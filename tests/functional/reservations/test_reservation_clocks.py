@@ -160,9 +160,7 @@ def test_no_command_writes_by_a_wrong_clock(world, run, operated, arguments):
     tell(world, HOUR)
     before = world.picture()
     takes_one = arguments[0] in ('update', 'move', 'end')
-    finished = run(
-        *agreed(('reservation', *arguments, *[world.id][:takes_one]))
-    )
-    assert finished.code == 1
-    assert 'behind; reservations depend on the time' in finished.err
+    result = run(*agreed(('reservation', *arguments, *[world.id][:takes_one])))
+    assert result.code == 1
+    assert 'behind; reservations depend on the time' in result.err
     assert world.picture() == before

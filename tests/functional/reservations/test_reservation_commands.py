@@ -42,21 +42,21 @@ def done(command):
     """Run a command that must not fail; return its document."""
 
     def run_it(*arguments):
-        finished = command(*arguments, '-f', 'json')
+        result = command(*arguments, '-f', 'json')
         only_shown = '--dry-run' in arguments
-        assert (finished.code, finished.err) == (3 if only_shown else 0, '')
-        return json.loads(finished.out)
+        assert (result.code, result.err) == (3 if only_shown else 0, '')
+        return json.loads(result.out)
 
     return run_it
 
 
 def test_the_document_has_every_property(done):
-    made = done(
+    result = done(
         *CREATE,
         *('--amount', '3', '--id', ID, '--start', '2127-03-01T08:00Z'),
         *('--end', '7d', '--property', 'hw:cpu_policy=shared'),
     )
-    assert made == {
+    assert result == {
         'id': ID,
         'project': PROJECT,
         'state': 'planned',
@@ -82,10 +82,10 @@ def test_the_document_has_every_property(done):
         },
         'problems': [],
     }
-    assert done('show', ID) == made
-    made['asked'] = None
-    made['leaving'] = []
-    assert done('list') == {'reservations': [made]}
+    assert done('show', ID) == result
+    result['asked'] = None
+    result['leaving'] = []
+    assert done('list') == {'reservations': [result]}
 
 
 def test_a_table_shows_slots_hosts_and_state(command, done, world):
@@ -95,8 +95,8 @@ def test_a_table_shows_slots_hosts_and_state(command, done, world):
     listed = command('list', '-f', 'value', '-c', 'State', '-c', 'Hosts')
     assert listed.out == 'active h1 (2), h2 (1)\n'
     assert ' never ' in command('list').out
-    shown = command('show', ID).out
-    assert '| h1: 2 slots, 2 open, 1 used' in shown
+    output = command('show', ID).out
+    assert '| h1: 2 slots, 2 open, 1 used' in output
     hosts = command('host', 'list', '-f', 'value').out
     assert hosts.splitlines()[0] == f'h1 up True 2 1 {ID} (2)'
 
@@ -114,34 +114,34 @@ def test_the_size_can_be_that_of_a_flavor(done, world):
         'extra_specs': {'hw:cpu_policy': 'shared'},
         'description': None,
     }
-    made = done('create', '--project', PROJECT, '--like', 'm1.small')
-    assert made['shape']['vcpus'] == 2
-    assert made['properties'] == {'hw:cpu_policy': 'shared'}
+    result = done('create', '--project', PROJECT, '--like', 'm1.small')
+    assert result['shape']['vcpus'] == 2
+    assert result['properties'] == {'hw:cpu_policy': 'shared'}
 
 
 def test_a_dry_run_shows_where_it_fits_and_leaves_nothing(
     command, done, world
 ):
     before = world.picture()
-    made = done(*CREATE, '--amount', '4', '--dry-run')
-    assert {h: on['slots'] for h, on in made['hosts'].items()} == {
+    document = done(*CREATE, '--amount', '4', '--dry-run')
+    assert {h: on['slots'] for h, on in document['hosts'].items()} == {
         'h1': 2,
         'h2': 2,
     }
-    finished = command(*CREATE, '--amount', '5', '--dry-run')
-    assert (finished.code, finished.out) == (1, '')
-    assert 'there is room for 2 on h1, 2 on h2' in finished.err
+    result = command(*CREATE, '--amount', '5', '--dry-run')
+    assert (result.code, result.out) == (1, '')
+    assert 'there is room for 2 on h1, 2 on h2' in result.err
     assert world.picture() == before
 
 
 def test_a_reservation_that_does_not_fit_leaves_nothing(command, world):
     before = world.picture()
-    finished = command(*CREATE, '--amount', '2', '--affinity', 'same')
-    assert finished.code == 0
-    finished = command(*CREATE, '--amount', '2', '--affinity', 'different')
-    assert finished.code == 1
-    assert finished.err.count('\n') == 1
-    assert 'needs 2 slots of 10 DISK_GB' in finished.err
+    result = command(*CREATE, '--amount', '2', '--affinity', 'same')
+    assert result.code == 0
+    result = command(*CREATE, '--amount', '2', '--affinity', 'different')
+    assert result.code == 1
+    assert result.err.count('\n') == 1
+    assert 'needs 2 slots of 10 DISK_GB' in result.err
     [made] = reservations.list_reservations(world.store, times.now())
     reservations.end(world.store, made.reservation.id, times.now())
     assert world.picture() == before
@@ -166,29 +166,29 @@ def test_creating_again_with_other_times_keeps_the_first(
     command, done, world, given
 ):
     when = ('--start', '2127-03-01T08:00Z', '--end', '7d')
-    made = done(*CREATE, '--id', ID, *when)
-    assert done(*CREATE, '--id', ID, *when) == made
+    document = done(*CREATE, '--id', ID, *when)
+    assert done(*CREATE, '--id', ID, *when) == document
     before = world.picture()
     for shown in ((), ('--dry-run',)):
-        finished = command(*CREATE, '--id', ID, *given, '-f', 'json', *shown)
-        assert finished.code == 0
-        assert finished.err == (
+        result = command(*CREATE, '--id', ID, *given, '-f', 'json', *shown)
+        assert result.code == 0
+        assert result.err == (
             f'Reservation {ID} was created before, with other times, and '
             'keeps them; reservation update changes them.\n'
         )
-        assert json.loads(finished.out) == made
+        assert json.loads(result.out) == document
         assert world.picture() == before
 
 
 def test_an_interrupted_command_gives_the_next_step(command, done, world):
     calls = len(world.wire.calls)
     world.wire.fault = lambda number: number > calls + 20 and 'refused'
-    finished = command(*CREATE, '--id', ID)
-    assert finished.code == 1
-    assert f'Reservation {ID} may be incomplete' in finished.err
+    result = command(*CREATE, '--id', ID)
+    assert result.code == 1
+    assert f'Reservation {ID} may be incomplete' in result.err
     world.wire.fault = None
-    [found] = done('reconcile')['reservations']
-    assert (found['state'], found['slots']) == ('active', 1)
+    [reservation] = done('reconcile')['reservations']
+    assert (reservation['state'], reservation['slots']) == ('active', 1)
 
 
 def test_amount_and_end_can_be_changed(command, done):
@@ -199,12 +199,12 @@ def test_amount_and_end_can_be_changed(command, done):
         '2127-03-01T10:00:00+00:00',
     )
     assert done('update', ID, '--end', 'never')['end'] is None
-    finished = command('update', ID, '--amount', '9')
-    assert finished.code == 1
+    result = command('update', ID, '--amount', '9')
+    assert result.code == 1
     assert done('show', ID)['slots'] == 2
-    finished = command('show', OTHER)
-    assert finished.code == 1
-    assert finished.err == (
+    result = command('show', OTHER)
+    assert result.code == 1
+    assert result.err == (
         f"There is no reservation with the name or id '{OTHER}' in Nova.\n"
     )
 
@@ -212,11 +212,11 @@ def test_amount_and_end_can_be_changed(command, done):
 def test_a_found_reservation_can_be_created(command, done):
     done(*CREATE, '--amount', '4', '--end', '2h')
     wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
-    found = done('find', *wanted, '--duration', '1d')
-    assert found['hosts'] == {'h1': 2, 'h2': 1}
-    when = ('--start', found['start'], '--end', found['end'])
-    made = done('create', '--project', PROJECT, *wanted, *when)
-    assert made['state'] == 'planned'
+    result = done('find', *wanted, '--duration', '1d')
+    assert result['hosts'] == {'h1': 2, 'h2': 1}
+    when = ('--start', result['start'], '--end', result['end'])
+    document = done('create', '--project', PROJECT, *wanted, *when)
+    assert document['state'] == 'planned'
     assert ' never ' in command('find', *SIZE).out
     later = ('--not-before', '2127-03-01T08:00Z')
     assert done('find', *SIZE, *later) == {
@@ -224,9 +224,9 @@ def test_a_found_reservation_can_be_created(command, done):
         'end': None,
         'hosts': {'h1': 1},
     }
-    finished = command('find', *SIZE, '--amount', '5')
-    assert (finished.code, finished.out) == (1, '')
-    assert 'does not fit at any time' in finished.err
+    process = command('find', *SIZE, '--amount', '5')
+    assert (process.code, process.out) == (1, '')
+    assert 'does not fit at any time' in process.err
 
 
 def test_a_calendar_shows_free_resources_over_time(command, done, world):
@@ -246,12 +246,12 @@ def test_a_calendar_shows_free_resources_over_time(command, done, world):
         (p['start'][11:13], p['end'][11:13], p['slots'], p['free']['VCPU'])
         for p in one['periods']
     ] == [('00', '08', 0, 9), ('08', '10', 1, 5), ('10', '00', 0, 9)]
-    shown = command('calendar', *when, '-f', 'value', '-c', 'Slots')
-    assert shown.out.split() == ['1']
+    output = command('calendar', *when, '-f', 'value', '-c', 'Slots')
+    assert output.out.split() == ['1']
     assert ' is down ' in command('calendar', *when).out
     for wrong in ('2127-03-01T08:00Z', '9999999d'):
-        finished = command('calendar', *when[:2], '--end', wrong)
-        assert (finished.code, finished.out) == (
+        result = command('calendar', *when[:2], '--end', wrong)
+        assert (result.code, result.out) == (
             (1 if 'Z' in wrong else 2),
             '',
         )
@@ -289,10 +289,13 @@ def test_reservations_that_end_soon_have_their_own_exit_code(
     assert command(*soon, '35h').out.strip() == (
         'No reservation ends within that time.'
     )
-    finished = command(*soon, '2d', '-f', 'json')
-    assert finished.code == 3
-    [found] = json.loads(finished.out)['reservations']
-    assert (found['id'], found['end']) == (ID, done('show', ID)['end'])
+    result = command(*soon, '2d', '-f', 'json')
+    assert result.code == 3
+    [reservation] = json.loads(result.out)['reservations']
+    assert (reservation['id'], reservation['end']) == (
+        ID,
+        done('show', ID)['end'],
+    )
     assert command(*soon, '1000000d').code == 3
     assert len(done('list')['reservations']) == 3
     # Reservations that have ended are not reported.
@@ -308,11 +311,11 @@ def test_unreadable_reservations_are_reported_with_those_that_end_soon(
     done(*CREATE, '--id', OTHER, '--end', '1d')
     flavor = world.nova.flavors[ID]
     flavor['description'] = flavor['description'].replace('"amount": 1', '')
-    finished = command('list', '--ending-within', '2d', '-f', 'json')
-    assert finished.code == 1
-    [found] = json.loads(finished.out)['reservations']
-    assert found['id'] == OTHER
-    assert f'Reservation {ID} has a flavor' in finished.err
+    result = command('list', '--ending-within', '2d', '-f', 'json')
+    assert result.code == 1
+    [reservation] = json.loads(result.out)['reservations']
+    assert reservation['id'] == OTHER
+    assert f'Reservation {ID} has a flavor' in result.err
 
 
 @pytest.mark.parametrize('number', [1, 2])
@@ -326,17 +329,17 @@ def test_slots_whose_record_was_deleted_are_named(
     del world.nova.flavors[ID]
 
     for words, code in (('list', 0), ('reconcile', 3), ('repair', 3)):
-        finished = command(words)
-        assert finished.code == code
-        assert finished.err.startswith(
+        result = command(words)
+        assert result.code == code
+        assert result.err.startswith(
             f'Reservation {ID} has no record in Nova, but '
             f'{"1 slot" if number == 1 else "2 slots"} on host {host}; no '
             'other slots are planned there. To keep it, run reservation '
             f'create --id {ID} with its values; to free its slots, run '
             'openstack resource provider inventory delete '
         )
-        assert finished.err.endswith(f'{delete}.\n')
-        assert finished.err.count(ID) == 2
+        assert result.err.endswith(f'{delete}.\n')
+        assert result.err.count(ID) == 2
 
     kept = done(*create)
     assert (kept['state'], kept['missing']) == ('active', 0)
@@ -353,8 +356,8 @@ def test_slots_whose_record_was_deleted_can_be_freed(command, done, world):
         '1 slot on host h1, 1 with a server; no other slots are planned there.'
     ) in command('list').err
     world.nova.finish(reservation_world.uuid(3, 's'))
-    finished = command('list')
-    *_, name, provider = finished.err.strip(' .\n').split()
+    result = command('list')
+    *_, name, provider = result.err.strip(' .\n').split()
     world.direct.send(
         'DELETE', f'/resource_providers/{provider}/inventories/{name}'
     )
@@ -376,17 +379,17 @@ def test_start_project_and_affinity_can_be_changed(command, done):
     assert done('update', ID, '--affinity', 'any')['affinity'] == 'any'
     started = done('update', ID, '--start', 'now')
     assert (started['state'], started['affinity']) == ('active', 'any')
-    finished = command('update', ID, *terms)
-    assert finished.code == 1
-    assert 'can be changed only before the start' in finished.err
+    result = command('update', ID, *terms)
+    assert result.code == 1
+    assert 'can be changed only before the start' in result.err
     assert done('show', ID) == started
 
 
 def test_an_end_that_is_not_after_the_start_is_refused(command, world):
     for end in ('now', '0s'):
-        finished = command(*CREATE, '--end', end)
-        assert (finished.code, finished.out) == (1, '')
-        assert 'cannot end at' in finished.err
+        result = command(*CREATE, '--end', end)
+        assert (result.code, result.out) == (1, '')
+        assert 'cannot end at' in result.err
     assert world.nova.flavors == {}
 
 
@@ -396,9 +399,9 @@ def test_an_end_takes_as_long_as_nova_takes_to_delete_its_servers(
     done(*CREATE, '--id', ID)
     world.boot('s', 'h1', ID, NEEDS)
     world.nova.is_slow = True
-    finished = command('end', ID)
-    assert finished.code == 3
-    assert '1 server is being deleted' in finished.out
+    result = command('end', ID)
+    assert result.code == 3
+    assert '1 server is being deleted' in result.out
     world.nova.finish(*world.nova.servers)
     assert done('end', ID)['state'] == 'ended'
 
@@ -409,14 +412,14 @@ def test_repair_moves_slots_and_names_those_that_fit_nowhere(
     done(*CREATE, '--id', ID, '--amount', '3')
     world.boot('s', 'h1', ID, NEEDS)
     world.fail_host('h1')
-    finished = command('repair', '-f', 'json')
-    assert finished.code == 3
-    [found] = json.loads(finished.out)['reservations']
-    assert {h: on['slots'] for h, on in found['hosts'].items()} == {
+    result = command('repair', '-f', 'json')
+    assert result.code == 3
+    [reservation] = json.loads(result.out)['reservations']
+    assert {h: on['slots'] for h, on in reservation['hosts'].items()} == {
         'h1': 1,
         'h2': 2,
     }
-    assert finished.err == (
+    assert result.err == (
         f'Reservation {ID}: host h1 is down: 1 slot there, 1 with a server.\n'
     )
     assert command('repair', ID).code == 3
@@ -427,9 +430,9 @@ def test_repair_moves_slots_and_names_those_that_fit_nowhere(
 def test_a_move_shows_the_remaining_servers(command, done, world):
     done(*CREATE, '--id', ID, '--affinity', 'same')
     assert world.boot('s', 'h1', ID, NEEDS)
-    finished = command('move', ID, '--from', 'h1', '-f', 'json')
-    assert finished.code == 3
-    moved = json.loads(finished.out)
+    result = command('move', ID, '--from', 'h1', '-f', 'json')
+    assert result.code == 3
+    moved = json.loads(result.out)
     assert moved['leaving'] == ['h1']
     assert moved['hosts'] == {
         'h1': {'slots': 1, 'open': 0, 'used': 1},
@@ -444,21 +447,21 @@ def test_a_move_shows_the_remaining_servers(command, done, world):
 
 def test_each_host_is_enabled_and_disabled_independently(command, done, world):
     world.add_host('h3', enable=False)
-    finished = command('host', 'enable', 'h3', 'h4', 'h3', '-f', 'json')
-    assert finished.code == 1
-    assert json.loads(finished.out) == {
+    result = command('host', 'enable', 'h3', 'h4', 'h3', '-f', 'json')
+    assert result.code == 1
+    assert json.loads(result.out) == {
         'hosts': [
             {'host': 'h3', 'result': 'done'},
             {'host': 'h4', 'result': 'failed'},
         ]
     }
-    assert finished.err.splitlines()[1:] == [
+    assert result.err.splitlines()[1:] == [
         "There is no compute node with the name or id 'h4' in Nova."
     ]
     done(*CREATE, '--id', ID, '--amount', '3')
-    finished = command('host', 'disable', 'h1', 'h3')
-    assert finished.code == 1
-    assert f'Host h1 has slots of reservation {ID}' in finished.err
+    result = command('host', 'disable', 'h1', 'h3')
+    assert result.code == 1
+    assert f'Host h1 has slots of reservation {ID}' in result.err
     assert [host['name'] for host in done('host', 'list')['hosts']] == [
         'h1',
         'h2',
@@ -467,12 +470,12 @@ def test_each_host_is_enabled_and_disabled_independently(command, done, world):
 
 def test_disabling_the_last_host_names_what_remains(command, world):
     assert command('host', 'disable', 'h1').err == ''
-    finished = command('host', 'disable', 'h2')
-    assert finished.code == 0
-    assert 'freepool has no hosts left' in finished.err
-    assert '--delete-pool' in finished.err
-    finished = command('host', 'disable', 'h2', '--delete-pool')
-    assert (finished.code, finished.err) == (0, '')
+    result = command('host', 'disable', 'h2')
+    assert result.code == 0
+    assert 'freepool has no hosts left' in result.err
+    assert '--delete-pool' in result.err
+    result = command('host', 'disable', 'h2', '--delete-pool')
+    assert (result.code, result.err) == (0, '')
     assert world.nova.aggregates == {}
 
 
@@ -508,9 +511,9 @@ def test_a_pool_without_a_guarding_filter_is_warned_about(
     path = tmp_path / 'nova.conf'
     path.write_text(settings)
     enable = ('reservation', 'host', 'enable', 'h1', '--yes')
-    finished = run('--config-file', str(path), *enable)
-    assert finished.code == 0
-    assert ('no filter keeps ordinary servers out' in finished.err) is warns
+    result = run('--config-file', str(path), *enable)
+    assert result.code == 0
+    assert ('no filter keeps ordinary servers out' in result.err) is warns
 
 
 def test_the_name_of_the_pool_is_configured(world, run, tmp_path):
@@ -529,8 +532,8 @@ def test_a_reservation_that_cannot_be_read_is_named(command, done, world):
     flavor = world.nova.flavors[ID]
     flavor['description'] = flavor['description'].replace('"amount": 1', '')
     for name in ('list', 'reconcile'):
-        finished = command(name)
-        assert f'Reservation {ID} has a flavor' in finished.err
+        result = command(name)
+        assert f'Reservation {ID} has a flavor' in result.err
 
 
 def end():
@@ -555,9 +558,9 @@ def test_a_watch_writes_a_line_for_each_change(command, done, world):
             next(rounds)()
 
     world.wire.meddle = meddle
-    finished = command('reconcile', '--watch', '1')
-    assert (finished.code, finished.err) == (0, '')
-    assert finished.out.splitlines() == [
+    result = command('reconcile', '--watch', '1')
+    assert (result.code, result.err) == (0, '')
+    assert result.out.splitlines() == [
         f'{ID}: active, 1 of 1 slot on h1 (1)',
         f'{OTHER}: active, 1 of 1 slot on h2 (1)',
         f'{OTHER}: active, 2 of 2 slots on h2 (2)',
@@ -578,9 +581,9 @@ def test_a_watch_heals_slots_on_failed_hosts(
             next(rounds, end)()
 
     world.wire.meddle = meddle
-    finished = command('reconcile', '--watch', '1', '--heal-after', '60')
-    assert finished.code == 0
-    assert finished.out.splitlines() == [
+    result = command('reconcile', '--watch', '1', '--heal-after', '60')
+    assert result.code == 0
+    assert result.out.splitlines() == [
         f'{ID}: active, 1 of 1 slot on h1 (1)',
         f'{ID}: active, 1 of 1 slot on h2 (1)',
     ]

@@ -73,21 +73,21 @@ def reservation_command(request, reserved, command):
 
     def run_it(*options):
         before = reserved.picture()
-        finished = command(*arguments, *options)
-        return finished, reserved.picture() != before
+        result = command(*arguments, *options)
+        return result, reserved.picture() != before
 
     return run_it, preview
 
 
 def test_nothing_is_done_without_a_terminal(reservation_command):
     run_it, _ = reservation_command
-    finished, has_changed = run_it()
-    assert (finished.code, has_changed) == (3, False)
-    assert finished.err == (
+    result, has_changed = run_it()
+    assert (result.code, has_changed) == (3, False)
+    assert result.err == (
         'Nothing was changed: there is no terminal to ask for confirmation. '
         'Use --yes to make the changes.\n'
     )
-    assert finished.out
+    assert result.out
 
 
 def test_a_dry_run_changes_nothing_and_asks_nothing(
@@ -95,9 +95,9 @@ def test_a_dry_run_changes_nothing_and_asks_nothing(
 ):
     run_it, _ = reservation_command
     answer('y\n')
-    finished, has_changed = run_it('--dry-run', '-f', 'json')
-    assert (finished.code, finished.err, has_changed) == (3, '', False)
-    assert json.loads(finished.out)
+    result, has_changed = run_it('--dry-run', '-f', 'json')
+    assert (result.code, result.err, has_changed) == (3, '', False)
+    assert json.loads(result.out)
 
 
 def test_a_plan_is_shown_and_carried_out_after_confirmation(
@@ -106,19 +106,19 @@ def test_a_plan_is_shown_and_carried_out_after_confirmation(
     run_it, preview = reservation_command
     for no in ('', 'yesterday\n'):
         answer(no)
-        finished, has_changed = run_it()
-        assert (finished.code, has_changed) == (3, False)
-        assert finished.err.startswith('To be done:\n')
-        assert f'  {preview}\n' in finished.err
+        result, has_changed = run_it()
+        assert (result.code, has_changed) == (3, False)
+        assert result.err.startswith('To be done:\n')
+        assert f'  {preview}\n' in result.err
         end = '' if no else '\n'
-        assert finished.err.endswith(
+        assert result.err.endswith(
             f'Make these changes? [y/N] {end}Nothing was changed.\n'
         )
     answer('Y\n')
-    finished, _ = run_it()
-    assert 'Nothing was changed' not in finished.err
+    result, _ = run_it()
+    assert 'Nothing was changed' not in result.err
     # It takes time to migrate or to delete a server.
-    assert finished.code == (
+    assert result.code == (
         3 if 'server' in preview or 'leaving' in preview else 0
     )
 
@@ -142,9 +142,9 @@ def test_a_change_that_is_there_does_nothing_else(
     reserved.add_host('h3', enable=False)
     reserved.nova.access[ID].clear()
     before = reserved.picture()
-    finished = command(*arguments, *options)
-    assert finished.code == code
-    assert finished.out
+    result = command(*arguments, *options)
+    assert result.code == code
+    assert result.out
     assert reserved.picture() == before
 
 
@@ -156,8 +156,8 @@ def test_repair_does_not_ask_if_it_can_do_nothing(
     # A slot with a server does not move.
     reserved.fail_host('h1')
     answer('y\n')
-    finished = command(*arguments)
-    assert (finished.code, '[y/N]' in finished.err) == (3, False)
+    result = command(*arguments)
+    assert (result.code, '[y/N]' in result.err) == (3, False)
     reserved.direct.send('DELETE', f'/allocations/{uuid(3, "s")}')
     answer('n\n')
     problem = 'host h1 is down: 1 slot there'
@@ -172,10 +172,10 @@ def test_no_server_created_after_the_prompt_is_deleted(
 ):
     command('update', ID, '--amount', '2', '--yes')
     answer('y\nn\n', lambda: reserved.boot('s2', 'h1', ID, SLOT))
-    finished = command('end', ID)
-    assert finished.code == 3
-    assert 'permanently delete its 1 server' in finished.err
-    assert 'permanently delete its 2 servers' in finished.err
+    result = command('end', ID)
+    assert result.code == 3
+    assert 'permanently delete its 1 server' in result.err
+    assert 'permanently delete its 2 servers' in result.err
     assert len(reserved.store.compute.servers_of(ID)) == 2
 
 
@@ -188,10 +188,10 @@ def test_no_host_is_left_that_failed_after_the_question(
     reserved.add_host('h3')
     reserved.add_host('h4')
     answer('y\nn\n', lambda: reserved.fail_host('h2'))
-    finished = command('move', ID, '--evacuate')
-    assert finished.code == 3
-    assert 'leaving: none -> h1\n' in finished.err
-    assert 'leaving: none -> h1, h2\n' in finished.err
+    result = command('move', ID, '--evacuate')
+    assert result.code == 3
+    assert 'leaving: none -> h1\n' in result.err
+    assert 'leaving: none -> h1, h2\n' in result.err
     assert reserved.store.read().reservation(ID).leaving == ()
 
 
@@ -199,9 +199,9 @@ def test_a_plan_that_shrank_is_carried_out(reserved, command, answer):
     inventories.create_class(reserved.direct, ORPHAN)
     reserved.nova.access[ID].clear()
     answer('y\n', lambda: inventories.delete_class(reserved.direct, ORPHAN))
-    finished = command('repair')
-    assert finished.code == 0
-    assert finished.err.count('[y/N]') == 1
+    result = command('repair')
+    assert result.code == 0
+    assert result.err.count('[y/N]') == 1
     assert reserved.nova.access[ID]
 
 
@@ -211,9 +211,9 @@ def test_move_names_the_servers_that_it_evacuates(
 ):
     reserved.fail_host('h1', state)
     answer('n\n')
-    finished = command('move', ID, '--from', 'h1', '--evacuate')
+    result = command('move', ID, '--from', 'h1', '--evacuate')
     told = f'  evacuate server {uuid(3, "s")}\n'
-    assert (told in finished.err) is (state == 'down')
+    assert (told in result.err) is (state == 'down')
 
 
 @pytest.mark.parametrize(
@@ -227,20 +227,20 @@ def test_a_pool_that_must_stay_is_not_offered_for_deletion(
     reserved, command, answer, hosts, code, told, problem
 ):
     answer('y\n')
-    finished = command('host', 'disable', *hosts, '--delete-pool')
-    assert finished.code == code
-    assert problem in finished.err
-    assert 'delete the pool' not in finished.err
-    assert ('  disable host h2' in finished.err) is told
+    result = command('host', 'disable', *hosts, '--delete-pool')
+    assert result.code == code
+    assert problem in result.err
+    assert 'delete the pool' not in result.err
+    assert ('  disable host h2' in result.err) is told
 
 
 def test_no_host_is_disabled_for_a_pool_that_cannot_be_deleted(
     reserved, command
 ):
     before = reserved.picture()
-    finished = command('host', 'disable', 'h2', '--delete-pool', '--yes')
-    assert (finished.code, reserved.picture()) == (1, before)
-    assert 'it has hosts: h1' in finished.err
+    result = command('host', 'disable', 'h2', '--delete-pool', '--yes')
+    assert (result.code, reserved.picture()) == (1, before)
+    assert 'it has hosts: h1' in result.err
 
 
 def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
@@ -252,9 +252,9 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
         reserved.direct, root, lambda before: before - {pool.uuid}
     )
     answer('y\n')
-    finished = command('host', 'enable', 'h1', 'h2', '-f', 'json')
-    assert 'enable host h1' not in finished.err
-    assert json.loads(finished.out) == {
+    result = command('host', 'enable', 'h1', 'h2', '-f', 'json')
+    assert 'enable host h1' not in result.err
+    assert json.loads(result.out) == {
         'hosts': [
             {'host': 'h1', 'result': 'nothing to do'},
             {'host': 'h2', 'result': 'done'},
@@ -275,7 +275,7 @@ def test_a_refused_reservation_is_not_prompted_for(
     reserved, command, answer, options, problem
 ):
     answer('y\n')
-    finished = command('create', '--project', PROJECT, *SIZE, *options)
-    assert finished.code == 1
-    assert problem in finished.err
-    assert '[y/N]' not in finished.err
+    result = command('create', '--project', PROJECT, *SIZE, *options)
+    assert result.code == 1
+    assert problem in result.err
+    assert '[y/N]' not in result.err

@@ -27,9 +27,9 @@ def command(two_hosts, operated, run):
     """Run a command for reservations that must not fail."""
 
     def run_it(*arguments):
-        finished = run(*agreed(('reservation', *arguments)))
-        assert (finished.code, finished.err) == (0, '')
-        return finished.out
+        result = run(*agreed(('reservation', *arguments)))
+        assert (result.code, result.err) == (0, '')
+        return result.out
 
     return run_it
 
@@ -57,9 +57,9 @@ def events(written):
 
 @pytest.mark.usefixtures('reserved')
 def test_each_reservation_of_the_time_is_an_event(command):
-    found = events(command(*MONTH, '-'))
-    assert set(found) == {ID, LATER}
-    one, later = found[ID], found[LATER]
+    entries = events(command(*MONTH, '-'))
+    assert set(entries) == {ID, LATER}
+    one, later = entries[ID], entries[LATER]
     assert (one.decoded('dtstart'), one.decoded('dtend')) == (
         utc(1, 8),
         utc(1, 10),
@@ -95,9 +95,9 @@ def test_a_change_is_the_same_event_and_newer(command, tmp_path):
 
 
 def refusal(run, *arguments):
-    finished = run('reservation', *arguments)
-    assert (finished.code, finished.out) == (1, '')
-    return finished.err
+    result = run('reservation', *arguments)
+    assert (result.code, result.out) == (1, '')
+    return result.err
 
 
 @pytest.mark.usefixtures('reserved')

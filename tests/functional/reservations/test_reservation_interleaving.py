@@ -87,8 +87,8 @@ def later(store):
 
 def move(store):
     """Move the reservation away from its current host."""
-    found = reservations.show(store, X, START)
-    host = min(found.hosts, default='h1')
+    status = reservations.show(store, X, START)
+    host = min(status.hosts, default='h1')
     return reservations.move(store, X, START, [host])
 
 
@@ -98,9 +98,9 @@ def end(store):
 
 def give_away(store):
     """Shorten a reservation, and give its time to another one."""
-    found = reservations.update(store, X, START, end=NOW + 2 * HOUR)
+    status = reservations.update(store, X, START, end=NOW + 2 * HOUR)
     make(store, W, NOW + 2 * HOUR, NOW + 10 * HOUR, amount=2)
-    return found
+    return status
 
 
 def create(store):
@@ -145,11 +145,11 @@ def check(world, *promises):
     """
     for _ in range(2):
         reservations.reconcile_all(world.store, START)
-    found = {
+    statuses = {
         status.reservation.id: status
         for status in reservations.list_reservations(world.store, START)
     }
-    one = found[X].reservation if X in found else None
+    one = statuses[X].reservation if X in statuses else None
     assert any(
         one is None
         if kept.get('is_gone')
@@ -157,7 +157,7 @@ def check(world, *promises):
         and all(getattr(one, name) == value for name, value in kept.items())
         for kept in promises
     ), (one, promises)
-    for status in found.values():
+    for status in statuses.values():
         assert status.problems == ()
         assert status.reservation.pending is None
         assert status.slots == status.reservation.amount
@@ -171,17 +171,17 @@ def check(world, *promises):
         assert access == (
             {status.reservation.project} if has_started else set()
         )
-    for moment in {status.reservation.start for status in found.values()}:
+    for moment in {status.reservation.start for status in statuses.values()}:
         taken = {}
-        for status in found.values():
+        for status in statuses.values():
             one = status.reservation
             if one.start <= moment and (one.end is None or moment < one.end):
                 for host, slots in status.hosts.items():
                     taken[host] = taken.get(host, 0) + slots.total
         assert all(number <= SLOTS_OF_A_HOST for number in taken.values())
-    assert {name for _, name in world.slots()} <= set(found)
-    assert len(world.classes()) == len(found)
-    assert set(world.records()) == set(found)
+    assert {name for _, name in world.slots()} <= set(statuses)
+    assert len(world.classes()) == len(statuses)
+    assert set(world.records()) == set(statuses)
     assert world.litter() == []
 
 
@@ -356,10 +356,12 @@ def interleave(world, number, command, other):
 
 def is_granted(world, promises):
     """Return whether promises about a reservation are kept at the moment."""
-    found = world.new_store().read().records.reservations.get(X)
-    if found is None or found.pending or 'is_gone' in promises:
+    reservation = world.new_store().read().records.reservations.get(X)
+    if reservation is None or reservation.pending or 'is_gone' in promises:
         return False
-    return all(getattr(found, name) == promises[name] for name in promises)
+    return all(
+        getattr(reservation, name) == promises[name] for name in promises
+    )
 
 
 def end_new(store):
@@ -381,8 +383,8 @@ def test_a_reservation_ended_during_its_creation_stays_ended(world, other):
     for number in numbers(world, create):
         _, told, refusal = interleave(world, number, create, other)
         if other is end_new and told is None:
-            found = reservations.list_reservations(world.store, START)
-            assert W not in {status.reservation.id for status in found}
+            statuses = reservations.list_reservations(world.store, START)
+            assert W not in {status.reservation.id for status in statuses}
         else:
             assert refusal is None
             reservations.end(world.store, W, START)
@@ -395,22 +397,22 @@ def test_a_class_that_a_crash_left_behind_is_deleted(world):
     theirs = names.resource_class(W)
     world.direct.send('PUT', f'/resource_classes/{theirs}')
     before = world.picture()
-    found = reservations.new(PROJECT, 1, SHAPE, START)
+    reservation = reservations.new(PROJECT, 1, SHAPE, START)
 
     def end_it(method, url):
         if method == 'PUT' and '/resource_classes/' in url:
             world.wire.meddle = None
-            reservations.end(world.new_store(), found.id, START)
+            reservations.end(world.new_store(), reservation.id, START)
             late = len(world.wire.calls)
             world.wire.fault = lambda number: number > late and 'refused'
 
     world.wire.meddle = end_it
     with pytest.raises(exception.ServiceError):
-        reservations.create(world.store, found, START)
+        reservations.create(world.store, reservation, START)
     world.wire.fault = None
     assert set(world.classes()) == {
         *before['classes'],
-        found.resource_class,
+        reservation.resource_class,
     }
     repair(world.new_store())
     # An id that was given may belong to Blazar.
@@ -456,8 +458,10 @@ def test_a_run_does_not_end_a_later_reservation_with_the_same_id(world):
             world.wire.meddle = None
             store = world.new_store()
             reservations.reconcile_all(store, over)
-            made = reservations.new(PROJECT, 1, SHAPE, over, reservation_id=X)
-            [host] = reservations.create(store, made, over).hosts
+            reservation = reservations.new(
+                PROJECT, 1, SHAPE, over, reservation_id=X
+            )
+            [host] = reservations.create(store, reservation, over).hosts
             assert world.boot('s', host, X)
 
     world.wire.meddle = overtake
@@ -465,8 +469,8 @@ def test_a_run_does_not_end_a_later_reservation_with_the_same_id(world):
 
     assert world.wire.meddle is None
     assert world.nova.deleted == []
-    [found] = reservations.list_reservations(world.store, over)
-    assert (found.slots, found.used, found.problems) == (1, 1, ())
+    [statuses] = reservations.list_reservations(world.store, over)
+    assert (statuses.slots, statuses.used, statuses.problems) == (1, 1, ())
 
 
 def test_a_run_does_not_refuse_a_later_reservation_with_the_same_id(world):
@@ -485,8 +489,8 @@ def test_a_run_does_not_refuse_a_later_reservation_with_the_same_id(world):
     make(world.store, W, START, NOW + 10 * HOUR, amount=2)
 
     assert world.wire.meddle is None
-    found = reservations.show(world.store, W, START)
-    assert (found.slots, found.problems) == (1, ())
+    status = reservations.show(world.store, W, START)
+    assert (status.slots, status.problems) == (1, ())
 
 
 def test_slots_taken_back_by_another_command_are_not_granted(world):

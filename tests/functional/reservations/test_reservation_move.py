@@ -14,11 +14,13 @@ SHAPE = reservations.Shape(4, 64)
 
 def reserve(world, amount, affinity=None, servers=0):
     """Reserve slots, and boot servers on the first host; return the id."""
-    made = reservations.new(PROJECT, amount, SHAPE, NOW, affinity=affinity)
-    reservations.create(world.store, made, NOW)
+    reservation = reservations.new(
+        PROJECT, amount, SHAPE, NOW, affinity=affinity
+    )
+    reservations.create(world.store, reservation, NOW)
     for number in range(servers):
-        assert world.boot(f's{number}', 'h1', made.id, NEEDS)
-    return made.id
+        assert world.boot(f's{number}', 'h1', reservation.id, NEEDS)
+    return reservation.id
 
 
 def evacuated(world, found, server):
@@ -73,9 +75,9 @@ def on(status):
 
 @pytest.mark.parametrize('affinity', [True, None])
 def test_a_failed_host_is_left_with_all_its_servers(world, affinity):
-    found = reserve(world, 2, affinity, servers=2)
+    reservation_id = reserve(world, 2, affinity, servers=2)
     world.fail_host('h1')
-    status = reservations.move(world.store, found, NOW)
+    status = reservations.move(world.store, reservation_id, NOW)
     # h1 has no open slots, and h2 has one for each server.
     assert on(status) == {'h1': (2, 0, 2), 'h2': (2, 2, 0)}
     assert (status.slots, status.missing) == (2, 0)
@@ -85,14 +87,14 @@ def test_a_failed_host_is_left_with_all_its_servers(world, affinity):
     )
 
     for server in ('s0', 's1'):
-        evacuated(world, found, server)
+        evacuated(world, reservation_id, server)
     [status] = reservations.reconcile_all(world.store, NOW)
     assert on(status) == {'h1': (2, 0, 2), 'h2': (2, 2, 2)}
 
-    is_back(world, found, 's0')
+    is_back(world, reservation_id, 's0')
     [status] = reservations.reconcile_all(world.store, NOW)
     assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 2)}
-    is_back(world, found, 's1')
+    is_back(world, reservation_id, 's1')
     world.fail_host('h1', 'up')
     [status] = reservations.reconcile_all(world.store, NOW)
     assert on(status) == {'h2': (2, 2, 2)}
@@ -101,77 +103,77 @@ def test_a_failed_host_is_left_with_all_its_servers(world, affinity):
 
 
 def test_a_move_without_free_slots_elsewhere_changes_nothing(world):
-    found = reserve(world, 2, servers=1)
+    status = reserve(world, 2, servers=1)
     reserve(world, 1)
     world.fail_host('h1')
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
-        reservations.move(world.store, found, NOW)
+        reservations.move(world.store, status, NOW)
     assert 'room for 1 on h2' in str(caught.value)
     assert world.picture() == before
 
 
 def test_a_healthy_host_is_left_where_it_is_named(world):
-    found = reserve(world, 2, servers=1)
+    reservation_id = reserve(world, 2, servers=1)
     with pytest.raises(
         exception.InvalidRequest, match='All hosts of reservation'
     ):
-        reservations.move(world.store, found, NOW)
+        reservations.move(world.store, reservation_id, NOW)
     with pytest.raises(exception.InvalidRequest, match='no slots on h2'):
-        reservations.move(world.store, found, NOW, ['h2'])
-    status = reservations.move(world.store, found, NOW, ['h1'])
+        reservations.move(world.store, reservation_id, NOW, ['h2'])
+    status = reservations.move(world.store, reservation_id, NOW, ['h1'])
     assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 0)}
     # Repeating it changes nothing.
     before = world.picture()
-    reservations.move(world.store, found, NOW, ['h1'])
+    reservations.move(world.store, reservation_id, NOW, ['h1'])
     assert world.picture() == before
 
 
 def test_slots_without_servers_move_at_once(world):
-    found = reserve(world, 2)
-    status = reservations.move(world.store, found, NOW, ['h1'])
+    reservation_id = reserve(world, 2)
+    status = reservations.move(world.store, reservation_id, NOW, ['h1'])
     assert on(status) == {'h2': (2, 2, 0)}
     assert status.reservation.leaving == ()
     # So that the host can be used again.
-    status = reservations.update(world.store, found, NOW, amount=3)
+    status = reservations.update(world.store, reservation_id, NOW, amount=3)
     assert on(status) == {'h1': (1, 1, 0), 'h2': (2, 2, 0)}
 
 
 def test_a_move_can_be_cancelled(world):
-    found = reserve(world, 2, True, servers=2)
+    reservation_id = reserve(world, 2, True, servers=2)
     before = world.picture()
-    reservations.move(world.store, found, NOW, ['h1'])
-    status = reservations.move(world.store, found, NOW, [])
+    reservations.move(world.store, reservation_id, NOW, ['h1'])
+    status = reservations.move(world.store, reservation_id, NOW, [])
     assert on(status) == {'h1': (2, 2, 2)}
     after = world.picture()
     for picture in (before, after):
-        del picture['flavors'][found]['description']
+        del picture['flavors'][reservation_id]['description']
     assert after == before
 
 
 def test_a_change_during_a_move_keeps_the_hosts_being_left(world):
-    found = reserve(world, 1, servers=1)
-    reservations.move(world.store, found, NOW, ['h1'])
-    status = reservations.update(world.store, found, NOW, amount=2)
+    reservation_id = reserve(world, 1, servers=1)
+    reservations.move(world.store, reservation_id, NOW, ['h1'])
+    status = reservations.update(world.store, reservation_id, NOW, amount=2)
     assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 0)}
     assert status.reservation.leaving == ('h1',)
 
 
 def test_slots_on_a_host_being_left_still_count(world):
-    found = reserve(world, 2, servers=1)
-    reservations.move(world.store, found, NOW, ['h1'])
-    made = reservations.new(PROJECT, 2, SHAPE, NOW)
+    status = reserve(world, 2, servers=1)
+    reservations.move(world.store, status, NOW, ['h1'])
+    reservation = reservations.new(PROJECT, 2, SHAPE, NOW)
     with pytest.raises(exception.ReservationError, match='room for 1 on h1'):
-        reservations.create(world.store, made, NOW)
+        reservations.create(world.store, reservation, NOW)
 
 
 def test_a_reservation_ends_while_it_leaves_a_host(world):
-    found = reserve(world, 2, servers=2)
+    reservation_id = reserve(world, 2, servers=2)
     empty = world.store.read().records
     assert empty.reservations
-    reservations.move(world.store, found, NOW, ['h1'])
-    status = reservations.end(world.store, found, NOW)
-    status = reservations.end(world.store, found, NOW)
+    reservations.move(world.store, reservation_id, NOW, ['h1'])
+    status = reservations.end(world.store, reservation_id, NOW)
+    status = reservations.end(world.store, reservation_id, NOW)
     assert status.state is reservations.Phase.ENDED
     assert (world.slots(), world.nova.flavors) == ({}, {})
 

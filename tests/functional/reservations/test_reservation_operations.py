@@ -55,18 +55,18 @@ def test_every_slot_counts_for_all_of_its_time(world):
 
 def test_slots_open_at_the_start(world):
     status = reserve(world, 2, start=1, end=2)
-    found = status.reservation
+    reservation = status.reservation
     assert status.state is reservations.Phase.PLANNED
-    assert not world.nova.access[found.id]
-    assert not world.boot('s1', 'h1', found.id, NEEDS)
+    assert not world.nova.access[reservation.id]
+    assert not world.boot('s1', 'h1', reservation.id, NEEDS)
 
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
     assert status.state is reservations.Phase.ACTIVE
-    assert world.nova.access[found.id] == {PROJECT}
-    assert world.boot('s1', 'h1', found.id, NEEDS)
-    assert world.boot('s2', 'h1', found.id, NEEDS)
+    assert world.nova.access[reservation.id] == {PROJECT}
+    assert world.boot('s1', 'h1', reservation.id, NEEDS)
+    assert world.boot('s2', 'h1', reservation.id, NEEDS)
     # Only the number of slots prevents it.
-    assert not world.boot('s3', 'h1', found.id, {'VCPU': 1})
+    assert not world.boot('s3', 'h1', reservation.id, {'VCPU': 1})
 
     [status] = reservations.reconcile_all(world.store, NOW + 2 * HOUR)
     assert world.nova.deleted == [uuid(3, 's1'), uuid(3, 's2')]
@@ -79,30 +79,30 @@ def test_slots_open_at_the_start(world):
 
 
 def test_a_reservation_is_kept_until_its_servers_are_deleted(world):
-    found = reserve(world, 2, end=1).reservation
-    world.boot('s1', 'h1', found.id, NEEDS)
+    reservation = reserve(world, 2, end=1).reservation
+    world.boot('s1', 'h1', reservation.id, NEEDS)
     world.nova.is_slow = True
     for _ in range(3):
         [status] = reservations.reconcile_all(world.store, NOW + HOUR)
         assert status.state is reservations.Phase.ENDING
         assert status.problems == ('1 server is being deleted',)
-        assert world.classes() == [found.resource_class]
+        assert world.classes() == [reservation.resource_class]
         # Its capacity is not given to others while it has servers.
-        assert not world.boot('s2', 'h1', found.id, NEEDS)
+        assert not world.boot('s2', 'h1', reservation.id, NEEDS)
     world.nova.finish(uuid(3, 's1'))
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
     assert status.state is reservations.Phase.ENDED
 
 
 def test_a_shelved_server_without_allocation_keeps_the_flavor(world):
-    found = reserve(world, 1).reservation
-    world.nova.servers[uuid(3, 's1')] = found.id
+    reservation = reserve(world, 1).reservation
+    world.nova.servers[uuid(3, 's1')] = reservation.id
     world.nova.is_slow = True
-    status = reservations.end(world.store, found.id, NOW)
+    status = reservations.end(world.store, reservation.id, NOW)
     assert status.state is reservations.Phase.ENDING
-    assert found.id in world.nova.flavors
+    assert reservation.id in world.nova.flavors
     world.nova.finish(uuid(3, 's1'))
-    status = reservations.end(world.store, found.id, NOW)
+    status = reservations.end(world.store, reservation.id, NOW)
     assert status.state is reservations.Phase.ENDED
 
 
@@ -120,20 +120,20 @@ def test_affinity_decides_how_slots_are_spread(
 
 
 def test_update_before_and_after_the_start(world):
-    found = reserve(world, 2, start=1, end=2).reservation
+    reservation = reserve(world, 2, start=1, end=2).reservation
     assert totals(
-        reservations.update(world.store, found.id, NOW, amount=3)
+        reservations.update(world.store, reservation.id, NOW, amount=3)
     ) == {
         'h1': 2,
         'h2': 1,
     }
     later = NOW + HOUR
     reservations.reconcile_all(world.store, later)
-    world.boot('s1', 'h2', found.id, NEEDS)
-    status = reservations.update(world.store, found.id, later, amount=4)
+    world.boot('s1', 'h2', reservation.id, NEEDS)
+    status = reservations.update(world.store, reservation.id, later, amount=4)
     assert {slots.open for slots in status.hosts.values()} == {2}
     status = reservations.update(
-        world.store, found.id, later, amount=1, end=None
+        world.store, reservation.id, later, amount=1, end=None
     )
     # The one that is used.
     assert totals(status) == {'h2': 1}
@@ -143,44 +143,50 @@ def test_update_before_and_after_the_start(world):
 
 
 def test_slots_with_servers_cannot_be_removed(world):
-    found = reserve(world, 2).reservation
+    reservation = reserve(world, 2).reservation
     for server in ('s1', 's2'):
-        assert world.boot(server, 'h1', found.id, NEEDS)
+        assert world.boot(server, 'h1', reservation.id, NEEDS)
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
-        reservations.update(world.store, found.id, NOW, amount=1)
+        reservations.update(world.store, reservation.id, NOW, amount=1)
     assert 'cannot have 1 slot, because 2 have servers' in str(caught.value)
     assert world.picture() == before
 
 
 def test_a_later_end_is_refused_if_another_reservation_follows(world):
-    found = reserve(world, 3, end=1).reservation
+    reservation = reserve(world, 3, end=1).reservation
     reserve(world, 2, start=2)
-    assert reservations.update(world.store, found.id, NOW, end=NOW + 2 * HOUR)
+    assert reservations.update(
+        world.store, reservation.id, NOW, end=NOW + 2 * HOUR
+    )
     with pytest.raises(exception.ReservationError, match='room for'):
-        reservations.update(world.store, found.id, NOW, end=NOW + 3 * HOUR)
+        reservations.update(
+            world.store, reservation.id, NOW, end=NOW + 3 * HOUR
+        )
     # With fewer slots it is possible.
     status = reservations.update(
-        world.store, found.id, NOW, amount=2, end=NOW + 3 * HOUR
+        world.store, reservation.id, NOW, amount=2, end=NOW + 3 * HOUR
     )
     assert status.slots == 2
 
 
 def test_unused_slots_make_room_for_a_later_end(world):
-    found = reserve(world, 1, end=1).reservation
+    reservation = reserve(world, 1, end=1).reservation
     other = reserve(world, 2, start=1, affinity=True)
     assert totals(other) == {'h1': 2}
-    status = reservations.update(world.store, found.id, NOW, end=None)
+    status = reservations.update(world.store, reservation.id, NOW, end=None)
     assert totals(status) == {'h2': 1}
 
 
 def test_ordinary_servers_on_a_host_count(world):
     assert world.boot('o1', 'h1', flavor_needs={'VCPU': 5, 'MEMORY_MB': 9})
-    found = reserve(world, 1, affinity=True).reservation
+    reservation = reserve(world, 1, affinity=True).reservation
     assert 'room for 2 on h2' in refused(world, 3)
     # A server booted from a volume uses less than its slot. The usage of an
     # ordinary server must not be underestimated because of it.
-    assert world.boot('s1', 'h1', found.id, {'VCPU': 4, 'MEMORY_MB': 1024})
+    assert world.boot(
+        's1', 'h1', reservation.id, {'VCPU': 4, 'MEMORY_MB': 1024}
+    )
     disk = {'VCPU': 1, 'MEMORY_MB': 9, 'DISK_GB': 70}
     assert world.boot('o2', 'h1', flavor_needs=disk)
     big = reservations.Shape(0, 64, 25)
@@ -188,8 +194,8 @@ def test_ordinary_servers_on_a_host_count(world):
 
 
 def test_a_full_host_is_read_one_by_one(world):
-    found = reserve(world, 2, end=1).reservation
-    assert world.boot('s1', 'h1', found.id, {'VCPU': 10})
+    reservation = reserve(world, 2, end=1).reservation
+    assert world.boot('s1', 'h1', reservation.id, {'VCPU': 10})
     # Not a candidate now, but free again in an hour.
     status = reserve(world, 4, start=1)
     assert totals(status) == {'h1': 2, 'h2': 2}
@@ -293,8 +299,8 @@ def test_concurrent_reconciliations_do_not_conflict(world):
 
 
 def test_unused_slots_leave_a_failed_host(world):
-    found = reserve(world, 2).reservation
-    assert world.boot('s1', 'h1', found.id, NEEDS)
+    reservation = reserve(world, 2).reservation
+    assert world.boot('s1', 'h1', reservation.id, NEEDS)
     world.fail_host('h1')
     # A tick does not move anything: hosts come back.
     [status] = reservations.reconcile_all(world.store, NOW)
@@ -302,12 +308,12 @@ def test_unused_slots_leave_a_failed_host(world):
     assert status.problems == (
         'host h1 is down: 2 slots there, 1 with a server',
     )
-    [status] = reservations.repair(world.store, NOW, found.id)
+    [status] = reservations.repair(world.store, NOW, reservation.id)
     assert totals(status) == {'h1': 1, 'h2': 1}
     assert status.problems == (
         'host h1 is down: 1 slot there, 1 with a server',
     )
-    assert world.boot('s2', 'h2', found.id, NEEDS)
+    assert world.boot('s2', 'h2', reservation.id, NEEDS)
 
 
 def test_slots_that_fit_nowhere_else_stay_and_are_reported(world):
@@ -319,7 +325,7 @@ def test_slots_that_fit_nowhere_else_stay_and_are_reported(world):
 
 
 def test_slots_of_a_removed_host_move(world):
-    found = reserve(world, 2).reservation
+    reservation = reserve(world, 2).reservation
     del world.nova.nodes[uuid(1, 'h1')]
     [status] = reservations.reconcile_all(world.store, NOW)
     assert status.problems == ('host h1 left the cloud: 2 slots there',)
@@ -328,11 +334,11 @@ def test_slots_of_a_removed_host_move(world):
     assert status.problems == ()
     # The remains of it can be removed.
     reservations.disable_host(world.store, 'h1')
-    assert world.slots() == {('blazar_h2', found.id): (2, 2)}
+    assert world.slots() == {('blazar_h2', reservation.id): (2, 2)}
 
 
 def test_deleted_slots_are_created_again(world):
-    found = reserve(world, 3).reservation
+    reservation = reserve(world, 3).reservation
     path = f'/resource_providers/{world.child("h2")}/inventories'
     world.direct.send('DELETE', path)
     [status] = reservations.reconcile_all(world.store, NOW)
@@ -343,7 +349,7 @@ def test_deleted_slots_are_created_again(world):
     [status] = reservations.reconcile_all(world.store, NOW)
     assert (status.slots, status.missing) == (3, 0)
     assert 'h1' not in status.hosts
-    assert found.id in world.nova.flavors
+    assert reservation.id in world.nova.flavors
 
 
 def test_missing_slots_are_reported(world):
@@ -395,8 +401,8 @@ def test_reservations_of_others_count_and_are_left_alone(world):
 
 
 def test_a_broken_record_is_reported_and_left_alone(world):
-    found = reserve(world, 1).reservation
-    flavor = world.nova.flavors[found.id]
+    reservation = reserve(world, 1).reservation
+    flavor = world.nova.flavors[reservation.id]
     good = flavor['description']
     for broken in (
         good[:-2],
@@ -406,7 +412,7 @@ def test_a_broken_record_is_reported_and_left_alone(world):
     ):
         flavor['description'] = broken
         with pytest.raises(exception.ReservationError) as caught:
-            reservations.show(world.store, found.id, NOW)
+            reservations.show(world.store, reservation.id, NOW)
         assert 'broken' in str(caught.value) or 'newer' in str(caught.value)
         assert reservations.reconcile_all(world.store, NOW) == []
     # Its slots still count.
@@ -429,11 +435,11 @@ def test_an_id_cannot_be_used_twice(world):
 
 
 def test_the_id_of_a_reservation_that_is_ending_is_not_free_yet(world):
-    found = reserve(world, 1, end=1).reservation
-    world.boot('s1', 'h1', found.id, NEEDS)
+    reservation = reserve(world, 1, end=1).reservation
+    world.boot('s1', 'h1', reservation.id, NEEDS)
     world.nova.is_slow = True
     again = reservations.new(
-        PROJECT, 1, SHAPE, NOW + 3 * HOUR, reservation_id=found.id
+        PROJECT, 1, SHAPE, NOW + 3 * HOUR, reservation_id=reservation.id
     )
     for act in (reservations.preview, reservations.create):
         with pytest.raises(
@@ -472,21 +478,31 @@ def change(world, reservation, now=NOW, **values):
 
 
 def test_start_project_and_affinity_change_before_the_start(world):
-    found = reserve(world, 2, start=4, end=6).reservation
-    assert totals(reservations.show(world.store, found.id, NOW)) == {'h1': 2}
+    reservation = reserve(world, 2, start=4, end=6).reservation
+    assert totals(reservations.show(world.store, reservation.id, NOW)) == {
+        'h1': 2
+    }
     changed = change(
-        world, found.id, start=NOW + 2 * HOUR, project=OTHER, affinity=False
+        world,
+        reservation.id,
+        start=NOW + 2 * HOUR,
+        project=OTHER,
+        affinity=False,
     )
     assert totals(changed) == {'h1': 1, 'h2': 1}
     one = changed.reservation
     assert (one.start, one.end) == (NOW + 2 * HOUR, NOW + 6 * HOUR)
     assert (one.project, one.affinity) == (OTHER, False)
-    assert totals(change(world, found.id, affinity=True)) == {'h1': 2}
-    assert totals(change(world, found.id, affinity=None)) == {'h1': 2}
+    assert totals(change(world, reservation.id, affinity=True)) == {'h1': 2}
+    assert totals(change(world, reservation.id, affinity=None)) == {'h1': 2}
     # The error states the room at the new time.
     assert 'room for 2 on h2.' in refused(world, 3, start=3, end=4)
     later = change(
-        world, found.id, start=NOW + 8 * HOUR, end=NOW + 9 * HOUR, amount=4
+        world,
+        reservation.id,
+        start=NOW + 8 * HOUR,
+        end=NOW + 9 * HOUR,
+        amount=4,
     )
     assert totals(later) == {'h1': 2, 'h2': 2}
     assert reserve(world, 4, start=2, end=8).slots == 4
@@ -494,26 +510,26 @@ def test_start_project_and_affinity_change_before_the_start(world):
     assert before.state is reservations.Phase.ACTIVE
     reservations.end(world.store, before.reservation.id, NOW + 2 * HOUR)
     reservations.reconcile_all(world.store, NOW + 8 * HOUR)
-    assert world.nova.access[found.id] == {OTHER}
+    assert world.nova.access[reservation.id] == {OTHER}
 
 
 def test_a_new_time_that_does_not_fit_changes_nothing(world):
     reserve(world, 3, start=1, end=3)
-    found = reserve(world, 2, start=4).reservation
+    reservation = reserve(world, 2, start=4).reservation
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
-        change(world, found.id, start=NOW + 2 * HOUR, project=OTHER)
+        change(world, reservation.id, start=NOW + 2 * HOUR, project=OTHER)
     assert 'room for 1 on h2' in str(caught.value)
     with pytest.raises(exception.InvalidRequest, match='before its start'):
-        change(world, found.id, start=NOW + 2 * HOUR, end=NOW + HOUR)
+        change(world, reservation.id, start=NOW + 2 * HOUR, end=NOW + HOUR)
     assert world.picture() == before
 
 
 def test_a_host_that_is_full_at_the_new_time_is_left(world):
     assert totals(reserve(world, 2, start=1, end=3)) == {'h1': 2}
-    found = reserve(world, 2, start=4)
-    assert totals(found) == {'h1': 2}
-    moved = change(world, found.reservation.id, start=NOW + 2 * HOUR)
+    status = reserve(world, 2, start=4)
+    assert totals(status) == {'h1': 2}
+    moved = change(world, status.reservation.id, start=NOW + 2 * HOUR)
     assert totals(moved) == {'h2': 2}
 
 
@@ -522,28 +538,30 @@ def test_a_host_that_is_full_at_the_new_time_is_left(world):
     [{'project': OTHER}, {'start': NOW + 2 * HOUR}, {'affinity': True}],
 )
 def test_a_reservation_that_has_started_keeps_its_terms(world, values):
-    found = reserve(world, 1, start=1).reservation
+    reservation = reserve(world, 1, start=1).reservation
     reservations.reconcile_all(world.store, NOW + HOUR)
     before = world.picture()
     # With a slow clock it has not started yet, but its slots are open.
     for now in (NOW + HOUR, NOW):
         with pytest.raises(exception.ReservationError) as caught:
-            change(world, found.id, now, amount=2, **values)
+            change(world, reservation.id, now, amount=2, **values)
         assert str(caught.value) == (
-            f'Reservation {found.id} has started; its start, project and '
-            'affinity can be changed only before the start.'
+            f'Reservation {reservation.id} has started; its start, project '
+            'and affinity can be changed only before the start.'
         )
         assert world.picture() == before
-    same = {'project': PROJECT, 'start': found.start, 'affinity': None}
-    assert change(world, found.id, NOW + HOUR, amount=2, **same).slots == 2
+    same = {'project': PROJECT, 'start': reservation.start, 'affinity': None}
+    assert (
+        change(world, reservation.id, NOW + HOUR, amount=2, **same).slots == 2
+    )
 
 
 def test_a_change_that_was_interrupted_until_the_start_is_refused(world):
-    found = reserve(world, 1, start=1).reservation
+    reservation = reserve(world, 1, start=1).reservation
     pending = dataclasses.replace(
-        world.store.read().reservation(found.id),
+        world.store.read().reservation(reservation.id),
         pending=reservations.PendingChange(
-            1, None, (), reservations.Terms(OTHER, found.start, None)
+            1, None, (), reservations.Terms(OTHER, reservation.start, None)
         ),
     )
     world.store.compute.write_record(pending)
@@ -551,7 +569,7 @@ def test_a_change_that_was_interrupted_until_the_start_is_refused(world):
     assert 'can be changed only before the start' in status.problems[0]
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
     assert (status.problems, status.reservation.project) == ((), PROJECT)
-    assert world.nova.access[found.id] == {PROJECT}
+    assert world.nova.access[reservation.id] == {PROJECT}
 
 
 def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
@@ -567,12 +585,12 @@ def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
     before = world.picture()
     status = reservations.find(world.store, wanted, NOW)
     assert world.picture() == before
-    found = status.reservation
+    reservation = status.reservation
     if length is None:
-        assert found.end is None
+        assert reservation.end is None
     else:
-        assert found.end == found.start + length * HOUR
-    return (found.start - NOW) / HOUR, totals(status)
+        assert reservation.end == reservation.start + length * HOUR
+    return (reservation.start - NOW) / HOUR, totals(status)
 
 
 def test_find_returns_the_first_time_with_enough_free_slots(world):
@@ -611,12 +629,12 @@ def test_a_found_reservation_needs_a_project(world):
 
 
 def test_a_host_with_slots_is_not_disabled(world):
-    found = reserve(world, 1, start=1).reservation
-    with pytest.raises(exception.ReservationHostError, match=found.id):
+    reservation = reserve(world, 1, start=1).reservation
+    with pytest.raises(exception.ReservationHostError, match=reservation.id):
         reservations.disable_host(world.store, 'h1')
     reservations.disable_host(world.store, 'h2')
     [host] = reservations.list_hosts(world.store)
-    assert (host.name, sorted(host.slots)) == ('h1', [found.id])
+    assert (host.name, sorted(host.slots)) == ('h1', [reservation.id])
 
 
 def test_a_host_is_not_disabled_while_slots_are_put_there(world):

@@ -49,11 +49,11 @@ def test_a_pool_with_other_uses_is_kept(world, change, problem):
 
 
 def test_a_pool_with_reservations_is_kept(world):
-    made = reservations.new(PROJECT, 1, reservations.Shape(1, 64), NOW)
-    reservations.create(world.store, made, NOW)
+    reservation = reservations.new(PROJECT, 1, reservations.Shape(1, 64), NOW)
+    reservations.create(world.store, reservation, NOW)
     del world.nova.nodes[uuid(1, 'h1')]
     world.nova.aggregates[1]['hosts'] = []
-    with pytest.raises(exception.InvalidRequest, match=made.id):
+    with pytest.raises(exception.InvalidRequest, match=reservation.id):
         reservations.delete_pool(world.store)
 
 

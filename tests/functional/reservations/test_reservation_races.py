@@ -114,24 +114,24 @@ def other_one(world, case):
 
 def check(world):
     """No host is overbooked, and each reservation has its granted slots."""
-    found = reservations.list_reservations(world.store, NOW)
-    for status in found:
+    statuses = reservations.list_reservations(world.store, NOW)
+    for status in statuses:
         assert status.reservation.pending is None
         assert status.slots + status.missing == status.reservation.amount
         assert not status.missing or status.reservation.id == LATER
-    for moment in {status.reservation.start for status in found}:
+    for moment in {status.reservation.start for status in statuses}:
         taken = {}
-        for status in found:
+        for status in statuses:
             one = status.reservation
             if one.start <= moment and (one.end is None or moment < one.end):
                 for host, slots in status.hosts.items():
                     taken[host] = taken.get(host, 0) + slots.total
         assert all(number <= SLOTS_OF_A_HOST for number in taken.values())
-    known = {status.reservation.id for status in found}
+    known = {status.reservation.id for status in statuses}
     assert {name for _, name in world.slots()} <= known
     assert set(world.records()) == known
     assert world.litter() == []
-    return len(found)
+    return len(statuses)
 
 
 @pytest.mark.parametrize(

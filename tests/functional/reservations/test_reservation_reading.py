@@ -23,7 +23,7 @@ SLOTS = {'h1': {RUNNING: OPEN}, 'h2': {PLANNED: CLOSED, RUNNING: OPEN}}
 
 def reserve(world, name, start, end=None, **values):
     values = {'amount': 2, 'affinity': None, **values}
-    made = reservations.new(
+    reservation = reservations.new(
         PROJECT,
         shape=SHAPE,
         start=NOW + start * HOUR,
@@ -31,7 +31,7 @@ def reserve(world, name, start, end=None, **values):
         reservation_id=name,
         **values,
     )
-    return reservations.create(world.store, made, NOW)
+    return reservations.create(world.store, reservation, NOW)
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def slots(world):
     """A slot in use on each host, and planned ones for later."""
     reserve(world, RUNNING, 0, 2, affinity=False)
     reserve(world, PLANNED, 2, affinity=True)
-    found = world.store.read().hosts
-    [planned] = [name for name, h in found.items() if PLANNED in h.slots]
+    hosts = world.store.read().hosts
+    [planned] = [name for name, h in hosts.items() if PLANNED in h.slots]
     for host in 'h1', 'h2':
         assert world.boot(f's-{host}', host, RUNNING, NEEDS)
     world.wire.calls.clear()
@@ -199,7 +199,7 @@ def test_a_server_can_be_moved_off_a_host_that_is_left(world, slots):
 @pytest.fixture
 def _from_volumes(world, two_hosts):
     """A server on each host uses less than its slot has."""
-    made = reservations.new(
+    reservation = reservations.new(
         PROJECT,
         2,
         reservations.Shape(1, 64, 10),
@@ -207,18 +207,18 @@ def _from_volumes(world, two_hosts):
         affinity=False,
         reservation_id=RUNNING,
     )
-    reservations.create(world.store, made, NOW)
+    reservations.create(world.store, reservation, NOW)
     for host in 'h1', 'h2':
         assert world.boot(f's-{host}', host, RUNNING)
 
 
 def on_one_host(world, amount):
     """Return the host of slots with a disk."""
-    made = reservations.new(
+    reservation = reservations.new(
         PROJECT, amount, reservations.Shape(1, 64, 10), NOW, affinity=True
     )
     world.wire.calls.clear()
-    [host] = reservations.preview(world.store, made, NOW).hosts
+    [host] = reservations.preview(world.store, reservation, NOW).hosts
     return host
 
 

@@ -81,8 +81,8 @@ def test_a_gpu_of_a_full_host_is_counted(world):
     assert world.boot('s', 'h1', flavor_needs={'VCPU': 10})
     world.set_vcpus('h2', 20)
     shape = reservations.Shape(0, 64, extra_specs={'resources:VGPU': '2'})
-    made = reservations.new(PROJECT, 4, shape, NOW)
-    assert create(world, made) == {'h1': 4}
+    reservation = reservations.new(PROJECT, 4, shape, NOW)
+    assert create(world, reservation) == {'h1': 4}
 
 
 def test_a_trait_counts_where_each_gpu_has_it(world):
@@ -136,14 +136,14 @@ def test_allow_uncounted_still_counts_everything_else(world):
 
 def big(world, amount, start=0, end=None):
     """Reserve slots of four VCPUs, with start and end in hours from now."""
-    made = reservations.new(
+    reservation = reservations.new(
         PROJECT,
         amount,
         reservations.Shape(4, 64),
         NOW + start * HOUR,
         None if end is None else NOW + end * HOUR,
     )
-    return reservations.create(world.store, made, NOW).reservation
+    return reservations.create(world.store, reservation, NOW).reservation
 
 
 def repaired(world):
@@ -159,25 +159,25 @@ SHRUNK = 'host h1 has room for 4 of the 8 VCPU that the slots there need'
 
 @pytest.mark.parametrize('is_full', [False, True])
 def test_a_host_that_shrank_is_reported(world, is_full):
-    found = big(world, 2)
+    result = big(world, 2)
     if is_full:
         for server in ('s1', 's2'):
-            assert world.boot(server, 'h1', found.id, {'VCPU': 4})
+            assert world.boot(server, 'h1', result.id, {'VCPU': 4})
     world.set_vcpus('h1', 4)
     [status] = reservations.reconcile_all(world.store, NOW)
     assert status.problems == (SHRUNK,)
     assert status.hosts['h1'].total == 2
-    shown = reservations.show(world.store, found.id, NOW)
+    shown = reservations.show(world.store, result.id, NOW)
     listed = reservations.list_reservations(world.store, NOW)
     assert shown.problems == listed[0].problems == (SHRUNK,)
 
 
 def test_slots_without_server_leave_a_host_that_shrank(world):
-    found = big(world, 2)
-    assert world.boot('s1', 'h1', found.id, {'VCPU': 4})
+    status = big(world, 2)
+    assert world.boot('s1', 'h1', status.id, {'VCPU': 4})
     world.set_vcpus('h1', 4)
     assert repaired(world) == [({'h1': 1, 'h2': 1}, ())]
-    assert world.boot('s2', 'h2', found.id, {'VCPU': 4})
+    assert world.boot('s2', 'h2', status.id, {'VCPU': 4})
 
 
 def test_only_as_many_slots_leave_as_needed(world):

@@ -29,14 +29,14 @@ def clean(world, seconds):
 
 def reserve(world, start, end=None):
     """Reserve a slot, with start and end in hours from now."""
-    made = reservations.new(
+    reservation = reservations.new(
         PROJECT,
         1,
         reservations.Shape(8, 64),
         NOW + start * HOUR,
         None if end is None else NOW + end * HOUR,
     )
-    return reservations.create(world.store, made, NOW).reservation
+    return reservations.create(world.store, reservation, NOW).reservation
 
 
 def refused(world, *args):
@@ -75,13 +75,13 @@ def test_an_invalid_cleaning_time_is_named(world, seconds):
 
 
 def test_a_later_end_leaves_the_cleaning_time_as_well(world):
-    found = reserve(world, 0, 1)
+    reservation = reserve(world, 0, 1)
     reserve(world, 2, 3)
     late = NOW + 2 * HOUR
     with pytest.raises(exception.ReservationError):
-        reservations.update(world.store, found.id, NOW, end=late)
+        reservations.update(world.store, reservation.id, NOW, end=late)
     late -= HALF
-    status = reservations.update(world.store, found.id, NOW, end=late)
+    status = reservations.update(world.store, reservation.id, NOW, end=late)
     assert status.reservation.end == late
 
 
@@ -131,8 +131,10 @@ def test_an_hour_that_the_clock_shows_twice_has_two_halves(end_fold):
     end = start.replace(minute=15, fold=end_fold)
     shape = reservations.Shape(8, 64)
     if end_fold:
-        made = reservations.new(PROJECT, 1, shape, start, end)
-        assert made.end - made.start == datetime.timedelta(minutes=45)
+        reservation = reservations.new(PROJECT, 1, shape, start, end)
+        assert reservation.end - reservation.start == datetime.timedelta(
+            minutes=45
+        )
         views.check_period(start, end)
         return
     with pytest.raises(exception.InvalidRequest, match='cannot end at'):
@@ -143,8 +145,10 @@ def test_an_hour_that_the_clock_shows_twice_has_two_halves(end_fold):
 
 def test_the_latest_possible_end_leaves_no_cleaning_time(world):
     end = datetime.datetime.max.replace(tzinfo=datetime.UTC)
-    made = reservations.new(PROJECT, 1, reservations.Shape(8, 64), NOW, end)
-    reservations.create(world.store, made, NOW)
+    reservation = reservations.new(
+        PROJECT, 1, reservations.Shape(8, 64), NOW, end
+    )
+    reservations.create(world.store, reservation, NOW)
     assert 'room for none' in refused(world, 5, 6)
 
 
@@ -159,7 +163,7 @@ class Clock:
 
 
 def test_slots_leave_a_host_that_has_failed_for_long_enough(world):
-    found = reserve(world, 0)
+    reservation = reserve(world, 0)
     world.add_host('h2')
     clock = Clock()
     heals = reservations.FailedHosts(datetime.timedelta(seconds=60), clock)
@@ -177,7 +181,7 @@ def test_slots_leave_a_host_that_has_failed_for_long_enough(world):
         assert hosts() == [before]
         clock.now += 1
         assert (hosts() != [before]) is leaves
-    assert found.id in world.records()
+    assert reservation.id in world.records()
 
 
 def test_a_recovered_host_restarts_the_waiting_time(world):

@@ -38,10 +38,10 @@ def test_sync_adds_no_trait_that_a_provider_below_the_host_has(world, tagged):
         world.require('gpus', ['h1'], 'CUSTOM_GOLD')
         plan = world.plan()
         world.require('gpus', ['h1'], 'CUSTOM_GOLD', LICENSED)
-        finished = world.carry_out(plan)
+        result = world.carry_out(plan)
     else:
-        finished = world.sync()
-    assert finished.is_complete
+        result = world.sync()
+    assert result.is_complete
     assert LICENSED not in world.of('h1', 'traits')
     assert world.todo() == []
 
