@@ -300,11 +300,13 @@ class NovaClient:
         """Whether Nova provides the scheduler hints of servers."""
         return bool(self.newest >= _SCHEDULER_HINTS)
 
-    def server(self, server_id: str) -> servers.Server:
+    def server(self, name: str) -> servers.Server:
         """Return the request that a server was created with.
 
         Logs a warning if Nova does not provide its scheduler hints.
 
+        :param name: Its id or, if there is none, its name in any project.
+        :raises NotUnique: if several servers have the name.
         :raises ServiceTooOld: if Nova does not return the flavor that the
             server was created with.
         """
@@ -313,24 +315,35 @@ class NovaClient:
             'Rocky',
             'reading the flavor a server was booted with',
         )
+        server = self._server(name)
+        if server is None:
+            ids = servers.ids_of(self.direct, name, self._for_servers)
+            if len(ids) > 1:
+                raise exception.NotUnique('server', name, ids)
+            server = self._server(ids[0]) if ids else None
+        if server is None:
+            raise exception.NotFound(
+                'server', name, f'Nova at {self.direct.endpoint}'
+            )
+        if not self.tells_hints:
+            LOG.warning(
+                'Nova before microversion 2.100 does not show the scheduler '
+                'hints of server %s; give them with --hint if it had any.',
+                server.id,
+            )
+        return server
+
+    def _server(self, server_id: str) -> servers.Server | None:
+        """Return the server with an id; None if there is none."""
         path = f'/servers/{parse.quote(server_id, safe="")}'
         answer = self.direct.request(
             'GET', path, self._for_servers, accept=(200, 404)
         )
         if answer.status_code == 404:
-            raise exception.NotFound(
-                'server', server_id, f'Nova at {self.direct.endpoint}'
-            )
-        server = self.direct.parsed(
+            return None
+        return self.direct.parsed(
             path, servers.original_request, self.direct.decode(answer, path)
         )
-        if not self.tells_hints:
-            LOG.warning(
-                'Nova before microversion 2.100 does not show the scheduler '
-                'hints of server %s; give them with --hint if it had any.',
-                server_id,
-            )
-        return server
 
     def servers(self) -> Iterator[servers.PlacedServer]:
         """Yield the servers of all projects, while they are read.

@@ -9,6 +9,7 @@ Servers Detailed
 
 from collections.abc import Iterator, Mapping
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 from urllib import parse
 
@@ -36,6 +37,7 @@ class Server:
     :param host: Its compute service; None if it has no host.
     """
 
+    id: str
     flavor: Flavor
     image_id: str | None
     project_id: str
@@ -110,6 +112,7 @@ def original_request(document: Mapping[str, Any]) -> Server:
     # Before 2.96, this is the zone of its host once it has a host.
     zone_known = 'pinned_availability_zone' in server or not (host and zone)
     return Server(
+        id=server['id'],
         flavor=_flavor(server['flavor']),
         image_id=_image_id(server),
         project_id=server['tenant_id'],
@@ -163,6 +166,24 @@ def list_all(
                 f'{marker} again.',
             )
         query['marker'] = marker
+
+
+def ids_of(nova: 'client.Service', name: str, microversion: str) -> list[str]:
+    """Return the ids of the servers with a name, in all projects."""
+    # Nova matches a regular expression, in most databases without regard to
+    # upper and lower case.
+    query = {**_EVERYBODY, 'name': f'^{re.escape(name)}$'}
+    path = f'/servers?{parse.urlencode(query)}'
+
+    def parse_page(document: Mapping[str, Any]) -> list[str]:
+        return [
+            server['id']
+            for server in document['servers']
+            # Servers in cells that are down have no name.
+            if server.get('name') == name
+        ]
+
+    return nova.parsed(path, parse_page, nova.get(path, microversion))
 
 
 def _out_of_reach(document: Mapping[str, Any]) -> list[PlacedServer]:

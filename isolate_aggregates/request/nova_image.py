@@ -6,8 +6,11 @@ names for some of them. It drops all other properties.
 """
 
 from collections.abc import Mapping
+import contextlib
+import itertools
 import types
 
+from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.request import implied
 
 _BOOLEANS = frozenset({
@@ -26,27 +29,36 @@ _LOWER = frozenset({
     'hw_vif_model', 'hw_vm_mode', 'img_hv_type', 'os_type',
 })  # fmt: skip
 
+_INTEGERS = frozenset({
+    'hw_cpu_cores', 'hw_cpu_max_cores', 'hw_cpu_max_sockets',
+    'hw_cpu_max_threads', 'hw_cpu_sockets', 'hw_cpu_threads', 'hw_device_id',
+    'hw_maxphysaddr_bits', 'hw_numa_nodes', 'hw_redirected_usb_ports',
+    'hw_serial_port_count', 'hw_video_ram', 'img_compression_level',
+    'img_version',
+})  # fmt: skip
+
+_TRAITS = 'traits_required'
+_NODES = frozenset({'hw_numa_cpus', 'hw_numa_mem'})
+# Properties that Nova builds from several of an image.
+LISTS = frozenset({_TRAITS, *_NODES})
+_MOST_NODES = 128
+
 # All supported properties, except those that are lists in Nova.
-KNOWN = _BOOLEANS | _LOWER | {
-    'hw_auto_disk_config', 'hw_cdrom_bus', 'hw_cpu_cores',
-    'hw_cpu_max_cores', 'hw_cpu_max_sockets', 'hw_cpu_max_threads',
-    'hw_cpu_policy', 'hw_cpu_realtime_mask', 'hw_cpu_sockets',
-    'hw_cpu_thread_policy', 'hw_cpu_threads', 'hw_device_id', 'hw_disk_bus',
+KNOWN = _BOOLEANS | _INTEGERS | _LOWER | {
+    'hw_auto_disk_config', 'hw_cdrom_bus', 'hw_cpu_policy',
+    'hw_cpu_realtime_mask', 'hw_cpu_thread_policy', 'hw_disk_bus',
     'hw_disk_type', 'hw_ephemeral_encryption_format',
     'hw_ephemeral_encryption_secret_uuid', 'hw_firmware_type',
     'hw_floppy_bus', 'hw_input_bus', 'hw_machine_type',
-    'hw_maxphysaddr_bits', 'hw_maxphysaddr_mode', 'hw_mem_encryption_model',
-    'hw_mem_page_size', 'hw_numa_nodes', 'hw_pci_numa_affinity_policy',
-    'hw_pointer_model', 'hw_redirected_usb_ports', 'hw_rescue_bus',
-    'hw_rescue_device', 'hw_rng_model', 'hw_scsi_model',
-    'hw_serial_port_count', 'hw_sound_model', 'hw_tpm_model',
-    'hw_tpm_version', 'hw_usb_model', 'hw_video_model', 'hw_video_ram',
-    'hw_viommu_model', 'hw_watchdog_action', 'img_compression_level',
-    'img_config_drive', 'img_hv_requested_version', 'img_owner_id',
-    'img_root_device_name', 'img_signature',
+    'hw_maxphysaddr_mode', 'hw_mem_encryption_model', 'hw_mem_page_size',
+    'hw_pci_numa_affinity_policy', 'hw_pointer_model', 'hw_rescue_bus',
+    'hw_rescue_device', 'hw_rng_model', 'hw_sound_model', 'hw_tpm_model',
+    'hw_tpm_version', 'hw_usb_model', 'hw_video_model', 'hw_viommu_model',
+    'hw_watchdog_action', 'img_config_drive', 'img_hv_requested_version',
+    'img_owner_id', 'img_root_device_name', 'img_signature',
     'img_signature_certificate_uuid', 'img_signature_hash_method',
-    'img_signature_key_type', 'img_version', 'os_admin_user',
-    'os_command_line', 'os_distro', 'os_secure_boot', 'os_type',
+    'img_signature_key_type', 'os_admin_user', 'os_command_line',
+    'os_distro', 'os_secure_boot',
 }  # fmt: skip
 
 # The releases of Nova that introduced properties.
@@ -114,6 +126,8 @@ def kept(
     nova: int = implied.NEWEST_NOVA,
 ) -> str | None:
     """Return a property as Nova stores it; None if Nova drops it."""
+    if name in LISTS:
+        return _listed(properties, name)
     if name not in KNOWN or nova < _SINCE.get(name, implied.OLDEST_NOVA):
         return None
     value = properties.get(name)
@@ -132,4 +146,39 @@ def kept(
     if name in _LOWER:
         text = text.lower()
         return _OTHERS.get(name, {}).get(text, text)
+    if name in _INTEGERS:
+        # Nova refuses an image with another text.
+        with contextlib.suppress(ValueError):
+            return str(int(text))
     return text
+
+
+def is_false(name: str, value: str) -> bool:
+    """Return whether a property is false or zero in Nova.
+
+    :param value: Its value as :func:`kept` returns it.
+    """
+    return (name in _BOOLEANS and value == 'False') or (
+        name in _INTEGERS and value == '0'
+    )
+
+
+def _listed(properties: Mapping[str, object], name: str) -> str | None:
+    """Return a list as the text that Nova's host filters compare."""
+    values: list[object]
+    if name == _TRAITS:
+        values = [
+            key.removeprefix(xs.TRAIT_PREFIX)
+            for key, value in properties.items()
+            if key.startswith(xs.TRAIT_PREFIX) and str(value) == xs.REQUIRED
+        ]
+    else:
+        nodes = itertools.takewhile(
+            lambda key: key in properties,
+            (f'{name}.{number}' for number in range(_MOST_NODES)),
+        )
+        values = [properties[key] for key in nodes]
+    if name == 'hw_numa_mem':
+        with contextlib.suppress(ValueError):
+            values = [int(str(value)) for value in values]
+    return str(values) if values else None

@@ -413,7 +413,7 @@ def audited(
             snapshot = DIFFERING[name](snapshot)
             cloud_file.save(snapshot, path)
         result = run('audit', '--snapshot', str(path), '--fail-on', 'info')
-        assert result.code == 1, result.err
+        assert result.code == 4, result.err
         return snapshot, result.out
 
     return audit

@@ -37,9 +37,9 @@ def audit(run, write_cloud):
     ('text', 'level', 'status'),
     [
         pytest.param(CLEAN, 'info', 0, id='clean'),
-        pytest.param(NOTE, 'info', 1, id='info'),
+        pytest.param(NOTE, 'info', 4, id='info'),
         pytest.param(NOTE, 'warning', 0, id='only info'),
-        pytest.param(MISSING, 'error', 1, id='error'),
+        pytest.param(MISSING, 'error', 4, id='error'),
     ],
 )
 def test_the_exit_code_tells_whether_there_are_findings(
@@ -50,7 +50,7 @@ def test_the_exit_code_tells_whether_there_are_findings(
 
 
 def test_warnings_fail_unless_a_threshold_is_given(audit):
-    assert audit(ODD).code == 1
+    assert audit(ODD).code == 4
     assert audit(ODD, '--fail-on', 'error').code == 0
 
 
@@ -149,7 +149,7 @@ def test_csv_and_value_have_one_row_per_finding(audit):
 def test_control_characters_in_names_are_escaped(audit):
     text = CLEAN.replace('name: win', r'name: "\e[2Jwin\nfake"')
     text = text.replace('traits: [CUSTOM_A]', 'traits: []')
-    assert audit(text).code == 1
+    assert audit(text).code == 4
     assert '\x1b' not in audit(text).out
     assert r'\x1b[2Jwin\nfake' in audit(text).out
 
@@ -174,21 +174,21 @@ def test_invalid_arguments_are_refused(run, arguments):
 
 def test_an_invalid_cloud_file_is_a_failure(audit):
     result = audit('aggregates: 7')
-    assert (result.code, result.out) == (4, '')
+    assert (result.code, result.out) == (1, '')
     assert 'Cloud file' in result.err
 
 
 @pytest.mark.usefixtures('without_configuration')
 def test_an_unreadable_configuration_is_a_failure(run, config):
     result = run('--config-file', config('[scheduler'), 'audit')
-    assert (result.code, result.out) == (4, '')
+    assert (result.code, result.out) == (1, '')
     assert result.err.startswith('The configuration ')
 
 
 @pytest.mark.usefixtures('without_configuration')
 def test_missing_credentials_are_a_failure(run, config):
     result = run('--config-file', config(ISOLATE), 'audit')
-    assert (result.code, result.out) == (4, '')
+    assert (result.code, result.out) == (1, '')
 
 
 @pytest.fixture
@@ -233,5 +233,5 @@ def test_each_failed_request_is_a_failure(live_audit, http, path, status):
         json={'error': {'message': 'not for you'}},
     )
     result = live_audit('--servers')
-    assert (result.code, result.out) == (4, '')
+    assert (result.code, result.out) == (1, '')
     assert 'not for you' in result.err

@@ -67,7 +67,7 @@ def test_a_change_is_made_after_confirmation(change, answer):
     run_it, told = change
     answer('n\n')
     result, written = run_it()
-    assert result.code == (1 if 'isolate-aggregates' in told else 3)
+    assert result.code == (4 if 'isolate-aggregates' in told else 3)
     assert written == []
     # The audit adds whom a repair lets in.
     assert f'  {told}\n' in re.sub(r' \(opens [^)]*\)', '', result.err)
@@ -150,7 +150,7 @@ def test_a_plan_that_grew_is_confirmed_again(
 def test_a_change_is_not_made_without_consent(change, options):
     run_it, told = change
     result, written = run_it(*options, '-f', 'json')
-    assert result.code == (1 if 'isolate-aggregates' in told else 3)
+    assert result.code == (4 if 'isolate-aggregates' in told else 3)
     assert written == []
     assert json.loads(result.out)
     assert ('no terminal' in result.err) is (not options)

@@ -2,7 +2,9 @@
 """``isolate-aggregates explain --server`` asks a live cloud."""
 
 from collections.abc import Callable, Iterator, Mapping
+import re
 from typing import Any
+from urllib import parse
 import uuid
 
 from explained import rows
@@ -38,6 +40,27 @@ class LiveServer(Live):
                 'server': _server(request, **server)
             },
         )
+
+    def has_names(self, names: Mapping[str, str]) -> None:
+        """Answer for the names of servers, by their ids."""
+        matches = re.compile(f'{re.escape(NOVA)}/servers/.+')
+        self._http.get(matches, status_code=404, json={})
+        self.boots(image={'id': self.images['windows-2022']})
+
+        def listed(request: Any, context: Any) -> Any:
+            [pattern] = parse.parse_qs(parse.urlsplit(request.url).query)[
+                'name'
+            ]
+            return {
+                'servers': [
+                    {'id': number, 'name': name}
+                    for number, name in names.items()
+                    # As in MariaDB.
+                    if re.search(pattern, name, re.IGNORECASE)
+                ]
+            }
+
+        self._http.get(f'{NOVA}/servers?all_tenants=1', json=listed)
 
     def segment(self, *aggregates: str) -> str:
         """Make the provider of a segment in Placement; return its uuid."""
@@ -164,6 +187,41 @@ def test_a_server_provides_its_flavor_and_image(
         'win-1',
         'win-2',
     ]
+
+
+OTHER = '5f0b7c7e-9d8f-4f0f-8a3e-0c9d0a6b2f11'
+
+
+def test_a_server_is_found_by_its_name(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.has_names({SERVER: 'web (1)', OTHER: 'WEB (1)'})
+    finished = explain_live('--server', 'web (1)')
+    assert (finished.code, finished.err) == (0, '')
+    assert rows(finished)['win-1'] == 'candidate'
+
+
+def test_a_name_of_several_servers_is_refused_with_their_ids(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.has_names({SERVER: 'web', OTHER: 'web'})
+    finished = explain_live('--server', 'web')
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        f"The server name 'web' is not unique; name one of {OTHER}, {SERVER} "
+        'instead.\n'
+    )
+
+
+def test_a_name_of_no_server_is_refused(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.has_names({SERVER: 'Web', OTHER: 'web-2'})
+    finished = explain_live('--server', 'web')
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        f"There is no server with the name or id 'web' in Nova at {NOVA}.\n"
+    )
 
 
 def test_the_flavor_is_the_one_recorded_with_the_server(
@@ -562,6 +620,7 @@ def test_an_unknown_server_is_named(
             }
         },
     )
+    http.get(f'{NOVA}/servers?all_tenants=1', json={'servers': []})
     result = explain_live('--server', SERVER)
     assert (result.code, result.out) == (1, '')
     assert result.err == (

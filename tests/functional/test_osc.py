@@ -603,13 +603,16 @@ def test_an_invalid_configuration_is_reported(
     assert sentence(result) == said.format(path=path)
 
 
-def test_a_failed_audit_does_not_exit_with_the_code_for_findings(
+def test_a_failed_audit_does_not_exit_with_the_status_for_findings(
     openstack: Run,
 ) -> None:
     option = ('--os-isolation-config-file', 'nowhere.conf')
     result = openstack(*option, 'isolation', 'audit', *ON_EXAMPLE)
-    assert result.code == 4
+    assert result.code == 1
     assert 'nowhere.conf cannot be read' in result.err
+    result = openstack('--os-cloud', 'nowhere', 'isolation', 'audit')
+    assert result.code == 1
+    assert 'nowhere' in result.err
 
 
 def test_a_traceback_is_shown_only_on_request(

@@ -56,10 +56,12 @@ tags = st.dictionaries(
         'ssd', 'a:b', 'filter_tenant_id', 'filter_tenant_id_2',
         'instance_type', 'os_distro', 'hw_architecture', 'hw_boot_menu',
         'hw_numa_nodes', 'unknown', 'ns.os_distro', 'group_policy',
+        'hw_video_ram', 'os_command_line', 'traits_required', 'hw_numa_mem',
     ]),
     st.sampled_from([
         'true', '4', '4, 5', 'p1', 'p1 ,p2', 'f', 'm1.small,f', 'debian',
-        'windows,debian', 'x86_64', 'True', 'False', '2', '', 'none',
+        'windows,debian', 'x86_64', 'True', 'False', '2', '02', '0', '',
+        'none', '[2]', "['HW_A']", "['HW_A', 'HW_B']",
     ]),
     max_size=4,
 )  # fmt: skip
@@ -70,7 +72,13 @@ properties = st.fixed_dictionaries(
         'vmware_ostype': st.just('debian'),
         'hw_architecture': st.sampled_from(['amd64', 'x86_64', 'i386']),
         'hw_boot_menu': st.sampled_from(['true', 'no']),
-        'hw_numa_nodes': st.sampled_from(['2', '4']),
+        'hw_numa_nodes': st.sampled_from(['2', '02', '4', 4]),
+        'hw_video_ram': st.sampled_from(['0', '00', ' 2']),
+        'os_command_line': st.sampled_from(['0', 'False']),
+        'trait:HW_A': st.sampled_from(['required', 'forbidden']),
+        'trait:HW_B': st.just('required'),
+        'hw_numa_mem.0': st.sampled_from(['2', '02']),
+        'hw_numa_mem.2': st.just('2'),
         'unknown': st.just('x'),
     },
 )
@@ -154,12 +162,25 @@ LISTS = (
 )
 
 
+def test_the_integers_of_nova_are_known():
+    fields_of_nova = image_meta.ImageMetaProps.fields
+    integers = {
+        name
+        for name, field in fields_of_nova.items()
+        if isinstance(field, fields.IntegerField)
+    }
+    asked = dict.fromkeys(integers, '02')
+    for name in integers:
+        assert nova_image.kept(asked, name, test_chain.RELEASE) == '2'
+
+
 def test_the_properties_that_nova_keeps_are_known():
     known = {
         name
         for name, field in image_meta.ImageMetaProps.fields.items()
         if not isinstance(field, LISTS)
     }
+    assert image_meta.ImageMetaProps.fields.keys() - known > nova_image.LISTS
     asked = dict.fromkeys(nova_image.KNOWN, 'x')
     ours = {
         name

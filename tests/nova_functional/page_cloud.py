@@ -192,4 +192,4 @@ class PageTest(CommandTest):
     @staticmethod
     def usual(words):
         """Return how a command may end if nothing is wrong."""
-        return {'sync': (0, 3), 'audit': (0, 1)}.get(words[-1], (0,))
+        return {'sync': (0, 3), 'audit': (0, 4)}.get(words[-1], (0,))

@@ -31,6 +31,7 @@ class ExplainTest(LiveTest):
 
         cloud = self.live_cloud()
         server = cloud.server(failed['id'])
+        assert cloud.server(failed['name']) == server
         assert server.image_id == IMAGE
         assert server.project_id == failed['tenant_id']
         assert server.scheduler_hints == {'a': ('b',)}

@@ -163,8 +163,7 @@ class IsolateAggregatesApp(app.App):
     def run_subcommand(self, argv: list[str]) -> int:
         """Run a command and return its exit status.
 
-        A command that uses status 1 for a result sets ``error_status`` to the
-        status for failures.
+        A command whose failures are invalid arguments sets ``error_status``.
         """
         if argv[0].startswith('-'):
             usage.refuse(

@@ -133,8 +133,12 @@ class Cloud(Protocol):
         :param owner: The id of the port that names it; empty for a flavor.
         """
 
-    def server(self, server_id: str) -> Server:
-        """Return the request that an existing server was created with."""
+    def server(self, name: str) -> Server:
+        """Return the request that an existing server was created with.
+
+        :param name: Its id or, if there is none, its name in any project.
+        :raises NotUnique: if several servers have the name.
+        """
 
     def close(self) -> None:
         """Release all resources."""

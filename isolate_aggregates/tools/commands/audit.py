@@ -10,7 +10,6 @@ from typing import Any
 from cliff import commandmanager
 from oslo_log import log as logging
 
-from isolate_aggregates import exception
 from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Advice, Repair, commands
 from isolate_aggregates.tools.audit import (
@@ -23,9 +22,8 @@ from isolate_aggregates.tools.cli import base, consent, output, progress
 
 LOG = logging.getLogger(__name__)
 
-# Exit statuses, besides 2 for invalid arguments.
-FOUND = 1
-FAILED = 4
+# The exit status for findings. Both programs use 1 for every failure.
+FOUND = 4
 
 _LEVELS = tuple(severity.label for severity in Severity)
 
@@ -38,16 +36,14 @@ class AuditCloud(consent.Confirming, output.ReportLister):
     """Find problems with the isolation, and how to repair them.
 
     Aggregates, flavors, images, configuration and Placement are cross-checked.
-    The exit status is 0 if no problem is found, 1 if one has the severity of
-    --fail-on or worse, 4 if the audit itself failed. As json or yaml: one
+    The exit status is 0 if no problem is found, 4 if one has the severity of
+    --fail-on or worse, 1 if the audit itself failed. As json or yaml: one
     document with the findings and their counts.
     """
 
     nothing = 'No problems found.'
     for_people = _FOR_PEOPLE
     shows_more = True
-    # For failures before the audit, such as an unreadable configuration.
-    error_status = FAILED
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -57,7 +53,7 @@ class AuditCloud(consent.Confirming, output.ReportLister):
             '--fail-on',
             choices=_LEVELS,
             default=Severity.WARNING.label,
-            help='Lowest severity that results in exit status 1; default: '
+            help='Lowest severity that results in exit status 4; default: '
             'warning',
         )
         parser.add_argument(
@@ -76,12 +72,7 @@ class AuditCloud(consent.Confirming, output.ReportLister):
             if getattr(parsed_args, option) and not parsed_args.fix:
                 name = option.replace('_', '-')
                 self._usage.error(f'--{name} needs --fix')
-        try:
-            code = super().run(parsed_args)
-        except exception.IsolateAggregatesError as exc:
-            LOG.error('%s', exc)
-            LOG.debug('Where it happened:', exc_info=True)
-            return FAILED
+        code = super().run(parsed_args)
         limit = Severity[parsed_args.fail_on.upper()]
         worst = max((f.severity for f in self._findings), default=0)
         return FOUND if worst >= limit else code

@@ -47,8 +47,9 @@ def add_arguments(
         what.add_argument(
             '--server',
             metavar='<server>',
-            help='Id of a server of the live cloud; its flavor, image, zone, '
-            'ports, project and hints are used unless others are specified',
+            help='Id or name of a server of the live cloud; its flavor, '
+            'image, zone, ports, project and hints are used unless others are '
+            'specified',
         )
     parser.add_argument(
         '--image', metavar='<image>', help='Name or id of the image'

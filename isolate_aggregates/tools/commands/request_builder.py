@@ -132,13 +132,13 @@ class RequestBuilder:
         )
         if not zone and not server.zone_known:
             self.not_known.append(
-                f'the availability zone that server {args.server} was '
+                f'the availability zone that server {server.id} was '
                 'requested in, which Nova shows only from microversion 2.96; '
                 'specify it with --availability-zone if there was one'
             )
         if not request.requested_host:
             self.not_known.append(
-                f'whether a host was requested for server {args.server}, '
+                f'whether a host was requested for server {server.id}, '
                 'which Nova does not show; if so, specify it with --host'
             )
         image = request.image
@@ -146,7 +146,7 @@ class RequestBuilder:
             image = self._image(server)
         elif image is None:
             self.not_known.append(
-                f'the image of the volume that server {args.server} boots '
+                f'the image of the volume that server {server.id} boots '
                 'from; specify it with --image if it has relevant properties'
             )
         request = dataclasses.replace(
@@ -161,7 +161,9 @@ class RequestBuilder:
             boot_from_volume=request.boot_from_volume or not server.image_id,
             availability_zone=zone,
         )
-        return request if args.port_request else self._with_ports(request)
+        if args.port_request:
+            return request
+        return self._with_ports(request, server.id)
 
     def _image(self, server: Server) -> Image:
         """Return the image of a server, with the properties Nova stores."""
@@ -188,9 +190,8 @@ class RequestBuilder:
             image, properties={**others, **server.image_properties}
         )
 
-    def _with_ports(self, request: Request) -> Request:
+    def _with_ports(self, request: Request, server_id: str) -> Request:
         """Add what the ports of a server request."""
-        server_id = self._args.server
         uses_segments = self._conf[
             ia_conf.SCHEDULER
         ].query_placement_for_routed_network_aggregates

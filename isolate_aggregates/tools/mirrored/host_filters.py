@@ -139,11 +139,11 @@ def image_properties(
     start = f'{namespace}{settings[_SEPARATOR]}' if namespace else ''
     visible = {
         name: value
-        for name in sorted(nova_image.KNOWN)
+        for name in sorted(nova_image.KNOWN | nova_image.LISTS)
         if name.startswith(start)
         and (value := nova_image.kept(properties, name, request.nova_release))
         # Nova ignores false values.
-        and value not in ('False', '0')
+        and not nova_image.is_false(name, value)
     }
 
     def objection_to(metadata: _Metadata) -> str:

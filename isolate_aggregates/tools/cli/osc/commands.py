@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Sequence
 import inspect
-import logging
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cliff import command
@@ -26,8 +25,6 @@ from isolate_aggregates.tools.cli.osc import v1
 
 if TYPE_CHECKING:
     from osc_lib import shell
-
-LOG = logging.getLogger(__name__)
 
 
 class ClientProgram:
@@ -106,15 +103,7 @@ class ClientCommand(command.Command):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Read the configuration and run the command."""
-        try:
-            self.app.configure()
-        except exception.IsolateAggregatesError as exc:
-            # See IsolateAggregatesApp.run_subcommand.
-            status = getattr(self, 'error_status', None)
-            if status is None:
-                raise
-            LOG.error('%s', exc)
-            return int(status)
+        self.app.configure()
         names = advice.client_names.set(v1.names())
         try:
             return super().run(parsed_args)

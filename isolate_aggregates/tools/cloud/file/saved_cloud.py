@@ -128,9 +128,9 @@ class SnapshotCloud:
             'device profile', profile, self.snapshot.origin
         )
 
-    def server(self, server_id: str) -> Server:
+    def server(self, name: str) -> Server:
         """Raise NotFound: a snapshot has no servers."""
-        raise exception.NotFound('server', server_id, self.snapshot.origin)
+        raise exception.NotFound('server', name, self.snapshot.origin)
 
     def close(self) -> None:
         """Stop the embedded Placement."""

@@ -247,9 +247,9 @@ class LiveCloud:
         """Return the request groups of a device profile, from Cyborg."""
         return CyborgClient(self.connection).groups(profile, owner)
 
-    def server(self, server_id: str) -> Server:
+    def server(self, name: str) -> Server:
         """Return the request that a server was created with."""
-        return self.nova.server(server_id)
+        return self.nova.server(name)
 
     def close(self) -> None:
         """Do nothing; sessions need no closing."""
