@@ -196,18 +196,18 @@ def test_a_server_is_found_by_its_name(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.has_names({SERVER: 'web (1)', OTHER: 'WEB (1)'})
-    finished = explain_live('--server', 'web (1)')
-    assert (finished.code, finished.err) == (0, '')
-    assert rows(finished)['win-1'] == 'candidate'
+    result = explain_live('--server', 'web (1)')
+    assert (result.code, result.err) == (0, '')
+    assert rows(result)['win-1'] == 'candidate'
 
 
 def test_a_name_of_several_servers_is_refused_with_their_ids(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.has_names({SERVER: 'web', OTHER: 'web'})
-    finished = explain_live('--server', 'web')
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    result = explain_live('--server', 'web')
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         f"The server name 'web' is not unique; name one of {OTHER}, {SERVER} "
         'instead.\n'
     )
@@ -217,9 +217,9 @@ def test_a_name_of_no_server_is_refused(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.has_names({SERVER: 'Web', OTHER: 'web-2'})
-    finished = explain_live('--server', 'web')
-    assert (finished.code, finished.out) == (1, '')
-    assert finished.err == (
+    result = explain_live('--server', 'web')
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
         f"There is no server with the name or id 'web' in Nova at {NOVA}.\n"
     )
 
@@ -296,9 +296,9 @@ HOST_FILTERS = (
 )
 
 
-def not_known(finished: Any) -> list[str]:
+def not_known(result: Any) -> list[str]:
     """Return the unknown data in a table, except that of host filters."""
-    _, _, after = finished.out.partition('Not known here:\n')
+    _, _, after = result.out.partition('Not known here:\n')
     lines = after.partition('\n\n')[0].splitlines()
     *others, last = [line.strip() for line in lines]
     assert last == HOST_FILTERS

@@ -83,13 +83,13 @@ def client() -> shell.OpenStackShell:
     return started
 
 
-def sentence(finished: Any) -> str:
+def sentence(result: Any) -> str:
     """Return the one sentence that a run has failed with."""
-    assert finished.code == 1
-    assert finished.out == ''
-    assert finished.err.endswith('.\n')
-    assert finished.err.count('\n') == 1
-    return str(finished.err).rstrip('\n')
+    assert result.code == 1
+    assert result.out == ''
+    assert result.err.endswith('.\n')
+    assert result.err.count('\n') == 1
+    return str(result.err).rstrip('\n')
 
 
 # The commands
@@ -349,10 +349,10 @@ def test_text_output_is_the_same_in_both_programs(
 # Configuration
 
 
-def enabled(finished: Any) -> set[str]:
+def enabled(result: Any) -> set[str]:
     """Return the names of the filters that decide."""
-    assert (finished.code, finished.err) == (0, '')
-    rows = json.loads(finished.out)
+    assert (result.code, result.err) == (0, '')
+    rows = json.loads(result.out)
     return {
         row['name']
         for row in rows
@@ -459,10 +459,10 @@ def test_the_help_of_a_command_needs_no_valid_configuration(
     assert 'Print the query string to send to Placement' in result.out
 
 
-def completions(finished: Any) -> dict[str, set[str]]:
+def completions(result: Any) -> dict[str, set[str]]:
     """Return the words that may come next, by the words before."""
-    assert (finished.code, finished.err) == (0, '')
-    matches = re.findall(r"^  cmds_?(\w*)='(.*)'$", finished.out, re.MULTILINE)
+    assert (result.code, result.err) == (0, '')
+    matches = re.findall(r"^  cmds_?(\w*)='(.*)'$", result.out, re.MULTILINE)
     return {before: set(words.split()) for before, words in matches}
 
 
