@@ -117,7 +117,7 @@ def none_left(
     found = 0
     for _ in range(requests):
         outcome = candidates.find(asked, filters, Request(FLAVOR), limit)
-        assert len(outcome.hosts) + len(outcome.dropped) <= limit
+        assert len(outcome.hosts) + len(outcome.dropped_hosts) <= limit
         found += not outcome.hosts
     return found
 

@@ -307,7 +307,13 @@ def complete(
         if choice not in applied_decision.required:
             _destination(spec).require_aggregates(sorted(choice))
     if decision.forbidden:
-        _destination(spec).append_forbidden_aggregates(decision.forbidden)
+        destination = _destination(spec)
+        destination.forbidden_aggregates = set(
+            destination.forbidden_aggregates or ()
+        )
+        # Nova's append_forbidden_aggregates converts each element to text,
+        # twice, which takes longer than the filters. These are texts.
+        set.update(destination.forbidden_aggregates, decision.forbidden)
 
 
 def _without(destination: objects.Destination, choice: str) -> None:

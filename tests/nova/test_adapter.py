@@ -364,20 +364,49 @@ def test_a_decision_is_put_onto_the_destination(fields):
     assert forbidden == {A.uuid, B.uuid}
 
 
-def test_forbidden_aggregates_are_not_copied(monkeypatch):
-    given = []
-    monkeypatch.setattr(
-        objects.Destination,
-        'append_forbidden_aggregates',
-        lambda destination, uuids: given.append(uuids),
+@pytest.mark.parametrize(
+    'others',
+    [
+        pytest.param(None, id='none by another filter'),
+        pytest.param({B.uuid, C.uuid}, id='some by another filter'),
+    ],
+)
+def test_forbidden_aggregates_are_those_that_nova_would_append(others):
+    ours, theirs = (
+        objects.RequestSpec(
+            requested_destination=objects.Destination(
+                forbidden_aggregates=others and set(others)
+            )
+        )
+        for _ in range(2)
     )
+    for spec in ours, theirs:
+        spec.obj_reset_changes(recursive=True)
     pipeline = Pipeline(
         {'mine': FunctionFilter(lambda *_: [Forbid((A, B), 'x')])}
     )
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
-    adapter.complete(decision, decision, objects.RequestSpec())
-    [uuids] = given
-    assert uuids is decision.destination.forbidden[0]
+    adapter.complete(decision, decision, ours)
+    theirs.requested_destination.append_forbidden_aggregates(
+        decision.forbidden
+    )
+    assert ours.requested_destination.forbidden_aggregates == {
+        *(others or ()),
+        *decision.forbidden,
+    }
+    assert ours.obj_what_changed() == theirs.obj_what_changed()
+    assert sort(ours.obj_to_primitive()) == sort(theirs.obj_to_primitive())
+    # What is added later is still checked by Nova.
+    with pytest.raises(ValueError, match='string'):
+        ours.requested_destination.forbidden_aggregates.add(object())
+
+
+def sort(primitive):
+    """Return a primitive with the elements of sets in order."""
+    destination = primitive['nova_object.data']['requested_destination']
+    data = destination['nova_object.data']
+    data['forbidden_aggregates'] = sorted(data['forbidden_aggregates'])
+    return primitive
 
 
 def test_existing_constraints_of_the_destination_are_kept():
