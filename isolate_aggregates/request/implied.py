@@ -27,6 +27,10 @@ NEWEST_NOVA = 34
 _ENCRYPTION_TRAITS = 32
 
 
+# No flavor has so many; a longer range would only fill the memory.
+_MOST_CPUS = 1_000_000
+
+
 @dataclasses.dataclass(frozen=True)
 class Translation:
     """The resources and traits of the unsuffixed group that settings imply."""
@@ -159,7 +163,9 @@ def _emulator_threads(settings: Settings) -> str | None:
 def _pinned_cpus(settings: Settings, vcpus: int) -> int:
     """Return the number of pinned CPUs with the CPU policy ``mixed``."""
     everything = set(range(vcpus))
-    dedicated_cpus = _masked(settings.flavor('hw:cpu_dedicated_mask'), vcpus)
+    dedicated_cpus = masked_cpus(
+        settings.flavor('hw:cpu_dedicated_mask'), vcpus
+    )
     if dedicated_cpus is not None and not set() < dedicated_cpus < everything:
         raise exception.InvalidRequest(
             'hw:cpu_dedicated_mask must name some, but not all, of the '
@@ -170,7 +176,7 @@ def _pinned_cpus(settings: Settings, vcpus: int) -> int:
         mask = settings.image('hw:cpu_realtime_mask') or settings.flavor(
             'hw:cpu_realtime_mask'
         )
-        realtime = _masked(mask, vcpus) if mask else everything
+        realtime = masked_cpus(mask, vcpus) if mask else everything
         # All CPUs can be realtime only if emulator threads run elsewhere.
         spare = realtime != everything or _emulator_threads(settings)
         if not realtime or not realtime <= everything or not spare:
@@ -181,27 +187,32 @@ def _pinned_cpus(settings: Settings, vcpus: int) -> int:
     return len(dedicated_cpus or realtime or ())
 
 
-def _masked(mask: str | None, vcpus: int) -> set[int] | None:
+def masked_cpus(mask: str | None, vcpus: int) -> set[int] | None:
+    """Return the CPUs of a mask; one that begins with ``^`` excludes some."""
     if not mask:
         return None
     mask = mask.strip()
-    return _cpu_set(f'0-{vcpus - 1},{mask}' if mask.startswith('^') else mask)
+    return cpu_set(f'0-{vcpus - 1},{mask}' if mask.startswith('^') else mask)
 
 
-def _cpu_set(spec: str) -> set[int]:
+def cpu_set(spec: str) -> set[int]:
+    """Parse a list of CPUs, as ``nova.virt.hardware.parse_cpu_spec`` does."""
     cpus: set[int] = set()
     exclusions: set[int] = set()
     for rule in filter(None, map(str.strip, spec.split(','))):
         into = exclusions if rule.startswith('^') else cpus
-        first, _, last = rule.removeprefix('^').partition('-')
+        first, dash, last = rule.removeprefix('^').partition('-')
         try:
-            into.update(range(int(first), int(last or first) + 1))
+            numbers = range(int(first), int(last if dash else first) + 1)
         except ValueError:
+            numbers = range(0)
+        if not 0 < len(numbers) <= _MOST_CPUS:
             raise exception.InvalidRequest(
                 f'The CPU mask {spec!r} contains {rule!r}; a mask must be a '
                 'list of numbers, ranges such as 0-3, and exclusions such as '
                 '^0.'
-            ) from None
+            )
+        into.update(numbers)
     return cpus - exclusions
 
 

@@ -69,7 +69,8 @@ _SINCE = types.MappingProxyType({
     'hw_usb_model': 32,
 })  # fmt: skip
 
-_OLD_NAMES = types.MappingProxyType({
+# The older names of properties, by name.
+OLD_NAMES = types.MappingProxyType({
     'hw_architecture': 'architecture',
     'hw_auto_disk_config': 'auto_disk_config',
     'hw_device_id': 'xenapi_device_id',
@@ -117,7 +118,7 @@ _OTHERS = types.MappingProxyType({
 
 
 # All names of properties that Nova stores and returns with a server.
-TOLD = KNOWN | frozenset(_OLD_NAMES.values()) | {'vmware_adaptertype'}
+TOLD = KNOWN | frozenset(OLD_NAMES.values()) | {'vmware_adaptertype'}
 
 
 def kept(
@@ -136,8 +137,8 @@ def kept(
         value = 'ide' if adapter == 'ide' else 'scsi'
     elif value is None and adapter and name == 'hw_scsi_model':
         value = None if adapter == 'ide' else adapter
-    elif value is None and name in _OLD_NAMES:
-        value = properties.get(_OLD_NAMES[name])
+    elif value is None and name in OLD_NAMES:
+        value = properties.get(OLD_NAMES[name])
     if value is None:
         return None
     text = str(value)

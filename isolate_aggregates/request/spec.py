@@ -51,6 +51,9 @@ class Image:
     :param visibility: The visibility in Glance, for example ``public``.
     :param disk_format: The disk format, for example ``qcow2``; None if
         unknown.
+    :param min_ram: The memory in MiB that it needs.
+    :param min_disk: The root disk in GiB that it needs.
+    :param size: The size of its data in bytes.
     """
 
     name: str
@@ -59,6 +62,9 @@ class Image:
     owner: str | None = None
     visibility: str | None = None
     disk_format: str | None = None
+    min_ram: int = 0
+    min_disk: int = 0
+    size: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,6 +222,8 @@ class Request:
         skips its host filters.
     :param owner_nova: Whether all compute nodes have the trait OWNER_NOVA, so
         that Nova requires it; None if unknown.
+    :param is_accepted: Whether nova-api has accepted it: the request of a
+        server that exists.
     """
 
     flavor: Flavor
@@ -236,6 +244,7 @@ class Request:
     nova_release: int = implied.NEWEST_NOVA
     host_forced: bool = False
     owner_nova: bool | None = None
+    is_accepted: bool = False
 
     @property
     def image_properties(self) -> Mapping[str, str]:

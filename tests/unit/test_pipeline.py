@@ -300,9 +300,9 @@ def test_installed_filters_are_listed_with_enabled_ones_first(conf):
     as_in_nova = "reproduces Nova's %s, outside Nova only"
     assert found[0] == ('reservation_prefix', True, 'number 2 of 2')
     assert found[1] == (
-        'compute_status',
+        'nova_api',
         True,
-        as_in_nova % 'compute_status_filter',
+        as_in_nova % 'API._validate_flavor_image_nostatus',
     )
     enabled = [row.enabled for row in rows]
     assert enabled == sorted(enabled, reverse=True)

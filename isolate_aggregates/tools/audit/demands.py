@@ -12,34 +12,82 @@ from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import similar_traits
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.mirrored import nova_api
+from isolate_aggregates.tools.mirrored.nova_api import Source
 
 NOWHERE = 'servers get "No valid host was found."'
 
 
+REFUSED = 'nova-api refuses such servers with status 400'
+
+
 def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors and images with settings that Nova rejects."""
+    """Find flavors and images that Nova refuses."""
+    images = cloud.snapshot.images
+    flavors = []
     for flavor in cloud.snapshot.flavors:
-        try:
-            _traits(flavor)
-        except exception.InvalidRequest as exc:
+        subject = f'flavor {flavor.name}'
+        if problem := _problem(Source.FLAVOR, flavor=flavor):
             yield Finding(
-                'flavor-invalid',
+                'flavor-invalid', Severity.WARNING, subject, problem, REFUSED
+            )
+            continue
+        flavors.append(flavor)
+        if problem := _unmatched(
+            Request(flavor), [Request(flavor, i) for i in images]
+        ):
+            yield Finding(
+                'flavor-without-image',
                 Severity.WARNING,
-                f'flavor {flavor.name}',
-                str(exc).rstrip('.'),
-                'servers of this flavor cannot be evaluated or booted',
+                subject,
+                f'Nova accepts it with no image of the cloud: {problem}',
+                REFUSED,
             )
-    for image in cloud.snapshot.images:
-        try:
-            _traits(image=image)
-        except exception.InvalidRequest as exc:
+    largest = max(
+        flavors,
+        key=lambda flavor: (flavor.ram, flavor.disk, flavor.vcpus),
+        default=Flavor(''),
+    )
+    for image in images:
+        subject = f'image {image.name} ({image.id})'
+        if problem := _problem(Source.IMAGE, image=image):
             yield Finding(
-                'image-invalid',
-                Severity.INFO,
-                f'image {image.name} ({image.id})',
-                str(exc).rstrip('.'),
-                'servers of this image cannot be evaluated or booted',
+                'image-invalid', Severity.INFO, subject, problem, REFUSED
             )
+        elif problem := _unmatched(
+            Request(largest, image), [Request(f, image) for f in flavors]
+        ):
+            yield Finding(
+                'image-without-flavor',
+                Severity.INFO,
+                subject,
+                f'Nova accepts it with no flavor of the cloud: {problem}',
+                REFUSED,
+            )
+
+
+def _problem(
+    source: Source, flavor: Flavor | None = None, image: Image | None = None
+) -> str:
+    """Return why Nova refuses a flavor or an image; empty if it does not."""
+    try:
+        _traits(flavor, image)
+    except exception.InvalidRequest as exc:
+        return str(exc).rstrip('.')
+    request = Request(flavor or Flavor(''), image)
+    return '; '.join(
+        refusal.text
+        for refusal in nova_api.refusals(request)
+        if refusal.source is source
+    )
+
+
+def _unmatched(first: Request, others: Iterable[Request]) -> str:
+    """Return why Nova refuses a request, if it refuses all others too."""
+    texts = [refusal.text for refusal in nova_api.refusals(first)]
+    if not texts or any(not any(nova_api.refusals(each)) for each in others):
+        return ''
+    return '; '.join(texts)
 
 
 def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:

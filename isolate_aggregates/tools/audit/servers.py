@@ -226,6 +226,7 @@ class _ServerCheck:
             project_id=server.project_id,
             scheduler_hints=server.scheduler_hints,
             boot_from_volume=not server.image_id,
+            is_accepted=True,
         )
         try:
             return decide(

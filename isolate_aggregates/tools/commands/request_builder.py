@@ -160,6 +160,7 @@ class RequestBuilder:
             },
             boot_from_volume=request.boot_from_volume or not server.image_id,
             availability_zone=zone,
+            is_accepted=True,
         )
         if args.port_request:
             return request

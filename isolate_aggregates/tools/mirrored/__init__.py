@@ -2,19 +2,26 @@
 """Reproductions of Nova's own filters, for use outside Nova.
 
 Each mirror reproduces one of Nova's request filters, a part of its scheduler,
-or one of its host filters that depend only on aggregates. With these, commands
-send the same queries as Nova. They do not run inside nova-scheduler. They need
-no configuration: Nova's options enable them, as in Nova.
+what nova-api refuses, or one of its host filters that depend only on
+aggregates. With these, commands send the same queries as Nova. They do not run
+inside nova-scheduler. They need no configuration: Nova's options enable them,
+as in Nova.
 
 Data from other services, for example the aggregates of a network, must be part
 of the request.
 """
 
 from isolate_aggregates.tools.mirrored import (
+    acceptance,
     host_filters,
     request_filters,
     traits,
 )
 
-# In Nova's order; the one without options comes first.
-MIRRORS = (*traits.MIRRORS, *request_filters.MIRRORS, *host_filters.MIRRORS)
+# In Nova's order; nova-api comes first, and then the one without options.
+MIRRORS = (
+    *acceptance.MIRRORS,
+    *traits.MIRRORS,
+    *request_filters.MIRRORS,
+    *host_filters.MIRRORS,
+)

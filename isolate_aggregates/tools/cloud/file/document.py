@@ -366,6 +366,9 @@ class _Reader:
                 owner=entry.get('owner'),
                 visibility=entry.get('visibility'),
                 disk_format=entry.get('disk_format'),
+                min_ram=entry.get('min_ram', 0),
+                min_disk=entry.get('min_disk', 0),
+                size=entry.get('size', 0),
             )
 
 

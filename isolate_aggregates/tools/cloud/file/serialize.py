@@ -74,6 +74,9 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
                 owner=i.owner,
                 visibility=i.visibility,
                 disk_format=i.disk_format,
+                min_ram=i.min_ram,
+                min_disk=i.min_disk,
+                size=i.size,
                 properties=dict(sorted(i.properties.items())),
             )
             for i in snapshot.images

@@ -28,6 +28,9 @@ _CORE = frozenset({
     'virtual_size', 'visibility',
 })  # fmt: skip
 
+# What it needs of a flavor.
+_NEEDS = ('min_ram', 'min_disk', 'size')
+
 # The filters of the lists that together have all images that a server can boot
 # from. Without filters, Glance lists no hidden images and no community images
 # of other projects, not even to administrators. Any user can make an image
@@ -171,6 +174,8 @@ def _image(document: Mapping[str, Any]) -> Image:
         owner=document.get('owner'),
         visibility=document.get('visibility'),
         disk_format=document.get('disk_format'),
+        # Glance has no size for an image without data.
+        **{key: document.get(key) or 0 for key in _NEEDS},
         properties={
             key: str(value)
             for key, value in document.items()
