@@ -14,6 +14,7 @@ from typing import Any
 
 from openstackclient import shell
 import pytest
+from sentences import sentence
 import yaml
 
 from isolate_aggregates.tools.cli import app
@@ -81,15 +82,6 @@ def client() -> shell.OpenStackShell:
     started = shell.OpenStackShell()
     started.command_manager.add_command_group('openstack.isolation.v1')
     return started
-
-
-def sentence(result: Any) -> str:
-    """Return the one sentence that a run has failed with."""
-    assert result.code == 1
-    assert result.out == ''
-    assert result.err.endswith('.\n')
-    assert result.err.count('\n') == 1
-    return str(result.err).rstrip('\n')
 
 
 # The commands

@@ -23,6 +23,7 @@ from live_example import ISOLATE, Live
 import pytest
 import requests
 import requests_mock
+from sentences import sentence
 import yaml
 
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
@@ -72,15 +73,6 @@ def hosts(finished: Any) -> list[str]:
     """Return the hosts that a run has found."""
     assert (finished.code, finished.err) == (0, '')
     return [host['name'] for host in json.loads(finished.out)['hosts']]
-
-
-def sentence(finished: Any) -> str:
-    """Return the one sentence that a run has failed with."""
-    assert finished.code == 1
-    assert finished.out == ''
-    assert finished.err.endswith('.\n')
-    assert finished.err.count('\n') == 1
-    return str(finished.err).rstrip('\n')
 
 
 # Credentials

@@ -5,13 +5,11 @@ Keystone and Nova answer as the real ones do, Placement is the real one.
 """
 
 from collections.abc import Callable, Iterator
-import configparser
 import dataclasses
 import json
 import os
 import pathlib
 import re
-import shlex
 import signal
 import sys
 import time
@@ -23,13 +21,13 @@ from http_fakes import CREDENTIALS, NOVA, FakeKeystone
 import pytest
 import requests_mock
 from samples import parsed
+import units
 import yaml
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.tools.cli import app
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -383,21 +381,12 @@ def test_without_prometheus_client_nothing_is_changed(
 
 
 def test_the_units_are_installed_and_start_an_existing_command() -> None:
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / 'setup.cfg')
-    for suffix in ('service', 'timer'):
-        unit = f'etc/systemd/isolate-aggregates-sync.{suffix}'
-        assert unit in setup['files']['data_files']
-    service = configparser.ConfigParser(interpolation=None)
-    service.read(ROOT / 'etc/systemd/isolate-aggregates-sync.service')
-    env, program, *arguments = shlex.split(service['Service']['ExecStart'])
-    assert (env, program) == ('/usr/bin/env', 'isolate-aggregates')
-    started = app.IsolateAggregatesApp(arguments)
-    options, rest = started.parser.parse_known_args(arguments)
-    assert options.config_file == ['/etc/nova/nova.conf']
-    command, name, own = started.command_manager.find_command(rest)
+    unit = 'etc/systemd/isolate-aggregates-sync'
+    assert units.is_installed(f'{unit}.timer')
+    assert units.is_installed(f'{unit}.service')
+    name, arguments = units.command(f'{unit}.service')
     assert name == 'sync'
-    assert command(started, None).get_parser(name).parse_args(own).yes
+    assert arguments.yes
 
 
 # Again and again.

@@ -6,17 +6,43 @@ and the host filters are real. There are no databases, messages, weighers or
 claims, so a request takes only some milliseconds.
 """
 
+import contextlib
 import dataclasses
 
 from keystoneauth1 import exceptions as ks_exceptions
 from nova import objects
+import nova.conf
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager, manager
 from nova.scheduler.client import report
+from oslo_config import fixture as config_fixture
 import server_requests
 from server_requests import CELL
 
-from isolate_aggregates.nova import host_filter
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.nova import host_filter, registration
+
+
+@contextlib.contextmanager
+def isolating(hosts, filters):
+    """Configure Nova with filters, and enough alternates for all hosts."""
+    objects.register_all()
+    with config_fixture.Config(nova.conf.CONF) as fixture:
+        ia_conf.register_opts(fixture.conf)
+        fixture.config(
+            enable_isolated_aggregate_filtering=True,
+            placement_req_required_member_prefix=['reservation:'],
+            placement_req_default_forbidden_member_prefix=['reservation:'],
+            max_attempts=len(hosts) + 1,
+            group='scheduler',
+        )
+        fixture.config(
+            request_filters=filters,
+            reservation_key_sources=['hint'],
+            group=ia_conf.GROUP,
+        )
+        yield fixture.conf
+        registration.uninstall()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,7 @@ from thorough import examples
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
 from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
@@ -367,16 +367,7 @@ def test_the_whole_chain_asks_placement_what_nova_asks(
 
     Where Nova refuses, so do we.
     """
-    aggregates = [
-        Aggregate(
-            uuid=f'{number:08d}-0000-4000-8000-000000000000',
-            name=f'aggregate-{number}',
-            id=number,
-            metadata=metadata,
-        )
-        for number, metadata in enumerate(metadatas, start=1)
-    ]
-    test_in_tree.store(engine, aggregates)
+    aggregates = test_in_tree.store_each(engine, metadatas)
     for name in SWITCHES:
         nova_conf.config(group='scheduler', **{name: name in switches})
     try:

@@ -6,6 +6,7 @@ import threading
 import weakref
 
 from nova import objects
+import nova_flavors
 import pytest
 
 from isolate_aggregates import exception
@@ -55,11 +56,9 @@ class Members:
 
 
 def flavor(**extra_specs):
-    return objects.Flavor(
-        name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
-        ephemeral_gb=0, swap=0,
-        extra_specs={k.replace('__', ':'): v for k, v in extra_specs.items()},
-    )  # fmt: skip
+    return nova_flavors.small(
+        {k.replace('__', ':'): v for k, v in extra_specs.items()}
+    )
 
 
 def request(image_id=MINE, traits=(), extra_specs=None):

@@ -22,17 +22,14 @@ from typing import ClassVar
 from hypothesis import note, settings, stateful
 from hypothesis import strategies as st
 from keystoneauth1 import exceptions as ks_exceptions
-from nova import objects
 import nova.conf
 from nova.scheduler import request_filter
-from oslo_config import fixture as config_fixture
 import pytest
 import requests
 from server_requests import OPERATIONS, TAGS, TRAITS, demands
 from simulated_placement import Clock, SimulatedPlacement, VerifiedWhileWaiting
-from simulated_scheduler import Node, Scheduler
+from simulated_scheduler import Node, Scheduler, isolating
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, testing
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
 from isolate_aggregates.aggregates.cache import IndexCache
@@ -203,38 +200,22 @@ def compute_nodes(context, hosts, nodes):
 @pytest.fixture(scope='module', autouse=True)
 def _nova():
     """Nova with all filters, and with enough alternates for all hosts."""
-    objects.register_all()
-    with config_fixture.Config(nova.conf.CONF) as fixture:
-        ia_conf.register_opts(fixture.conf)
-        fixture.config(
-            enable_isolated_aggregate_filtering=True,
-            placement_req_required_member_prefix=['reservation:'],
-            placement_req_default_forbidden_member_prefix=['reservation:'],
-            max_attempts=len(HOSTS) + 1,
-            group='scheduler',
+    filters = ['isolate_aggregates', 'reservation_prefix', 'isolate_tenants']
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        isolating(HOSTS, filters) as conf,
+    ):
+        # Others of Nova's read databases.
+        patch.setattr(
+            request_filter,
+            'ALL_REQUEST_FILTERS',
+            [request_filter.isolate_aggregates],
         )
-        fixture.config(
-            request_filters=[
-                'isolate_aggregates',
-                'reservation_prefix',
-                'isolate_tenants',
-            ],
-            reservation_key_sources=['hint'],
-            group=ia_conf.GROUP,
-        )
-        with pytest.MonkeyPatch.context() as patch:
-            # Others of Nova's read databases.
-            patch.setattr(
-                request_filter,
-                'ALL_REQUEST_FILTERS',
-                [request_filter.isolate_aggregates],
-            )
-            patch.setattr(forced, '_nodes', compute_nodes)
-            # No server was rebuilt.
-            patch.setattr(images, '_read', lambda spec: None)
-            Histories.filters = loading.load(nova.conf.CONF)
-            yield
-            registration.uninstall()
+        patch.setattr(forced, '_nodes', compute_nodes)
+        # No server was rebuilt.
+        patch.setattr(images, '_read', lambda spec: None)
+        Histories.filters = loading.load(conf)
+        yield
 
 
 class Counting(Observer):

@@ -14,6 +14,7 @@ import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.scheduler import request_filter
+import nova_flavors
 from oslo_config import fixture as config_fixture
 from oslo_db.sqlalchemy import enginefacade
 import pytest
@@ -63,6 +64,21 @@ def engine():
     engine.dispose()
 
 
+def store_each(engine, metadatas):
+    """Make aggregates with this metadata the only ones; return them."""
+    aggregates = [
+        Aggregate(
+            uuid=f'{number:08d}-0000-4000-8000-000000000000',
+            name=f'aggregate-{number}',
+            id=number,
+            metadata=metadata,
+        )
+        for number, metadata in enumerate(metadatas, start=1)
+    ]
+    store(engine, aggregates)
+    return aggregates
+
+
 def store(engine, aggregates):
     """Make these the only aggregates in Nova's database."""
     with engine.begin() as connection:
@@ -98,23 +114,13 @@ def forbidden_in_tree(traits):
 def test_the_in_tree_filter_forbids_the_same_aggregates(
     engine, metadatas, of_flavor, of_image
 ):
-    aggregates = [
-        Aggregate(
-            uuid=f'{number:08d}-0000-4000-8000-000000000000',
-            name=f'aggregate-{number}',
-            id=number,
-            metadata=metadata,
-        )
-        for number, metadata in enumerate(metadatas, start=1)
-    ]
+    aggregates = store_each(engine, metadatas)
     request = Request(
         Flavor(
             'f', extra_specs={f'trait_X:{t}': 'required' for t in of_flavor}
         ),
         Image('i', properties={f'trait:{t}': 'required' for t in of_image}),
     )
-    store(engine, aggregates)
-
     constraints = IsolateAggregates()(request, AggregateIndex(aggregates))
 
     ours = {uuid for found in constraints for uuid in found.uuids}
@@ -161,10 +167,7 @@ def test_every_small_cloud_is_isolated_the_same_way(engine):
 def left_by_in_tree(extra_specs):
     """What Nova's own filter leaves on a request spec."""
     spec = objects.RequestSpec(
-        flavor=objects.Flavor(
-            name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
-            ephemeral_gb=0, swap=0, extra_specs=extra_specs,
-        ),
+        flavor=nova_flavors.small(extra_specs),
         image=objects.ImageMeta(properties=objects.ImageMetaProps()),
         is_bfv=False,
         requested_resources=[],

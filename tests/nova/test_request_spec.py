@@ -9,13 +9,13 @@ from nova import context as nova_context
 from nova import objects
 import nova.conf
 from nova.scheduler import request_filter
+import nova_flavors
 from oslo_config import fixture as config_fixture
 import pytest
 import test_in_tree
 from thorough import examples
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.nova import registration
 
 engine = test_in_tree.engine
@@ -65,16 +65,7 @@ def request_specs(draw):
             nova_context.get_admin_context(),
             '7b7e6a64-4e59-4d1a-9c0c-1f9c1e8f7d11',
             image={'properties': properties} if has_image else None,
-            flavor=objects.Flavor(
-                name='f',
-                flavorid='f',
-                vcpus=1,
-                memory_mb=64,
-                root_gb=1,
-                ephemeral_gb=0,
-                swap=0,
-                extra_specs=dict(extra_specs),
-            ),
+            flavor=nova_flavors.small(dict(extra_specs)),
             numa_topology=None,
             pci_requests=None,
             filter_properties={
@@ -124,18 +115,7 @@ def isolate_aggregates(engine):
 def test_filters_leave_the_request_spec_unchanged(
     engine, isolate_aggregates, metadatas, make_spec
 ):
-    test_in_tree.store(
-        engine,
-        [
-            Aggregate(
-                uuid=f'{number:08d}-0000-4000-8000-000000000000',
-                name=f'aggregate-{number}',
-                id=number,
-                metadata=metadata,
-            )
-            for number, metadata in enumerate(metadatas, start=1)
-        ],
-    )
+    test_in_tree.store_each(engine, metadatas)
     context = nova_context.get_admin_context()
     ours, theirs = make_spec(), make_spec()
 

@@ -8,6 +8,7 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import request_filter
+import nova_flavors
 from oslo_config import cfg
 import pytest
 
@@ -146,10 +147,7 @@ class Worker:
             self.observer,
         )
         self.spec = objects.RequestSpec(
-            flavor=objects.Flavor(
-                name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
-                ephemeral_gb=0, swap=0, extra_specs={},
-            )
+            flavor=nova_flavors.small()
         )  # fmt: skip
 
     def read(self):

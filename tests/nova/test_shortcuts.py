@@ -30,18 +30,15 @@ import random
 from types import SimpleNamespace
 from urllib import parse
 
-from nova import objects
 import nova.conf
 from nova.scheduler import request_filter
 from nova.scheduler.filters import aggregate_instance_extra_specs
-from oslo_config import fixture as config_fixture
 import pytest
 import server_requests
 from server_requests import OPERATIONS, PROJECTS, RESERVATION, TRAITS, Demand
 from simulated_placement import Clock, SimulatedPlacement, VerifiedWhileWaiting
-from simulated_scheduler import Node, Scheduler
+from simulated_scheduler import Node, Scheduler, isolating
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.cache import IndexCache
@@ -188,23 +185,8 @@ class Refusals(Observer):
 @pytest.fixture
 def conf():
     """Nova with all filters, and with enough alternates for all hosts."""
-    objects.register_all()
-    with config_fixture.Config(nova.conf.CONF) as fixture:
-        ia_conf.register_opts(fixture.conf)
-        fixture.config(
-            enable_isolated_aggregate_filtering=True,
-            placement_req_required_member_prefix=['reservation:'],
-            placement_req_default_forbidden_member_prefix=['reservation:'],
-            max_attempts=len(HOSTS) + 1,
-            group='scheduler',
-        )
-        fixture.config(
-            request_filters=FILTERS,
-            reservation_key_sources=['hint'],
-            group=ia_conf.GROUP,
-        )
-        yield fixture.conf
-        registration.uninstall()
+    with isolating(HOSTS, FILTERS) as conf:
+        yield conf
 
 
 class Cloud:

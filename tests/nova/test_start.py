@@ -13,6 +13,7 @@ from nova import context as nova_context
 from nova import objects
 import nova.conf
 from nova.scheduler import request_filter
+import nova_flavors
 from oslo_config import fixture as config_fixture
 import pytest
 
@@ -248,10 +249,7 @@ def test_requests_are_isolated_during_a_second_installation(
     filters.append(last)
     spec = objects.RequestSpec(
         instance_uuid='7b7e6a64-4e59-4d1a-9c0c-1f9c1e8f7d11',
-        flavor=objects.Flavor(
-            name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
-            ephemeral_gb=0, swap=0, extra_specs={},
-        ),
+        flavor=nova_flavors.small(),
     )  # fmt: skip
     request_filter.process_reqspec(nova_context.get_admin_context(), spec)
     assert registration.installed() is not first

@@ -307,6 +307,17 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         )
         return self._wait_for_state_change(made, status)
 
+    def rebuild_refused(self, server, image):
+        """Ask for a rebuild as the tenant does; it must be refused."""
+        user = self.user(server['tenant_id'])
+        user.post_server_action(server['id'], {'rebuild': {'imageRef': image}})
+        server = self._wait_for_state_change(server, 'ERROR')
+        # The tenant can do this with a hard reboot.
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+        return self._wait_for_state_change(server, 'ACTIVE')
+
     def host_for(self, flavor, **request):
         """Boot a server and return the host it is on."""
         return host_of(self.boot(flavor, **request))

@@ -56,17 +56,6 @@ class ImageCloudTest(CloudTest):
         self.admin_api.put_service_force_down(service['id'], True)
         return self._evacuate_server(server, expected_state='SHUTOFF')
 
-    def rebuild_refused(self, server, image):
-        """Ask for a rebuild as the tenant does; it must be refused."""
-        user = self.user(server['tenant_id'])
-        user.post_server_action(server['id'], {'rebuild': {'imageRef': image}})
-        server = self._wait_for_state_change(server, 'ERROR')
-        # The tenant can do this himself with a hard reboot.
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'active'}}
-        )
-        return self._wait_for_state_change(server, 'ACTIVE')
-
 
 class ReservedImageTest(ImageCloudTest):
     """The properties for reservations in a tenant's image."""

@@ -16,6 +16,7 @@ from nova import objects
 from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.scheduler import request_filter
+import nova_flavors
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
@@ -203,16 +204,7 @@ class ManyThreadsTest(CloudTest):
             context,
             uuidutils.generate_uuid(),
             image={'properties': {}},
-            flavor=objects.Flavor(
-                name='f',
-                flavorid='f',
-                vcpus=1,
-                memory_mb=64,
-                root_gb=1,
-                ephemeral_gb=0,
-                swap=0,
-                extra_specs={},
-            ),
+            flavor=nova_flavors.small(),
             numa_topology=None,
             pci_requests=None,
             filter_properties={},

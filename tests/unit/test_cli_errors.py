@@ -22,6 +22,7 @@ from openstack.config import loader
 import pytest
 import requests
 import requests_mock
+from sentences import sentence
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
@@ -32,15 +33,6 @@ SMALL = ('--flavor', 'm1.small')
 
 Run = Callable[..., Any]
 Write = Callable[[str], pathlib.Path]
-
-
-def sentence(finished: Any) -> str:
-    """Return the one sentence that a run has failed with."""
-    assert finished.code == 1
-    assert finished.out == ''
-    assert finished.err.endswith('.\n')
-    assert finished.err.count('\n') == 1
-    return str(finished.err).rstrip('\n')
 
 
 @pytest.fixture(autouse=True)

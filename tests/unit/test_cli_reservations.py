@@ -3,17 +3,15 @@
 
 import argparse
 from collections.abc import Callable
-import configparser
 import datetime
 import pathlib
-import shlex
 import sys
 from typing import Any
 
 import pytest
+import units
 
 from isolate_aggregates.reservations.commands import times
-from isolate_aggregates.tools.cli import app
 
 ROOT = pathlib.Path(__file__).parents[2]
 UNIT = 'etc/systemd/isolate-aggregates-reservations.service'
@@ -185,19 +183,10 @@ def test_invalid_arguments_are_refused(
 
 
 def test_the_unit_is_installed_and_starts_an_existing_command() -> None:
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / 'setup.cfg')
-    assert UNIT in setup['files']['data_files']
-    service = configparser.ConfigParser(interpolation=None)
-    service.read(ROOT / UNIT)
-    env, program, *arguments = shlex.split(service['Service']['ExecStart'])
-    assert (env, program) == ('/usr/bin/env', 'isolate-aggregates')
-    started = app.IsolateAggregatesApp(arguments)
-    options, rest = started.parser.parse_known_args(arguments)
-    assert options.config_file == ['/etc/nova/nova.conf']
-    command, name, own = started.command_manager.find_command(rest)
+    assert units.is_installed(UNIT)
+    name, arguments = units.command(UNIT)
     assert name == 'reservation reconcile'
-    assert command(started, None).get_parser(name).parse_args(own).watch
+    assert arguments.watch
 
 
 def test_the_import_reports_that_blazar_is_missing(

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors of commands."""
+
+from typing import Any
+
+
+def sentence(result: Any) -> str:
+    """Return the one sentence that a run has failed with."""
+    assert result.code == 1
+    assert result.out == ''
+    assert result.err.endswith('.\n')
+    assert result.err.count('\n') == 1
+    return str(result.err).rstrip('\n')
