@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import random
 import re
 import tempfile
 
@@ -984,3 +985,39 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
         'which no provider has (did you mean cn1?); to allow this, set '
         'mirror_host_aggregates: false.'
     )
+
+
+# Loaders
+
+
+def loaded(text, loader):
+    """Return the document, or why the loader accepts none."""
+    try:
+        return cloud_file._loaded(text, loader)[1]
+    except (yaml.YAMLError, ValueError) as exc:
+        return type(exc)
+
+
+@pytest.mark.skipif(
+    not yaml.__with_libyaml__, reason='PyYAML was built without libyaml'
+)
+def test_both_loaders_read_the_same_from_texts_with_typing_errors():
+    rng = random.Random(1)
+    texts = [
+        path.read_text('utf-8')[:1500]
+        for path in sorted(pathlib.Path('examples').glob('*.yaml'))
+    ]
+    characters = ' \n\t:-[]{}#&*!|>%@`"\',?<=~0ab\x85\u2028\ufeff\x07é'
+    accepted = 0
+    for _ in range(300):
+        text = rng.choice(texts)
+        place = rng.randrange(len(text))
+        skipped = place + rng.randrange(3)
+        text = text[:place] + rng.choice(characters) + text[skipped:]
+        fast = loaded(text, cloud_file._FastLoader)
+        slow = loaded(text, cloud_file._Loader)
+        # libyaml also accepts some texts of later versions of YAML.
+        if not isinstance(fast, type) and not isinstance(slow, type):
+            accepted += 1
+            assert fast == slow, text
+    assert accepted > 50

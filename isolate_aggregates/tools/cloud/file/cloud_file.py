@@ -2,6 +2,7 @@
 """Reads and writes cloud files, which describe a cloud in YAML."""
 
 from collections.abc import Iterator, Sequence
+import contextlib
 import functools
 import importlib.resources
 import math
@@ -35,8 +36,19 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
     :raises CloudFileError: if it cannot be read or is invalid. The message has
         the file, the problems and their places.
     """
+    text = _text(path)
+    with contextlib.suppress(
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+        cloud_document.Contradictions,
+    ):
+        _, document = _loaded(text, _FastLoader)
+        if document is not None and not _violations(document):
+            return cloud_document.to_snapshot(document, str(path))
+    # Now to say what is wrong, and where.
     try:
-        root, document = _parse(path)
+        root, document = _parse(path, text)
         violations = _violations(document)
         if not violations:
             return cloud_document.to_snapshot(document, str(path))
@@ -95,6 +107,33 @@ class _Loader(yaml.SafeLoader):
         )
 
 
+# libyaml takes a fifth of the time, but its messages are worse. PyYAML has it,
+# unless it was built where libyaml is missing.
+_Fast = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+class _FastLoader(_Fast):  # type: ignore[misc, valid-type]
+    """Rejects invalid keys too, without saying which.
+
+    What both loaders accept is the same for both.
+    """
+
+    def __init__(self, text: str) -> None:
+        # libyaml drops byte order marks, wherever they are.
+        if '\ufeff' in text[1:]:
+            raise yaml.YAMLError
+        super().__init__(text)
+
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if key.tag in _KEY_TAGS]
+        if len(set(keys)) < len(node.value):
+            raise yaml.YAMLError
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
 class _Dumper(yaml.SafeDumper):
     """Escapes Unicode line breaks, which YAML would read as spaces."""
 
@@ -106,18 +145,23 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(str, _Dumper.represent_str)
 
 
-def _parse(path: str | os.PathLike[str]) -> tuple[yaml.Node, Any]:
-    """Return a document as nodes with line numbers, and as values."""
+def _text(path: str | os.PathLike[str]) -> str:
     try:
-        loader = _Loader(pathlib.Path(path).read_text(encoding='utf-8'))
-        root = loader.get_single_node()
-        if root is not None:
-            return root, loader.construct_document(root)
-        problem = 'is empty'
+        return pathlib.Path(path).read_text(encoding='utf-8')
     except OSError as exc:
         problem = f'cannot be read: {exc.strerror or exc}'
     except UnicodeDecodeError as exc:
         problem = f'is not UTF-8 text: {exc.reason} at byte {exc.start}'
+    raise exception.CloudFileError(path, of_file=problem)
+
+
+def _parse(path: str | os.PathLike[str], text: str) -> tuple[yaml.Node, Any]:
+    """Return a document as nodes with line numbers, and as values."""
+    try:
+        root, document = _loaded(text, _Loader)
+        if root is not None:
+            return root, document
+        problem = 'is empty'
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
         where = (
@@ -127,6 +171,12 @@ def _parse(path: str | os.PathLike[str]) -> tuple[yaml.Node, Any]:
     except (yaml.YAMLError, ValueError) as exc:
         problem = f'is not YAML: {" ".join(str(exc).split())}'
     raise exception.CloudFileError(path, of_file=problem)
+
+
+def _loaded(text: str, loader_class: Any) -> tuple[yaml.Node | None, Any]:
+    loader = loader_class(text)
+    root = loader.get_single_node()
+    return root, None if root is None else loader.construct_document(root)
 
 
 def _violations(document: Any) -> Sequence[Problem]:
