@@ -10,7 +10,11 @@ import os_traits
 from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.request.extra_specs import (
+    REQUIRED,
+    TRAIT_PREFIX,
+    standard_traits,
+)
 
 # The size of the cache; thousands of aggregates may have the same metadata.
 _MOST = 2**14
@@ -70,7 +74,7 @@ def problem(key: str, value: str) -> str | None:
             'cannot be opened; a trait name may contain only uppercase '
             'letters, digits and _'
         )
-    if not os_traits.is_custom(trait) and trait not in _standard_traits():
+    if not os_traits.is_custom(trait) and trait not in standard_traits():
         return (
             'cannot be opened unless Placement knows the trait; it is not a '
             'standard trait of the os-traits installed here, and all other '
@@ -82,8 +86,3 @@ def problem(key: str, value: str) -> str | None:
             f'value must be {REQUIRED!r}'
         )
     return None
-
-
-@functools.cache
-def _standard_traits() -> frozenset[str]:
-    return frozenset(os_traits.get_traits())

@@ -10,8 +10,8 @@ from collections.abc import Collection
 import re
 
 import os_resource_classes
-import os_traits
 
+from isolate_aggregates.request.extra_specs import standard_traits
 from isolate_aggregates.text import meant
 
 _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
@@ -19,7 +19,7 @@ _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
 
 def wrong_trait(name: str) -> str | None:
     """Return why a trait's name is invalid; None if it is valid."""
-    return _wrong(name, 'trait', os_traits.get_traits())
+    return _wrong(name, 'trait', standard_traits())
 
 
 def wrong_resource_class(name: str) -> str | None:

@@ -11,7 +11,10 @@ Placement microversion 1.33. See the `extra specs reference
 
 from collections.abc import Iterator, Mapping
 import dataclasses
+import functools
 import re
+
+import os_traits
 
 REQUIRED = 'required'
 FORBIDDEN = 'forbidden'
@@ -26,6 +29,13 @@ RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
 # must not be on the compute nodes themselves: there, an image of a tenant that
 # requires it would let ordinary servers in.
 RESERVATION_TRAIT = 'CUSTOM_RESERVATION_HOST'
+
+
+@functools.cache
+def standard_traits() -> frozenset[str]:
+    """Return the standard traits of the installed ``os-traits``."""
+    return frozenset(os_traits.get_traits())
+
 
 _KEY = re.compile(rf'^(resources|trait)({SUFFIX.pattern})?:(.*)$')
 
