@@ -78,6 +78,7 @@ class GlanceApi:
             'owner': '8a5c0e6d2f7b4d31a9f05f2c1be07c44',
             'visibility': 'public',
             'status': 'active',
+            **{key: image.get(key) for key in ('min_ram', 'min_disk', 'size')},
             **{
                 key: value
                 for key, value in image['properties'].items()

@@ -6,11 +6,16 @@ Placement is what ``query`` prints for the same arguments, and a server gets a
 host only if ``explain`` calls it a candidate.
 """
 
+import json
 import time
+from urllib import parse
 
 from base import IMAGE, SECONDS, host_of
 from day_two import CommandTest
 from nova.scheduler.client import report
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional.api import client
+import pytest
 
 
 class FromTheApiTest(CommandTest):
@@ -132,3 +137,221 @@ class ZoneTest(FromTheApiTest):
             )
             assert [self.query(*arguments)] == queries
             assert bool(self.candidates(*arguments)) == (status == 'ACTIVE')
+
+
+class BodyTest(FromTheApiTest):
+    """Flavors, images and other parts of the body."""
+
+    def agree(
+        self,
+        extra_specs=None,
+        properties=None,
+        arguments=(),
+        needs=None,
+        **body,
+    ):
+        """Check that the query is Nova's, or that both refuse the request.
+
+        Return the server, if nova-api accepts it.
+        """
+        number = len(self.api.get_flavors())
+        flavor = self.small_flavor(
+            name=f'flavor-{number}',
+            id=f'flavor-{number}',
+            vcpu=2,
+            extra_spec=extra_specs,
+        )
+        image = self.image(properties or {})
+        self.glance.images[image].update(needs or {})
+        asked = ('--flavor', flavor, '--image', image, *arguments)
+        try:
+            server, queries = self.sent(flavor, image, **body)
+        except client.OpenStackApiException as exc:
+            if exc.response.status_code != 400:
+                raise
+            finished = self.run_command('query', *asked)
+            assert finished.code == 1
+            assert finished.err.startswith('nova-api refuses flavor '), asked
+            return None
+        query = self.query(*asked)
+        # Nova may ask again with VCPU for PCPU.
+        assert query == queries[0]
+        return server
+
+    def not_known(self, *arguments):
+        """Return the sentences about what the answer does not consider."""
+        finished = self.run_command('explain', *arguments, '-f', 'json')
+        assert finished.code == 0, finished.err
+        return finished.document['summary']['not_known']
+
+    def test_flavors_and_images_lead_to_the_same_query(self):
+        self._create_trait('CUSTOM_A')
+        for extra_specs, properties in (
+            ({}, {}),
+            ({'hw:cpu_policy': 'dedicated'}, {}),
+            (
+                {
+                    'hw:cpu_policy': 'mixed',
+                    'hw:cpu_dedicated_mask': '^0',
+                    'hw:emulator_threads_policy': 'isolate',
+                },
+                {},
+            ),
+            ({'hw:mem_page_size': 'any'}, {'hw_mem_page_size': '2048'}),
+            ({'hw:numa_nodes': '2'}, {}),
+            ({}, {'hw_cpu_policy': 'dedicated'}),
+            (
+                {'hw:mem_encryption': 'true'},
+                {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'},
+            ),
+            ({'resources:VCPU': '1', 'resources:MEMORY_MB': '32'}, {}),
+            ({'resources:PCPU': '2'}, {}),
+            ({'trait:CUSTOM_A': 'required'}, {}),
+            ({'trait:CUSTOM_A': 'forbidden'}, {}),
+            ({}, {'trait:CUSTOM_A': 'required'}),
+            ({'hw:tpm_version': '2.0', 'hw:tpm_model': 'tpm-crb'}, {}),
+            ({'os:secure_boot': 'required'}, {}),
+            ({'hw:virtio_packed_ring': 'true'}, {}),
+            ({}, {'hw_pci_numa_affinity_policy': 'socket'}),
+        ):
+            assert self.agree(extra_specs, properties), extra_specs
+
+    def test_what_the_api_refuses_has_no_query(self):
+        for extra_specs, properties in (
+            ({'hw:cpu_thread_policy': 'isolate'}, {}),
+            ({'hw:locked_memory': 'true'}, {}),
+            ({}, {'hw_mem_page_size': 'large'}),
+            ({'hw:numa_nodes': '4'}, {}),
+            ({'hw:mem_encryption': 'true'}, {}),
+            ({'hw:cpu_policy': 'mixed'}, {}),
+            ({'resources:PCPU': '3'}, {}),
+            ({'resources:PCPU': '2', 'resources:VCPU': '2'}, {}),
+            ({'hw:cpu_realtime': 'true'}, {}),
+            ({'hw:emulator_threads_policy': 'isolate'}, {}),
+            ({'hw:pmu': 'true'}, {'hw_pmu': 'false'}),
+            ({'hw:serial_port_count': '1'}, {'hw_serial_port_count': '2'}),
+            ({}, {'hw_disk_bus': 'odd'}),
+            ({}, {'hw_video_ram': 'much'}),
+        ):
+            assert not self.agree(extra_specs, properties), extra_specs
+
+    def test_an_image_must_fit_into_the_flavor(self):
+        for key, small, large in (
+            ('min_ram', 64, 65),
+            ('min_disk', 1, 2),
+            ('size', 1 << 30, (1 << 30) + 1),
+        ):
+            assert self.agree(needs={key: small}), key
+            assert not self.agree(needs={key: large}), key
+
+    def test_several_servers_are_requested_like_one(self):
+        assert self.agree(min_count=2, max_count=2)
+
+    def test_a_volume_needs_no_disk_of_the_host(self):
+        volume = {
+            'source_type': 'volume',
+            'destination_type': 'volume',
+            'boot_index': 0,
+            'uuid': nova_fixtures.CinderFixture.IMAGE_BACKED_VOL,
+        }
+        assert self.agree(
+            arguments=('--boot-from-volume',),
+            imageRef='',
+            block_device_mapping_v2=[volume],
+        )
+
+    def test_a_server_group_removes_the_limit(self):
+        for policy in ('affinity', 'anti-affinity'):
+            group = self.api.post_server_groups(
+                {'name': policy, 'policy': policy}
+            )['id']
+            assert self.agree(
+                arguments=('--hint', f'group={group}'), hints={'group': group}
+            )
+        self.config.write_text(
+            '[filter_scheduler]\nenabled_filters = ServerGroupAffinityFilter\n'
+        )
+        assert 'ServerGroupAffinityFilter' in str(
+            self.not_known('--flavor', '1', '--hint', f'group={group}')
+        )
+
+    def test_a_port_requests_resources(self):
+        port = self.neutron.port_with_resource_request
+        flavor = self.small_flavor()
+        _, [query] = self.sent(flavor, networks=[{'port': port['id']}])
+        request = port['resource_request']
+        asked = ','.join(
+            [f'{rc}={n}' for rc, n in request['resources'].items()]
+            + request['required']
+        )
+        ours = self.query(
+            *('--flavor', flavor, '--image', IMAGE, '--port-request', asked)
+        )
+        # The suffix of a group has no meaning.
+        assert ours.replace('_port_1', port['id']) == query
+
+    def test_a_remote_managed_port_requires_a_trait(self):
+        port = {
+            **self.neutron.port_1,
+            'id': 'd0000000-0000-4000-8000-000000000001',
+            'binding:vnic_type': 'remote-managed',
+        }
+        self.neutron._ports[port['id']] = port
+        flavor = self.small_flavor()
+        _, [query] = self.sent(flavor, networks=[{'port': port['id']}])
+        assert 'COMPUTE_REMOTE_MANAGED_PORTS' in query
+        ours = self.query(
+            *('--flavor', flavor, '--image', IMAGE),
+            *('--port-request', 'remote-managed'),
+        )
+        assert ours == query
+
+    def test_a_device_profile_is_named_as_not_known_without_cyborg(self):
+        self.useFixture(nova_fixtures.CyborgFixture())
+        flavor = self.small_flavor(
+            extra_spec={'accel:device_profile': 'fakedev-dp'}
+        )
+        _, [query] = self.sent(flavor)
+        asked = ('--flavor', flavor, '--image', IMAGE)
+        ours = self.query(*asked)
+        theirs = parse.parse_qsl(query)
+        assert set(parse.parse_qsl(ours)) < set(theirs)
+        assert all(
+            'device_profile' in key
+            for key, _ in set(theirs) - set(parse.parse_qsl(ours))
+        )
+        assert self.not_known(*asked)[0].startswith(
+            'what device profile fakedev-dp requests: '
+        )
+
+    def test_pci_devices_in_placement_are_named_as_not_known(self):
+        alias = {'name': 'a1', 'vendor_id': '1234', 'product_id': '1235'}
+        self.flags(alias=[json.dumps(alias)], group='pci')
+        self.flags(pci_in_placement=True, group='filter_scheduler')
+        flavor = self.small_flavor(
+            extra_spec={'pci_passthrough:alias': 'a1:1'}
+        )
+        _, [query] = self.sent(flavor)
+        asked = ('--flavor', flavor, '--image', IMAGE)
+        theirs = set(parse.parse_qsl(query)) - {
+            *parse.parse_qsl(self.query(*asked))
+        }
+        assert 'CUSTOM_PCI_1234_1235:1' in dict(theirs).values()
+        assert self.not_known(*asked)[0].startswith(
+            'which PCI devices pci_passthrough:alias=a1:1 requests from '
+        )
+        # An alias that Nova does not know is refused.
+        self.flags(alias=[], group='pci')
+        with pytest.raises(client.OpenStackApiException, match='not defined'):
+            self.sent(flavor)
+
+    def test_routed_networks_of_a_new_server_are_named_as_not_known(self):
+        flavor = self.small_flavor()
+        self.config.write_text(
+            f'{self.config.read_text()}'
+            'query_placement_for_routed_network_aggregates = true\n'
+        )
+        assert self.not_known('--flavor', flavor, '--image', IMAGE)[0] == (
+            'the segments of the network of the server, whose aggregates '
+            'Nova requires, are not known'
+        )

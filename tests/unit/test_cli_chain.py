@@ -272,7 +272,23 @@ def test_a_port_can_request_resources(on_cloud: Run) -> None:
     assert 'resources_port_2=VGPU%3A2' in query
 
 
-@pytest.mark.parametrize('text', ['CUSTOM_A', 'VCPU=', 'VCPU=x', '=1', ''])
+def test_a_port_can_be_remote_managed(on_cloud: Run) -> None:
+    asked = ('query', '--flavor', 'plain', '--port-request')
+    trait = 'root_required=COMPUTE_REMOTE_MANAGED_PORTS'
+    alone = on_cloud(*asked, 'remote-managed').out
+    assert trait in alone
+    assert '_port_' not in alone
+    query = on_cloud(*asked, 'VGPU=2,remote-managed,CUSTOM_PHYSNET_X').out
+    assert trait in query
+    assert 'resources_port_1=VGPU%3A2' in query
+    assert 'required_port_1=CUSTOM_PHYSNET_X' in query
+    assert trait not in on_cloud(*asked, 'VGPU=2').out
+
+
+@pytest.mark.parametrize(
+    'text',
+    ['CUSTOM_A', 'CUSTOM_A,remote-managed', 'VCPU=', 'VCPU=x', '=1', ''],
+)
 def test_a_port_that_asks_for_nothing_is_refused(
     on_cloud: Run, text: str
 ) -> None:

@@ -18,11 +18,15 @@ from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.commands import request_builder
+from isolate_aggregates.tools.commands.request_builder import PortRequest
 from isolate_aggregates.tools.commands.requested_zone import (
     RequestedZone,
     requested_zone,
 )
 from isolate_aggregates.tools.mirrored import MIRRORS, chain
+
+# The type of ports that are managed by another device.
+_REMOTE_MANAGED = 'remote-managed'
 
 _OURS = 'IsolatedAggregatesFilter'
 _NO_HOST_FILTERS = (
@@ -67,7 +71,8 @@ def add_arguments(
         default=[],
         type=_port_request,
         metavar='<class>=<amount>[,...][,<trait>...]',
-        help='Resources and traits that a port requests; may be repeated',
+        help='Resources and traits that a port requests, and the word '
+        f'{_REMOTE_MANAGED} if it is such a port; may be repeated',
     )
     base.add_project_arguments(parser)
     parser.add_argument(
@@ -102,22 +107,24 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
-    """Parse the resources and traits that a port requests."""
+def _port_request(text: str) -> PortRequest:
+    """Parse what a port requests."""
     resources: dict[str, int] = {}
-    traits = set()
+    words = set()
     for part in text.split(','):
         name, equals, amount = part.partition('=')
         if equals:
             resources[name] = base.positive(amount)
         else:
-            traits.add(name)
-    if not resources or not all((*resources, *traits)):
+            words.add(name)
+    traits = words - {_REMOTE_MANAGED}
+    has_traits_only = bool(traits) and not resources
+    if has_traits_only or not all((*resources, *words)):
         raise argparse.ArgumentTypeError(
             f'{text!r} is not a valid port request; write '
             '<class>=<amount>,...,<trait>,...'
         )
-    return resources, frozenset(traits)
+    return PortRequest(resources, frozenset(traits), traits != words)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 """Builds a request from arguments, and from the data of a server."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 from oslo_config import cfg
@@ -23,6 +24,15 @@ from isolate_aggregates.tools.commands.requested_zone import RequestedZone
 
 # The first release of Nova that can require the trait OWNER_NOVA.
 _OWNED = 34
+
+
+@dataclasses.dataclass(frozen=True)
+class PortRequest:
+    """What a port of a new server requests."""
+
+    resources: Mapping[str, int]
+    traits: frozenset[str]
+    is_remote_managed: bool = False
 
 
 class RequestBuilder:
@@ -82,6 +92,7 @@ class RequestBuilder:
         hints: dict[str, tuple[str, ...]] = {}
         for key, value in args.hint:
             hints[key] = (*hints.get(key, ()), value)
+        ports: Sequence[PortRequest] = args.port_request
         forced_host = args.availability_zone.forced
         if forced_host and args.host:
             raise exception.InvalidRequest(
@@ -99,11 +110,18 @@ class RequestBuilder:
             host_forced=bool(forced_host),
             boot_from_volume=args.boot_from_volume,
             availability_zone=self._zone(),
+            networks=(
+                RequestedNetwork(
+                    'the network of the server',
+                    # No argument describes the segments for a new server.
+                    None if args.flavor else (),
+                    any(port.is_remote_managed for port in ports),
+                ),
+            ),
             resource_groups=tuple(
-                ResourceGroup(f'_port_{number}', resources, traits)
-                for number, (resources, traits) in enumerate(
-                    args.port_request, 1
-                )
+                ResourceGroup(f'_port_{number}', port.resources, port.traits)
+                for number, port in enumerate(ports, 1)
+                if port.resources
             ),
         )
 
