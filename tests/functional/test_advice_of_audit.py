@@ -267,6 +267,10 @@ CLOUDS: Mapping[str, str] = {
         flavors=FLAVORS + KEYED + flavor('hw:cpu_policy', 'perhaps'),
         images=IMAGES + image('hw_cpu_policy', 'perhaps'),
     ),
+    'settings that Nova refuses together': cloud(
+        flavors=FLAVORS + KEYED + flavor('hw:mem_encryption', 'true'),
+        images=IMAGES + image('hw_mem_page_size', 'any'),
+    ),
     'a host without compute node': cloud(
         tagged('trait:CUSTOM_GPU_POOL=required', hosts='ada, cid'),
         settings=f'mirror_host_aggregates: false\n{SETTINGS}',
