@@ -69,10 +69,10 @@ class Row:
     ours: int
 
 
-def cloud(wanted: int, placement: PlacementClient) -> LoadedCloud:
+def cloud(host_number: int, placement: PlacementClient) -> LoadedCloud:
     """Return a cloud in which some hosts are wanted."""
     names = [f'host-{number}' for number in range(HOSTS)]
-    members = frozenset(random.sample(names, wanted))
+    members = frozenset(random.sample(names, host_number))
     ssd = Aggregate(identity('ssd'), 'ssd', {'ssd': 'true'}, members, 1)
     hosts = tuple(
         Provider(
@@ -111,12 +111,12 @@ OURS = pipeline(request_filters=['aggregate_instance_extra_specs'])
 
 
 def none_left(
-    asked: LoadedCloud, filters: Pipeline, limit: int, requests: int
+    loaded: LoadedCloud, filters: Pipeline, limit: int, requests: int
 ) -> int:
     """Return for how many requests no host is left."""
     found = 0
     for _ in range(requests):
-        outcome = candidates.find(asked, filters, Request(FLAVOR), limit)
+        outcome = candidates.find(loaded, filters, Request(FLAVOR), limit)
         assert len(outcome.hosts) + len(outcome.dropped_hosts) <= limit
         found += not outcome.hosts
     return found

@@ -113,10 +113,10 @@ def tags(number: int) -> dict[str, str]:
     return zone | {f'trait:CUSTOM_LICENSE_{number % TRAITS}': 'required'}
 
 
-def insert(found: Sequence[Mapping[str, str]]) -> None:
+def insert(records: Sequence[Mapping[str, str]]) -> None:
     """Replace all aggregates in Nova's database."""
     aggregates, metadata, hosts = [], [], []
-    for i, tagged in enumerate(found, start=1):
+    for i, tagged in enumerate(records, start=1):
         aggregates.append(
             {'id': i, 'uuid': str(uuid.uuid4()), 'name': f'aggregate-{i}'}
         )

@@ -172,11 +172,11 @@ def reservation_id(number: int) -> str:
     return f'00000009-0000-4000-8000-{number:012x}'
 
 
-def record(world: World, made: Reservation) -> None:
+def record(world: World, reservation: Reservation) -> None:
     """Write the record of an existing reservation."""
-    flavor = made.flavor
-    world.nova.flavors[made.id] = {
-        'id': made.id,
+    flavor = reservation.flavor
+    world.nova.flavors[reservation.id] = {
+        'id': reservation.id,
         'name': flavor.name,
         'vcpus': flavor.vcpus,
         'ram': flavor.ram,
@@ -185,9 +185,11 @@ def record(world: World, made: Reservation) -> None:
         'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral,
         'os-flavor-access:is_public': False,
         'extra_specs': dict(flavor.extra_specs),
-        'description': describe(made),
+        'description': describe(reservation),
     }
-    world.nova.access[made.id] = {PROJECT} if made.start <= NOW else set()
+    world.nova.access[reservation.id] = (
+        {PROJECT} if reservation.start <= NOW else set()
+    )
 
 
 def planning(world: World) -> float:

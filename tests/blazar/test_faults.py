@@ -50,16 +50,16 @@ class Wire:
         self.has_failed = self._count >= self._place
         self._mode = None
 
-    def carry(self, found, url, *args, **kwargs):
+    def carry(self, session, url, *args, **kwargs):
         """Send a request, or fail before or after it."""
-        if found is not self._owner or '/identity' in url:
-            return self._send(found, url, *args, **kwargs)
+        if session is not self._owner or '/identity' in url:
+            return self._send(session, url, *args, **kwargs)
         self._count += 1
         late = self._mode == FROM_THEN_ON and self._count > self._place
         hit = self._mode and (late or self._count == self._place)
         if hit and self._mode != AFTER:
             raise ks_exceptions.ConnectFailure('broken before')
-        answer = self._send(found, url, *args, **kwargs)
+        answer = self._send(session, url, *args, **kwargs)
         if hit:
             raise ks_exceptions.ConnectFailure('broken after')
         return answer
@@ -184,7 +184,7 @@ def test_a_start_is_completed_after_a_fault_of_the_database(
     wire.mend()
     assert cloud.slots(reservation) == {}
 
-    def broken(found):
+    def broken(session):
         raise db_exceptions.DBConnectionError
 
     with monkeypatch.context() as patch:

@@ -43,16 +43,16 @@ def calendar(*hosts):
 
 
 @pytest.fixture
-def opened(open_report):
+def report(open_report):
     return open_report('campus', calendar())
 
 
-def bars(opened, name):
-    return opened.page.locator('#rooms li').filter(has_text=name).locator('g')
+def bars(report, name):
+    return report.page.locator('#rooms li').filter(has_text=name).locator('g')
 
 
-def detail(opened):
-    return opened.page.locator('#room-detail').inner_text()
+def detail(report):
+    return report.page.locator('#room-detail').inner_text()
 
 
 MIDDLE = (
@@ -61,9 +61,9 @@ MIDDLE = (
 )
 
 
-def test_a_bar_shows_duration_by_width_and_usage_by_height(opened):
+def test_a_bar_shows_duration_by_width_and_usage_by_height(report):
     def part(number, which):
-        box = bars(opened, 'busy').nth(number).locator(which).bounding_box()
+        box = bars(report, 'busy').nth(number).locator(which).bounding_box()
         return box['x'], box['width'], box['height']
 
     start, width, height = part(0, '.rail')
@@ -74,29 +74,29 @@ def test_a_bar_shows_duration_by_width_and_usage_by_height(opened):
     assert [part(n, '.fill')[2] / height for n in range(3)] == pytest.approx(
         [0, 0.4, 1], abs=0.02
     )
-    assert bars(opened, 'busy').locator('.full').count() == 1
-    assert bars(opened, 'down').locator('.shut').count() == 1
-    assert opened.page.locator('#room-marks time').all_inner_texts() == [
+    assert bars(report, 'busy').locator('.full').count() == 1
+    assert bars(report, 'down').locator('.shut').count() == 1
+    assert report.page.locator('#room-marks time').all_inner_texts() == [
         f'0{day} Mar 2027, 12:00' for day in (1, 3, 5, 7, 9)
     ]
-    assert opened.messages == []
-    assert opened.requests == [opened.page.url]
+    assert report.messages == []
+    assert report.requests == [report.page.url]
 
 
-def test_hovering_shows_the_details(opened):
-    hint = detail(opened)
-    bars(opened, 'busy').nth(1).hover()
-    assert detail(opened) == MIDDLE
-    opened.page.locator('h1').hover()
-    assert detail(opened) == hint
-    bars(opened, 'busy').nth(2).click()
-    opened.page.locator('h1').hover()
-    assert '1,234 slots, free' in detail(opened)
+def test_hovering_shows_the_details(report):
+    hint = detail(report)
+    bars(report, 'busy').nth(1).hover()
+    assert detail(report) == MIDDLE
+    report.page.locator('h1').hover()
+    assert detail(report) == hint
+    bars(report, 'busy').nth(2).click()
+    report.page.locator('h1').hover()
+    assert '1,234 slots, free' in detail(report)
 
 
 @pytest.mark.smoke
-def test_keyboard_focus_shows_the_details(opened):
-    page = opened.page
+def test_keyboard_focus_shows_the_details(report):
+    page = report.page
     stops = page.locator('#rooms [tabindex="0"]')
     assert stops.count() == 1
     stops.focus()
@@ -114,9 +114,9 @@ def test_keyboard_focus_shows_the_details(opened):
         ('Home', 'busy, 01 Mar'),
     ):
         page.keyboard.press(key)
-        assert detail(opened).startswith(start)
+        assert detail(report).startswith(start)
         assert stops.count() == 1
-        assert detail(opened) == page.evaluate(
+        assert detail(report) == page.evaluate(
             "document.activeElement.getAttribute('aria-label')"
         )
     # What has the focus can be seen.
@@ -142,8 +142,8 @@ def test_up_and_down_keep_the_time(open_report):
     assert detail(report).startswith('other, 07 Mar')
 
 
-def test_bars_have_accessible_names_and_a_table(opened):
-    page = opened.page
+def test_bars_have_accessible_names_and_a_table(report):
+    page = report.page
     assert page.get_by_role('img', name=MIDDLE, exact=True).count() == 1
     assert page.get_by_role('group', name='busy').count() == 1
     page.get_by_text('As a table').click()
@@ -173,13 +173,13 @@ def test_bars_have_accessible_names_and_a_table(opened):
     ]  # fmt: skip
 
 
-def test_search_keeps_hosts_with_matching_names(opened):
-    names = opened.page.locator('#rooms li span')
-    opened.page.get_by_label('Search').fill('BUS')
+def test_search_keeps_hosts_with_matching_names(report):
+    names = report.page.locator('#rooms li span')
+    report.page.get_by_label('Search').fill('BUS')
     assert names.all_inner_texts() == ['busy']
-    opened.page.get_by_label('Search').fill('<no such thing>')
-    assert opened.page.locator('#room-none').is_visible()
-    assert opened.messages == []
+    report.page.get_by_label('Search').fill('<no such thing>')
+    assert report.page.locator('#room-none').is_visible()
+    assert report.messages == []
 
 
 def test_a_page_without_a_calendar_has_no_calendar_section(open_report):

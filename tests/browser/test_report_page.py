@@ -47,25 +47,25 @@ POOR_CONTRAST = """() => {
 }"""
 
 
-def open_cell(opened, row, column):
-    opened.verdict(row, column).click()
-    return opened.page.locator('#reason').inner_text()
+def open_cell(report, row, column):
+    report.verdict(row, column).click()
+    return report.page.locator('#reason').inner_text()
 
 
-def tab_stops(opened):
+def tab_stops(report):
     """Press Tab until the focus has left the page.
 
     In the matrix the cell is opened, so that what is in the panel counts too.
     """
     stops = []
     while True:
-        opened.page.keyboard.press('Tab')
-        focused = opened.focused()
+        report.page.keyboard.press('Tab')
+        focused = report.focused()
         if focused['tag'] == 'BODY' or len(stops) > 100:
             return stops
         stops.append(focused)
         if focused['tag'] == 'TD':
-            opened.page.keyboard.press('Enter')
+            report.page.keyboard.press('Enter')
 
 
 def big_cloud():
@@ -466,9 +466,9 @@ WINDOWS = make_image(
 )
 
 
-def answers(opened):
+def answers(report):
     """Return the answer and the reasons of each host that is shown."""
-    rows = opened.page.locator('#answer-rows tr')
+    rows = report.page.locator('#answer-rows tr')
     return {
         host: (answer.split()[1], why)
         for host, answer, why in rows.evaluate_all(

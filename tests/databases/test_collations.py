@@ -110,11 +110,11 @@ tagged = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(tagged, max_size=3), st.sets(st.sampled_from(TRAITS)))
-def test_novas_filter_never_closes_more_aggregates(database, cloud, asked):
+def test_novas_filter_never_closes_more_aggregates(database, cloud, traits):
     database.clear()
     for number, metadata in enumerate(cloud):
         database.aggregate(f'{number}', dict(metadata))
-    assert database.closed(*asked) >= database.closed_in_tree(*asked)
+    assert database.closed(*traits) >= database.closed_in_tree(*traits)
 
 
 # The ones that tables may have which Nova's migrations made, and those that

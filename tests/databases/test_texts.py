@@ -132,11 +132,11 @@ exact = st.dictionaries(
     st.lists(exact, max_size=4),
     st.sets(st.sampled_from(['CUSTOM_X', 'CUSTOM_Y'])),
 )
-def test_the_same_aggregates_are_closed_as_by_nova(database, cloud, asked):
+def test_the_same_aggregates_are_closed_as_by_nova(database, cloud, traits):
     database.clear()
     for number, metadata in enumerate(cloud):
         database.aggregate(f'{number}', metadata)
-    assert database.closed(*asked) == database.closed_in_tree(*asked)
+    assert database.closed(*traits) == database.closed_in_tree(*traits)
 
 
 def test_each_reading_sends_one_statement(database):

@@ -99,11 +99,11 @@ def blocks(page: pathlib.Path) -> list[Block]:
     return found
 
 
-def agrees(shown: str, real: str) -> bool:
+def agrees(page_text: str, real: str) -> bool:
     """Return whether shown output is the real one.
 
     Pages fold long lines and leave out parts with a line of three dots.
     """
-    parts = re.split(r'^ *\.\.\.$', shown, flags=re.MULTILINE)
+    parts = re.split(r'^ *\.\.\.$', page_text, flags=re.MULTILINE)
     squeezed = [re.escape(''.join(part.split())) for part in parts]
     return bool(re.fullmatch('.*'.join(squeezed), ''.join(real.split())))

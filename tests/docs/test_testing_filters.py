@@ -49,13 +49,13 @@ def blocks(language: str) -> dict[str, str]:
     }
 
 
-def shows(shown: str, real: str) -> bool:
+def shows(page_text: str, real: str) -> bool:
     """Return whether the shown lines match the output; dots match any.
 
     The width depends on the terminal.
     """
-    shown, real = (re.sub(' +', ' ', text) for text in (shown, real))
-    parts = [re.escape(part) for part in re.split(r'\.\.\.\n', shown)]
+    page_text, real = (re.sub(' +', ' ', text) for text in (page_text, real))
+    parts = [re.escape(part) for part in re.split(r'\.\.\.\n', page_text)]
     return bool(re.search('(.*\n)*'.join(parts), real))
 
 

@@ -118,10 +118,10 @@ def test_the_life_of_an_instance_reservation(
     assert admin.json('isolation', 'reservation', 'list')['reservations'] == []
 
 
-def end(reservations, found):
+def end(reservations, lease):
     """End a reservation, if there is one, and wait until it is over."""
     until = time.monotonic() + SECONDS
-    while reservations('end', '--yes', found).returncode == NOT_YET:
+    while reservations('end', '--yes', lease).returncode == NOT_YET:
         assert time.monotonic() < until
         time.sleep(1)
 

@@ -113,12 +113,12 @@ def test_no_server_lands_on_a_locked_host_without_the_key(
     assert admin.json('isolation', 'audit', '--servers')['findings'] == []
 
 
-def hosts_while_locked(asked, operator):
+def hosts_while_locked(intervals, operator):
     """Return where those are that came and went in while it was locked."""
     second = datetime.timedelta(seconds=1)
     return {
         host_of(one.server)
-        for one in asked
+        for one in intervals
         if not one.windows
         for since, until in operator.locked
         # Nova leaves parts of a second out.

@@ -35,10 +35,10 @@ def stop(plane):
         plane.start(name)
 
 
-def complaint(finished):
+def complaint(result):
     """Return the one line that a command fails with."""
-    assert finished.returncode != 0
-    [line] = finished.stderr.splitlines()
+    assert result.returncode != 0
+    [line] = result.stderr.splitlines()
     return line
 
 

@@ -381,24 +381,26 @@ def printed(output: str) -> Iterator[Printed]:
         yield repair
 
 
-def check_said(found: Mapping[Any, frozenset[str]], said: str) -> None:
+def check_said(
+    opened_hosts: Mapping[Any, frozenset[str]], sentence: str
+) -> None:
     """Check that a sentence names what is opened, and to whom."""
-    if not found:
+    if not opened_hosts:
         return
-    flavors = {name for name, _, _ in found}
-    hosts = frozenset().union(*found.values())
-    assert re.search('opens|lets', said), (found, said)
-    if 'an aggregate of the hosts that have it' in said:
+    flavors = {name for name, _, _ in opened_hosts}
+    hosts = frozenset().union(*opened_hosts.values())
+    assert re.search('opens|lets', sentence), (opened_hosts, sentence)
+    if 'an aggregate of the hosts that have it' in sentence:
         # Which hosts and flavors it is about is for the operator to fill in.
         return
     for host in hosts:
-        assert re.search(rf'\b{host}\b', said), (host, said)
-    if 'lets them use' in said:
+        assert re.search(rf'\b{host}\b', sentence), (host, sentence)
+    if 'lets them use' in sentence:
         return
-    counted = re.search(r'(\d+) of \d+ flavors', said)
+    counted = re.search(r'(\d+) of \d+ flavors', sentence)
     assert (counted and int(counted[1]) >= len(flavors)) or all(
-        name in said for name in flavors
-    ), (flavors, said)
+        name in sentence for name in flavors
+    ), (flavors, sentence)
 
 
 @pytest.fixture

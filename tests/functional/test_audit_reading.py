@@ -49,8 +49,8 @@ class Servers:
     :param page: The maximum page size.
     """
 
-    def __init__(self, http, found, down=(), page=1000):
-        self._found = found
+    def __init__(self, http, details, down=(), page=1000):
+        self._found = details
         self._down = down
         self._page = page
         self.versions = set()
@@ -76,11 +76,11 @@ class Servers:
         return {'servers': self._found[start : start + self._page]}
 
 
-def unplanned(finished):
+def unplanned(result):
     """Return the findings but that of the host that is in maintenance."""
     return [
         finding
-        for finding in json.loads(finished.out)['findings']
+        for finding in json.loads(result.out)['findings']
         if finding['kind'] != 'service-disabled'
     ]
 
@@ -193,15 +193,15 @@ def test_servers_without_hosts_are_a_failure(
 
 
 @pytest.mark.parametrize(
-    ('found', 'hints'),
+    ('hint_lists', 'hints'),
     [
         (None, {}),
         ({'group': 'a'}, {'group': ('a',)}),
         ({'reservation': ['a', 'b']}, {'reservation': ('a', 'b')}),
     ],
 )
-def test_hints_can_have_several_values(found, hints):
-    assert cloud_servers.hints_from(found) == hints
+def test_hints_can_have_several_values(hint_lists, hints):
+    assert cloud_servers.hints_from(hint_lists) == hints
 
 
 # Repairing.

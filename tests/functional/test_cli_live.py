@@ -50,8 +50,8 @@ def in_configuration(auth: Mapping[str, str] = CREDENTIALS) -> str:
     )
 
 
-def hosts(finished: Any) -> list[str]:
-    return [host['name'] for host in json.loads(finished.out)['hosts']]
+def hosts(result: Any) -> list[str]:
+    return [host['name'] for host in json.loads(result.out)['hosts']]
 
 
 @pytest.mark.usefixtures('in_environment')

@@ -223,11 +223,11 @@ class Judge:
             self._known[query] = self.hosts & answer.by_root(request).keys()
         return self._known[query]
 
-    def offered_with(self, kept):
+    def offered_with(self, places):
         """Return the hosts that are offered with only some requirements."""
-        kept = set(map(id, kept))
+        places = set(map(id, places))
         return self.offered(
-            [c for c in self._divided.requirements if id(c) not in kept]
+            [c for c in self._divided.requirements if id(c) not in places]
         )
 
 

@@ -112,9 +112,9 @@ def up(value):
     return lambda found: found[('isolate_aggregates_up',)] == value
 
 
-def failed(found):
+def failed(metrics):
     """Return whether a reading has failed."""
-    return ('isolate_aggregates_last_failure_timestamp_seconds',) in found
+    return ('isolate_aggregates_last_failure_timestamp_seconds',) in metrics
 
 
 def test_a_scrape_returns_metrics_and_sigterm_stops_the_exporter(exporter):

@@ -198,12 +198,12 @@ providers:
 """
 
 
-def fits(shown: str) -> bool:
+def fits(output: str) -> bool:
     """Check for tracebacks; return whether the output fits the terminal."""
-    assert shown.strip()
-    assert 'Traceback' not in shown
-    assert 'usage:' not in shown
-    return max(map(len, shown.splitlines())) <= WIDTH
+    assert output.strip()
+    assert 'Traceback' not in output
+    assert 'usage:' not in output
+    return max(map(len, output.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize(

@@ -244,10 +244,10 @@ def ask(
     """Explain a request in a copy of a cloud; return the output."""
     monkeypatch.setenv('COLUMNS', '9999')
 
-    def explain(copy: CloudCopy, asked: str) -> str:
+    def explain(copy: CloudCopy, question: str) -> str:
         path = tmp_path / 'copy.yaml'
         cloud_file.save(copy.snapshot, path)
-        result = run('explain', '--snapshot', str(path), *asked.split())
+        result = run('explain', '--snapshot', str(path), *question.split())
         # Placement refuses some queries.
         assert result.code == 0 or '(400)' in result.err, result.err
         return str(result.out)

@@ -515,9 +515,9 @@ def broken(run: Run, write_cloud: Callable[[str], Any]) -> Run:
     return ask
 
 
-def told(finished: Any) -> Any:
-    assert (finished.code, finished.err) == (0, '')
-    return json.loads(finished.out)
+def told(result: Any) -> Any:
+    assert (result.code, result.err) == (0, '')
+    return json.loads(result.out)
 
 
 def test_a_host_outside_an_aggregate_without_locks_is_shown(

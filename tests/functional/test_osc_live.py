@@ -69,10 +69,10 @@ def ask(openstack: Run) -> Run:
     return ask_cloud
 
 
-def hosts(finished: Any) -> list[str]:
+def hosts(result: Any) -> list[str]:
     """Return the hosts that a run has found."""
-    assert (finished.code, finished.err) == (0, '')
-    return [host['name'] for host in json.loads(finished.out)['hosts']]
+    assert (result.code, result.err) == (0, '')
+    return [host['name'] for host in json.loads(result.out)['hosts']]
 
 
 # Credentials

@@ -85,7 +85,7 @@ SEE = (
 
 
 @pytest.fixture
-def told(run):
+def run_json(run):
     """Run a command over a file and return its document."""
 
     def tell(command, path, flavor):
@@ -97,23 +97,23 @@ def told(run):
     return tell
 
 
-def lost(found):
+def lost(document):
     """Return the hosts that are reported as left out; check the rest."""
-    assert (found['queried'], found['error']) == (True, None)
-    assert (found['adds'], found['other_amounts']) == ([], [])
+    assert (document['queried'], document['error']) == (True, None)
+    assert (document['adds'], document['other_amounts']) == ([], [])
     # Only one anchor is kept, which may be the storage.
-    assert len(found['leaves_out']) >= 2
-    return found['leaves_out']
+    assert len(document['leaves_out']) >= 2
+    return document['leaves_out']
 
 
-def test_hosts_that_placement_leaves_out_are_named(told, write_cloud):
+def test_hosts_that_placement_leaves_out_are_named(run_json, write_cloud):
     path = write_cloud(SHARED_DISK)
 
-    document = told('candidates', path, 'grouped')
+    document = run_json('candidates', path, 'grouped')
     offered = [host['name'] for host in document['hosts']]
     assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
 
-    document = told('explain', path, 'grouped')
+    document = run_json('explain', path, 'grouped')
     left_out = lost(document['summary']['placement_differs'])
     reasons = {host['name']: host['reasons'] for host in document['hosts']}
     assert [host for host, said in reasons.items() if not said] == sorted(
@@ -124,15 +124,15 @@ def test_hosts_that_placement_leaves_out_are_named(told, write_cloud):
     }
     assert document['summary']['candidates'] == len(HOSTS) - len(left_out)
 
-    document = told('capacity', path, 'grouped')
+    document = run_json('capacity', path, 'grouped')
     assert lost(document['placement_differs'])
     assert document['total'] == 24
 
 
-def test_the_flavor_that_the_page_suggests_is_served(told, write_cloud):
+def test_the_flavor_that_the_page_suggests_is_served(run_json, write_cloud):
     path = write_cloud(SHARED_DISK)
     for flavor in ('otherwise', 'plain'):
-        document = told('candidates', path, flavor)
+        document = run_json('candidates', path, flavor)
         assert [host['name'] for host in document['hosts']] == HOSTS
         assert document['placement_differs'] is None
 
@@ -152,18 +152,18 @@ def test_the_table_shows_a_difference_in_sentences(run, write_cloud):
     assert lines[3] == SEE
 
 
-def test_added_amounts_are_reported(told, write_cloud):
+def test_added_amounts_are_reported(run_json, write_cloud):
     path = write_cloud(TWO_NUMA_NODES)
-    document = told('candidates', path, 'grouped')['placement_differs']
+    document = run_json('candidates', path, 'grouped')['placement_differs']
     assert document['other_amounts'] == ['host']
     assert (document['leaves_out'], document['adds']) == ([], [])
-    assert told('explain', path, 'grouped')['summary']['candidates'] == 1
-    document = told('candidates', path, 'otherwise')
+    assert run_json('explain', path, 'grouped')['summary']['candidates'] == 1
+    document = run_json('candidates', path, 'otherwise')
     assert document['placement_differs'] is None
 
 
 def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
-    run, told, write_cloud
+    run, run_json, write_cloud
 ):
     path = write_cloud(SHARING_CHILD)
     asked = ('--snapshot', str(path), '--flavor', 'plain')
@@ -175,7 +175,9 @@ def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
     assert result.code == 0
     assert result.out.startswith('0 of 1 host may be used.\n')
     assert SEE in result.out.splitlines()
-    document = told('explain', path, 'plain')['summary']['placement_differs']
+    document = run_json('explain', path, 'plain')['summary'][
+        'placement_differs'
+    ]
     assert document['leaves_out'] == ['cn-1']
     assert ' with 500: ' in document['error']
 
@@ -229,12 +231,12 @@ def test_all_providers_are_only_read_if_the_answers_may_differ(
 
 
 def test_for_a_large_file_placement_is_not_queried(
-    run, told, write_cloud, monkeypatch
+    run, run_json, write_cloud, monkeypatch
 ):
     """Loading it into Placement takes minutes; only ``candidates`` does."""
     monkeypatch.setattr(saved_cloud, '_FEW', 4)
     path = write_cloud(SHARED_DISK)
-    document = told('explain', path, 'grouped')['summary']
+    document = run_json('explain', path, 'grouped')['summary']
     assert document['candidates'] == 3
     assert document['placement_differs']['queried'] is False
     assert document['placement_differs']['leaves_out'] == []
@@ -245,7 +247,7 @@ def test_for_a_large_file_placement_is_not_queried(
         'loading so many resource providers into it takes long; the command '
         'candidates does so. See "Known Placement bugs" in the documentation.'
     )
-    document = told('candidates', path, 'grouped')['placement_differs']
+    document = run_json('candidates', path, 'grouped')['placement_differs']
     assert lost(document)
 
 

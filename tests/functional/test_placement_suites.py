@@ -114,39 +114,39 @@ class Compared:
         return self._real(environ, start_response)
 
     def _at_microversions(
-        self, asked: webob.Request
+        self, request: webob.Request
     ) -> Iterator[webob.Request]:
         for microversion in MICROVERSIONS:
-            again = asked.copy()
+            again = request.copy()
             again.headers['OpenStack-API-Version'] = (
                 f'placement {microversion}'
             )
             yield again
 
-    def _compare(self, asked: webob.Request) -> None:
-        expected = _of_real(asked.get_response(self._real))
+    def _compare(self, request: webob.Request) -> None:
+        expected = _of_real(request.get_response(self._real))
         # The mocked one treats each token as that of an administrator.
         if expected.status == 403:
             return
         self.asked += 1
         self._mocked = self._mocked or _mocked(self._real)
         answer = self._mocked.answer(
-            asked.method,
+            request.method,
             # As it is: gabbi does not encode it as WSGI requires.
-            asked.environ['PATH_INFO'],
-            asked.query_string,
-            asked.headers,
+            request.environ['PATH_INFO'],
+            request.query_string,
+            request.headers,
         )
         # Answered at other microversions only.
         if answer.status == 406 != expected.status:
             return
         found = comparable(answer.status, answer.headers, answer.document)
-        if 'limit' in asked.GET and found.status == expected.status == 200:
+        if 'limit' in request.GET and found.status == expected.status == 200:
             # With a limit, the choice of candidates is not specified.
             found, expected = _number(found), _number(expected)
         if found != expected:
             self.different.setdefault(self.test, []).append(
-                (asked.environ['PATH_INFO'], found, expected)
+                (request.environ['PATH_INFO'], found, expected)
             )
 
 

@@ -35,7 +35,7 @@ def kept(
 
 
 @pytest.mark.parametrize(
-    ('asked', 'found'),
+    ('command', 'found'),
     [
         pytest.param(('acme', '--project-domain', 'sales'), 2, id='name'),
         pytest.param((OTHER,), 2, id='id'),
@@ -49,10 +49,10 @@ def test_a_project_can_be_given_by_name(
     openstack: Run,
     kept: str,
     program: str,
-    asked: tuple[str, ...],
+    command: tuple[str, ...],
     found: int,
 ) -> None:
-    ask = ('-f', 'json', '--flavor', 'm1.small', '--project', *asked)
+    ask = ('-f', 'json', '--flavor', 'm1.small', '--project', *command)
     if program == 'openstack':
         option = ('--os-isolation-config-file', kept)
         result = openstack(*option, 'isolation', 'candidate', 'list', *ask)

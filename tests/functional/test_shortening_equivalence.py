@@ -126,9 +126,9 @@ limits = st.integers(1, 8).map(group.forbidden_length)
 @examples(12)
 @given(aggregates, requests, limits, st.data())
 def test_lagging_rollups_keep_out_exactly_the_same_hosts(
-    placement, found, request, limit, data
+    placement, cloud, request, limit, data
 ):
-    index = AggregateIndex(found)
+    index = AggregateIndex(cloud)
     place(placement, index, some_rollups(data, index), {})
     try:
         plain, shortened = shorten(placement, index, request, limit)
@@ -148,9 +148,9 @@ def test_lagging_rollups_keep_out_exactly_the_same_hosts(
 @examples(12)
 @given(aggregates, requests, limits, st.data())
 def test_stale_rollups_admit_no_other_hosts(
-    placement, found, request, limit, data
+    placement, cloud, request, limit, data
 ):
-    index = AggregateIndex(found)
+    index = AggregateIndex(cloud)
     place(placement, index, {}, some_rollups(data, index))
     try:
         plain, shortened = shorten(placement, index, request, limit)

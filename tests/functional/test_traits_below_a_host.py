@@ -49,7 +49,7 @@ NOT_ASKING = """
 
 
 @pytest.fixture
-def told(run, write_cloud):
+def run_json(run, write_cloud):
     """Return the result of each command for the host."""
 
     def tell(cloud):
@@ -73,8 +73,8 @@ def told(run, write_cloud):
 
 
 @pytest.mark.parametrize('flavor', [ASKING, GRANULAR])
-def test_a_trait_below_a_host_is_found_with_its_resources(told, flavor):
-    assert told(CLOUD + flavor) == {
+def test_a_trait_below_a_host_is_found_with_its_resources(run_json, flavor):
+    assert run_json(CLOUD + flavor) == {
         'candidates': ['gpu-1'],
         'traits': ([], {'card': ['CUSTOM_GPU']}),
         'problems': [],
@@ -83,8 +83,8 @@ def test_a_trait_below_a_host_is_found_with_its_resources(told, flavor):
     }
 
 
-def test_a_trait_below_a_host_needs_its_resources(told):
-    document = told(CLOUD + NOT_ASKING)
+def test_a_trait_below_a_host_needs_its_resources(run_json):
+    document = run_json(CLOUD + NOT_ASKING)
     [problem] = document.pop('problems')
     assert problem == (
         'host gpu-1 has CUSTOM_GPU on provider card, and no flavor that '

@@ -319,7 +319,7 @@ def test_a_limit_that_nova_may_lift_is_counted():
 
 
 @pytest.mark.parametrize(
-    ('fields', 'found'),
+    ('fields', 'targets'),
     [
         ({}, None),
         ({'force_hosts': None, 'force_nodes': None}, None),
@@ -328,8 +328,8 @@ def test_a_limit_that_nova_may_lift_is_counted():
         ({'force_nodes': ['n']}, ((), ['n'])),
     ],
 )
-def test_forced_hosts_and_nodes_are_read(fields, found):
-    assert adapter.forced(objects.RequestSpec(**fields)) == found
+def test_forced_hosts_and_nodes_are_read(fields, targets):
+    assert adapter.forced(objects.RequestSpec(**fields)) == targets
 
 
 def applied(spec, *constraints):

@@ -64,10 +64,10 @@ def nova_objects():
     cfg.CONF([], default_config_files=[], project='nova')
 
 
-def passes_ours(made, request, aggregates, host):
+def passes_ours(request_filter, request, aggregates, host):
     """Whether Placement would offer a host in these aggregates."""
     destination = ExplainedDestination()
-    for constraint in made(request, AggregateIndex(aggregates)):
+    for constraint in request_filter(request, AggregateIndex(aggregates)):
         destination.add(constraint, 'blazar_reservation')
     held = {aggregate.uuid for aggregate in host}
     return (

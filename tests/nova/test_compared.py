@@ -223,11 +223,11 @@ ZONE = Aggregate(
 )
 
 
-def concluded(one, asked):
+def concluded(one, spec):
     """Return what a request filter of Nova requires and forbids."""
-    asked.requested_destination = objects.Destination()
-    one(nova_context.get_admin_context(), asked)
-    destination = asked.requested_destination
+    spec.requested_destination = objects.Destination()
+    one(nova_context.get_admin_context(), spec)
+    destination = spec.requested_destination
     return (
         destination.aggregates if 'aggregates' in destination else None
     ) or [], destination.forbidden_aggregates or set()

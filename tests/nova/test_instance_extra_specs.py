@@ -150,9 +150,9 @@ def test_hosts_pass_as_with_novas_filter():
     assert min(counts.values()) > CASES // 20, counts
 
 
-def fails(wanted, value):
+def fails(requirement, value):
     try:
-        wanted.matches(value)
+        requirement.matches(value)
     except ValueError:
         return True
     return False

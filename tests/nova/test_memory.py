@@ -113,8 +113,8 @@ class Hoarding(Filter):
 class Scenario:
     """What happens to a request in nova-scheduler."""
 
-    def __init__(self, found, **options):
-        self.worker = Worker(found, **options)
+    def __init__(self, constraints, **options):
+        self.worker = Worker(constraints, **options)
 
     def __call__(self):
         self.worker.narrow()

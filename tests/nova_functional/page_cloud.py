@@ -153,12 +153,12 @@ class PageTest(CommandTest):
         wrong = self.faults(name, **around)
         assert wrong == [], '\n'.join(wrong)
 
-    def faults(self, name, before=None, known=None, files=None):
+    def faults(self, name, before=None, typed_values=None, files=None):
         """Follow a page with commands for a cloud; return the differences.
 
         :param name: The name of the page.
         :param before: What to do before a command that begins so.
-        :param known: What to type in place of what the page cannot know.
+        :param typed_values: What to type in place of what the page cannot know.
         :param files: Files that the page takes for granted, by name.
         """
         wrong = []
@@ -172,13 +172,13 @@ class PageTest(CommandTest):
                 for beginning, act in (before or {}).items():
                     if beginning in command.text:
                         act()
-                wrong += self.do(command, known or {})
+                wrong += self.do(command, typed_values or {})
         return [f'{name}: {each}' for each in wrong]
 
-    def do(self, command, known):
+    def do(self, command, typed_values):
         """Run a command; yield the differences from the page."""
         text = command.text.replace(runners.NOVA_CONF, str(self.config))
-        for placeholder, value in known.items():
+        for placeholder, value in typed_values.items():
             text = text.replace(placeholder, value)
         typed = self.terminal.type(text)
         true = (

@@ -51,11 +51,11 @@ class ReservationTest(CommandTest):
         assert (made['state'], made['missing']) == ('active', 0)
         return made['id']
 
-    def slots(self, found):
+    def slots(self, reservation):
         """Return slots and those in use, by host."""
         return {
             host: (on['slots'], on['used'])
-            for host, on in self.done('show', found)['hosts'].items()
+            for host, on in self.done('show', reservation)['hosts'].items()
         }
 
     def compute(self, host, **service):
@@ -83,13 +83,13 @@ class ReservationTest(CommandTest):
             ).items()
         }
 
-    def with_slot(self, host, found):
+    def with_slot(self, host, reservation):
         """Return the allocation of a server of a reservation on a host."""
-        return {host: TAKEN, f'blazar_{host}': {self.class_of(found): 1}}
+        return {host: TAKEN, f'blazar_{host}': {self.class_of(reservation): 1}}
 
     @staticmethod
-    def class_of(found):
-        return f'CUSTOM_RESERVATION_{found.upper().replace("-", "_")}'
+    def class_of(reservation):
+        return f'CUSTOM_RESERVATION_{reservation.upper().replace("-", "_")}'
 
     def leftovers(self):
         """Return all that belongs to any reservation."""
@@ -111,9 +111,9 @@ class ReservationTest(CommandTest):
         listed = self.admin_api.get_servers(detail=False)
         return server['id'] not in [other['id'] for other in listed]
 
-    def end(self, found):
+    def end(self, reservation):
         """End a reservation, which may take a while."""
-        result = self.run_command('reservation', 'end', found, '--yes')
+        result = self.run_command('reservation', 'end', reservation, '--yes')
         assert result.code in (0, 3), result
 
         def is_over():

@@ -24,10 +24,10 @@ class MoveTest(ReservationTest):
             {'host1': 'host2', 'host2': 'host1'}[host],
         )
 
-    def spare_slot(self, found, host):
+    def spare_slot(self, reservation, host):
         """Drain a host: all slots that come now are elsewhere."""
         self.compute(host, status='disabled')
-        self.done('update', found, '--amount', '2')
+        self.done('update', reservation, '--amount', '2')
 
     def test_without_a_free_slot_elsewhere_nothing_moves(self):
         found, server, host, _ = self.reserved_server()

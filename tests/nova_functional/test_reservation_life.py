@@ -73,9 +73,9 @@ class ReservationTest(OverApi, CloudTest):
             for uuid, allocation in found.items()
         }
 
-    def ended(self, found, now=NOW):
+    def ended(self, reservation, now=NOW):
         """End a reservation and wait until nothing is left of it."""
-        status = reservations.end(self.store, found.id, now)
+        status = reservations.end(self.store, reservation.id, now)
         for _ in range(50):
             if status.state is reservations.Phase.ENDED:
                 return

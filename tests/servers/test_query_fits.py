@@ -77,8 +77,8 @@ def candidates(command, flavor, limit):
     return json.loads(result.out)
 
 
-def names(found):
-    return tuple(host['name'] for host in found['hosts'])
+def names(document):
+    return tuple(host['name'] for host in document['hosts'])
 
 
 def test_the_plain_definition_is_refused_by_the_web_server(placement, command):

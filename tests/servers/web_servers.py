@@ -305,12 +305,12 @@ def _free_port() -> int:
         return int(unused.getsockname()[1])
 
 
-def _answers(found: Running) -> None:
-    assert found.get('/').ok
+def _answers(server: Running) -> None:
+    assert server.get('/').ok
 
 
-def _listens(found: Running) -> None:
-    host, _, port = found.url.removeprefix('http://').partition(':')
+def _listens(server: Running) -> None:
+    host, _, port = server.url.removeprefix('http://').partition(':')
     socket.create_connection((host, int(port))).close()
 
 

@@ -99,13 +99,13 @@ class CloudCopy:
             if verdict.is_candidate
         )
 
-    def permits(self, asked: Asked, host: str) -> bool:
+    def permits(self, question: Asked, host: str) -> bool:
         """Return whether the locks on a host let a request in.
 
         It is asked of the tags and of the hosts in Nova alone, whatever
         Placement knows of them.
         """
-        flavor, image, project = asked
+        flavor, image, project = question
         request = Request(
             self.snapshot.flavor(flavor),
             image and self.snapshot.image(image),

@@ -4,14 +4,14 @@
 from typing import Any
 
 
-def rows(finished: Any) -> dict[str, str]:
+def rows(result: Any) -> dict[str, str]:
     """Return the verdict or the reasons for each host in a table.
 
     It is a table of ``--hosts``.
     """
     lines = [
         [cell.strip() for cell in line.strip('|').split('|')]
-        for line in finished.out.splitlines()
+        for line in result.out.splitlines()
         if line.startswith('|')
     ]
     found: dict[str, str] = {}

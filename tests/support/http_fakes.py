@@ -209,13 +209,15 @@ def placement_with(
     return PlacementClient(client(PLACEMENT), AT_ONCE)
 
 
-def service(asked: adapter.Adapter) -> Service:
+def service(client: adapter.Adapter) -> Service:
     """Return a Placement client that retries without a delay."""
-    return Service('Placement', asked, AT_ONCE)
+    return Service('Placement', client, AT_ONCE)
 
 
-def failing(asked: Service, path: str = '/traits') -> exception.ServiceError:
+def failing(
+    client: Service, path: str = '/traits'
+) -> exception.ServiceError:
     """Return the error that a question ends with."""
     with pytest.raises(exception.ServiceError) as caught:
-        asked.get(path)
+        client.get(path)
     return caught.value

@@ -18,9 +18,9 @@ def keep() -> sqlite3.Connection:
     return kept
 
 
-def put_back(kept: sqlite3.Connection) -> None:
+def put_back(backup: sqlite3.Connection) -> None:
     """Let the Placement that is running have this and nothing else."""
-    kept.backup(_database())
+    backup.backup(_database())
 
 
 def play_once(name: str, play: Callable[[], object]) -> None:

@@ -142,9 +142,9 @@ class World:
         """Return a copy of the state of both."""
         return placement_backup.keep(), self.nova.keep()
 
-    def put_back(self, kept):
+    def put_back(self, scene):
         """Have what was kept, and nothing else."""
-        placement, nova = kept
+        placement, nova = scene
         placement_backup.put_back(placement)
         self.nova.put_back(nova)
         self.wire.fault = self.wire.meddle = None
@@ -305,7 +305,9 @@ class World:
         """Let a host be down or disabled."""
         self.nova.nodes[uuid(1, name)].update(state=state, status=status)
 
-    def boot(self, server, host, found=None, flavor_needs=None, devices=()):
+    def boot(
+        self, server, host, reservation_id=None, flavor_needs=None, devices=()
+    ):
         """Boot a server; return whether Placement accepts it.
 
         :param devices: Pairs of a provider and what it gives the server.
@@ -315,9 +317,9 @@ class World:
             provider: {'resources': amounts}
             for provider, amounts in ((uuid(1, host), needs), *devices)
         }
-        if found is not None:
+        if reservation_id is not None:
             allocations[self.child(host)] = {
-                'resources': {names.resource_class(found): 1}
+                'resources': {names.resource_class(reservation_id): 1}
             }
         answer = self.direct._service.request(
             'PUT',
@@ -332,7 +334,7 @@ class World:
             accept=(204, 409),
         )
         if answer.status_code == 204:
-            self.nova.servers[uuid(3, server)] = found or 'ordinary'
+            self.nova.servers[uuid(3, server)] = reservation_id or 'ordinary'
         return answer.status_code == 204
 
     def _free(self, server):

@@ -131,9 +131,9 @@ class World:
         nova = self.nova.nodes, self.nova.groups
         return placement_backup.keep(), copy.deepcopy(nova)
 
-    def put_back(self, kept):
+    def put_back(self, scene):
         """Have what was kept, and nothing else."""
-        placement, nova = kept
+        placement, nova = scene
         placement_backup.put_back(placement)
         self.nova.nodes, self.nova.groups = copy.deepcopy(nova)
         self.wire.fault = self.wire.meddle = self.wire.before = None

@@ -185,14 +185,16 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
 
 
 @pytest.mark.parametrize(
-    ('known', 'repairs'),
+    ('all_traits', 'repairs'),
     [
         (None, [NOT_KNOWN]),
         ({LICENSED}, [NOT_KNOWN]),
         ({LICENSED, 'CUSTOM_NEW'}, []),
     ],
 )
-def test_a_flavor_that_forbids_a_trait_that_does_not_exist(known, repairs):
+def test_a_flavor_that_forbids_a_trait_that_does_not_exist(
+    all_traits, repairs
+):
     flavor = make_flavor(
         'f',
         {
@@ -203,7 +205,7 @@ def test_a_flavor_that_forbids_a_trait_that_does_not_exist(known, repairs):
     )
     flavor = dataclasses.replace(flavor, id='42')
     host = make_compute_node('h1', traits=[LICENSED])
-    problems = findings([], [host], [flavor], traits=known)
+    problems = findings([], [host], [flavor], traits=all_traits)
     assert [lines(f) for f in problems if f.kind == 'trait-nowhere'] == repairs
 
 
@@ -394,7 +396,7 @@ def test_the_key_is_given_before_the_lock_is_taken_away(
 
 
 @pytest.mark.parametrize(
-    ('trait', 'known', 'meant'),
+    ('trait', 'traits', 'meant'),
     [
         ('CUSTOM_GPU_POL', 'CUSTOM_GPU_POOL', True),
         ('custom_gpu_pool', 'CUSTOM_GPU_POOL', True),
@@ -404,8 +406,8 @@ def test_the_key_is_given_before_the_lock_is_taken_away(
         ('CUSTOM_GPU_POOL', 'CUSTOM_GPU_POOL', False),
     ],
 )
-def test_only_a_misspelled_trait_is_corrected(trait, known, meant):
-    assert similar_traits(trait, [known]) == ([known] if meant else [])
+def test_only_a_misspelled_trait_is_corrected(trait, traits, meant):
+    assert similar_traits(trait, [traits]) == ([traits] if meant else [])
 
 
 def test_the_key_is_given_to_the_flavor_of_the_servers_there():

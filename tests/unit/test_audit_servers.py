@@ -34,9 +34,9 @@ DEBIAN = make_image('debian')
 WINDOWS = make_image('windows', LOCK)
 
 
-def judged(known, aggregates=(WIN,), **more):
+def judged(present, aggregates=(WIN,), **more):
     """Audit some servers of the small cloud."""
-    return findings(aggregates, NODES, [KEYED], servers=known, **more)
+    return findings(aggregates, NODES, [KEYED], servers=present, **more)
 
 
 def on(host, flavor, image=DEBIAN, **more):
@@ -56,8 +56,8 @@ def on(host, flavor, image=DEBIAN, **more):
 def test_a_server_is_checked_with_its_flavor_and_image(
     host, flavor, image, misplaced
 ):
-    known = servers(on(host, flavor, image), images=[DEBIAN, WINDOWS])
-    findings = judged(known)
+    present = servers(on(host, flavor, image), images=[DEBIAN, WINDOWS])
+    findings = judged(present)
     assert [f.kind for f in findings] == ['server-misplaced'] * misplaced
 
 
@@ -94,9 +94,11 @@ def test_a_server_is_checked_with_its_flavor_and_image(
     ],
 )
 def test_a_server_whose_flavor_or_lock_has_changed(host, then, now, said):
-    known = servers(on(host, make_flavor('win.small', then)), images=[DEBIAN])
+    present = servers(
+        on(host, make_flavor('win.small', then)), images=[DEBIAN]
+    )
     problems = findings(
-        [WIN], NODES, [KEYED, make_flavor('win.small', now)], servers=known
+        [WIN], NODES, [KEYED, make_flavor('win.small', now)], servers=present
     )
     [problems] = [f for f in problems if f.kind == 'server-changed']
     assert problems.severity == Severity.WARNING
@@ -108,11 +110,11 @@ def test_a_server_whose_flavor_or_lock_has_changed(host, then, now, said):
 
 
 def test_a_server_whose_image_has_changed():
-    known = servers(
+    present = servers(
         dataclasses.replace(on('h2', PLAIN, WINDOWS), image_properties={}),
         images=[WINDOWS],
     )
-    [finding] = findings([WIN], NODES, [KEYED, PLAIN], servers=known)
+    [finding] = findings([WIN], NODES, [KEYED, PLAIN], servers=present)
     assert finding.kind == 'server-changed'
     assert finding.problem.endswith(
         'Since then, image windows has got trait:CUSTOM_LICENSED=required'
@@ -120,8 +122,8 @@ def test_a_server_whose_image_has_changed():
 
 
 def test_a_server_with_a_deleted_flavor_has_not_changed():
-    known = servers(on('h2', make_flavor('gone', LOCK)), images=[DEBIAN])
-    assert judged(known) == []
+    present = servers(on('h2', make_flavor('gone', LOCK)), images=[DEBIAN])
+    assert judged(present) == []
 
 
 def test_a_misplaced_server_is_reported_with_its_repair():
@@ -164,14 +166,14 @@ def test_a_server_without_a_host_is_not_misplaced():
 def test_a_server_is_checked_with_its_project():
     aggregate = make_aggregate('theirs', {'filter_tenant_id': 'a'}, ['h1'])
     conf = configuration(request_filters=['isolate_tenants'])
-    known = servers(
+    present = servers(
         *(
             dataclasses.replace(on('h1', PLAIN), id=p, project_id=p)
             for p in ('a', 'b')
         ),
         images=[DEBIAN],
     )
-    [finding] = judged(known, [aggregate], conf=conf)
+    [finding] = judged(present, [aggregate], conf=conf)
     assert finding.subject == 'server vm (b)'
 
 
@@ -220,20 +222,20 @@ def test_a_key_added_to_an_image_later_misplaces_no_server(
     ],
 )
 def test_a_server_of_unknown_image_properties_is_not_accused(image_id):
-    known = servers(server(host='h1', flavor=PLAIN, image_id=image_id))
-    findings = judged(known)
+    present = servers(server(host='h1', flavor=PLAIN, image_id=image_id))
+    findings = judged(present)
     assert [(f.kind, f.severity) for f in findings] == [
         ('server-not-evaluated', Severity.INFO),
         ('servers-image-unknown', Severity.INFO),
     ]
     # Where no image can open anything, there is nothing to doubt.
     conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
-    assert [f.kind for f in judged(known, conf=conf)] == ['server-misplaced']
+    assert [f.kind for f in judged(present, conf=conf)] == ['server-misplaced']
 
 
 def test_servers_with_unknown_image_properties_are_counted():
-    known = servers(server(host='h2', flavor=PLAIN))
-    [finding] = judged(known)
+    present = servers(server(host='h2', flavor=PLAIN))
+    [finding] = judged(present)
     assert (finding.kind, finding.subject) == (
         'servers-image-unknown',
         'servers: 1',
@@ -242,9 +244,9 @@ def test_servers_with_unknown_image_properties_are_counted():
 
 def test_a_foreign_filter_can_need_any_image_property():
     snapshot = make_snapshot([WIN], NODES, flavors=[KEYED])
-    known = servers(server(host='h1', flavor=PLAIN))
+    present = servers(server(host='h1', flavor=PLAIN))
     conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
-    audited = AuditedCloud.of(snapshot, conf, servers=known)
+    audited = AuditedCloud.of(snapshot, conf, servers=present)
     foreign = LoadedFilter('foreign', FunctionFilter(lambda *_: ()))
     audited = dataclasses.replace(
         audited,
@@ -274,22 +276,22 @@ def test_a_server_is_checked_with_its_hints_if_nova_returns_them(
     hints, hints_known, expected
 ):
     conf = configuration(request_filters=['blazar_reservation'])
-    known = servers(
+    present = servers(
         on('h1', PLAIN, scheduler_hints=hints),
         images=[DEBIAN],
         hints_known=hints_known,
     )
-    assert [f.kind for f in judged(known, [POOL], conf=conf)] == expected
+    assert [f.kind for f in judged(present, [POOL], conf=conf)] == expected
 
 
 def test_unknown_hints_are_ignored_if_no_filter_reads_them():
-    known = servers(on('h1', KEYED), images=[DEBIAN], hints_known=False)
-    assert judged(known) == []
+    present = servers(on('h1', KEYED), images=[DEBIAN], hints_known=False)
+    assert judged(present) == []
 
 
 def test_servers_of_a_cell_that_is_down_are_counted():
-    known = servers(server(host=None), server('vm2', host=None))
-    [finding] = judged(known)
+    present = servers(server(host=None), server('vm2', host=None))
+    [finding] = judged(present)
     assert (finding.kind, finding.severity, finding.subject) == (
         'servers-out-of-reach',
         Severity.WARNING,

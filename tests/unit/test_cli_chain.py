@@ -64,8 +64,8 @@ def on_cloud(run: Run, tmp_path: pathlib.Path) -> Run:
     return on
 
 
-def not_known(finished: Any) -> list[str]:
-    found: list[str] = json.loads(finished.out)['summary']['not_known']
+def not_known(result: Any) -> list[str]:
+    found: list[str] = json.loads(result.out)['summary']['not_known']
     return found
 
 

@@ -40,7 +40,7 @@ def used(expression):
     return [name.removesuffix('_bucket') for name in names], set(labels)
 
 
-def check(expression, told=()):
+def check(expression, also=()):
     """Check that the metrics have the labels in an expression."""
     known = documented(PAGE)
     names, labels = used(expression)
@@ -48,7 +48,7 @@ def check(expression, told=()):
     for name in names:
         assert name in known, name
     there = TARGET.union(*(known[name] for name in names), {'le'})
-    assert labels | set(told) <= there
+    assert labels | set(also) <= there
 
 
 @pytest.mark.parametrize('panel', PANELS, ids=lambda panel: panel['title'])

@@ -205,7 +205,7 @@ def test_a_disabled_compute_service_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ('providers', 'asked', 'said'),
+    ('providers', 'query', 'message'),
     [
         pytest.param(
             [node()],
@@ -302,9 +302,9 @@ def test_a_disabled_compute_service_is_reported() -> None:
     ],
 )
 def test_the_unmet_constraint_of_a_host_is_named(
-    providers: list[Provider | Tree], asked: str, said: str
+    providers: list[Provider | Tree], query: str, message: str
 ) -> None:
-    assert reasons(explained(providers, asked)) == {'host': [said]}
+    assert reasons(explained(providers, query)) == {'host': [message]}
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid() -> None:
 
 
 @pytest.mark.parametrize(
-    ('providers', 'asked', 'said'),
+    ('providers', 'query', 'message'),
     [
         pytest.param(
             [tree(numa('numa0', 13), numa('numa1', 12))],
@@ -561,9 +561,9 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid() -> None:
     ],
 )
 def test_in_a_tree_the_providers_are_named(
-    providers: list[Provider | Tree], asked: str, said: str
+    providers: list[Provider | Tree], query: str, message: str
 ) -> None:
-    assert reasons(explained(providers, asked)) == {'host': [said]}
+    assert reasons(explained(providers, query)) == {'host': [message]}
 
 
 def test_providers_that_lack_a_trait_together_are_explained() -> None:
@@ -670,7 +670,7 @@ def shared(used: int = 0, **more: Any) -> list[Provider]:
 
 
 @pytest.mark.parametrize(
-    ('providers', 'asked', 'said'),
+    ('providers', 'query', 'message'),
     [
         pytest.param(
             shared(used=99),
@@ -709,9 +709,9 @@ def shared(used: int = 0, **more: Any) -> list[Provider]:
     ],
 )
 def test_the_provider_of_shared_resources_is_named(
-    providers: list[Provider], asked: str, said: str
+    providers: list[Provider], query: str, message: str
 ) -> None:
-    assert reasons(explained(providers, asked))['host'][0] == said
+    assert reasons(explained(providers, query))['host'][0] == message
 
 
 def test_shared_resources_are_outside_a_requested_tree() -> None:
@@ -817,7 +817,7 @@ def test_hosts_are_counted_by_constraint_and_by_it_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ('asked', 'label'),
+    ('query', 'label'),
     [
         ('required=CUSTOM_A', 'requires trait CUSTOM_A'),
         (
@@ -834,9 +834,9 @@ def test_hosts_are_counted_by_constraint_and_by_it_alone() -> None:
     ],
 )
 def test_constraints_are_named_by_their_content(
-    asked: str, label: str
+    query: str, label: str
 ) -> None:
-    explanation = explained([node()], f'{VCPU_8}&resources1=VGPU:1&{asked}')
+    explanation = explained([node()], f'{VCPU_8}&resources1=VGPU:1&{query}')
     assert label in counts(explanation)
 
 
@@ -941,7 +941,7 @@ def test_a_query_that_placement_refuses_is_not_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    'asked',
+    'query',
     [
         'required=!CUSTOM_NEW',
         'root_required=!CUSTOM_NEW',
@@ -949,11 +949,11 @@ def test_a_query_that_placement_refuses_is_not_explained() -> None:
     ],
 )
 def test_a_query_with_a_trait_that_does_not_exist_is_not_explained(
-    asked: str,
+    query: str,
 ) -> None:
     cloud = [node(traits=['CUSTOM_GPU'])]
     with pytest.raises(exception.BadQuery) as caught:
-        explained(cloud, f'{VCPU_8}&{asked}')
+        explained(cloud, f'{VCPU_8}&{query}')
     assert str(caught.value) == (
         'Placement would reject the request as invalid (400): there is no '
         'trait CUSTOM_NEW'

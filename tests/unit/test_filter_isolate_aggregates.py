@@ -25,7 +25,7 @@ def forbidden(request, *aggregates):
 
 
 @pytest.mark.parametrize(
-    ('asked', 'closed'),
+    ('traits', 'uuids'),
     [
         pytest.param([], ['uuid-gpu', 'uuid-lab'], id='asks for nothing'),
         pytest.param(['HW_GPU'], ['uuid-lab'], id='one of two is too few'),
@@ -36,9 +36,9 @@ def forbidden(request, *aggregates):
     ],
 )
 def test_an_aggregate_opens_only_to_requests_asking_for_all_its_traits(
-    asked, closed
+    traits, uuids
 ):
-    assert forbidden(asking(*asked), OPEN, GPU, LAB) == closed
+    assert forbidden(asking(*traits), OPEN, GPU, LAB) == uuids
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ VCPU = {'VCPU': 1}
 
 
 @pytest.mark.parametrize(
-    ('asked', 'microversion'),
+    ('query', 'microversion'),
     [
         pytest.param(
             request(RequestGroup(resources=VCPU)), '1.10', id='plain'
@@ -90,9 +90,9 @@ VCPU = {'VCPU': 1}
     ],
 )
 def test_a_query_needs_the_oldest_microversion_that_understands_it(
-    asked, microversion
+    query, microversion
 ):
-    assert asked.microversion == microversion
+    assert query.microversion == microversion
 
 
 def test_parameters_have_a_fixed_order():

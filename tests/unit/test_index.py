@@ -83,16 +83,16 @@ held_keys = st.sets(
 
 
 @given(locked, st.lists(held_keys, max_size=4))
-def test_closed_aggregates_match_the_definition(found, requests):
+def test_closed_aggregates_match_the_definition(cloud, requests):
     index = AggregateIndex(
         Aggregate(f'{n}', f'a{n}', dict.fromkeys(keys, 'required'))
-        for n, keys in enumerate(found)
+        for n, keys in enumerate(cloud)
     )
     # What one request left in memory must not answer another.
     for held in requests:
         shut = closed(index, 'trait:', 'required', held)
         assert shut.uuids == {
-            f'{n}' for n, keys in enumerate(found) if not keys <= held
+            f'{n}' for n, keys in enumerate(cloud) if not keys <= held
         }
         assert shut.uuids == {
             a.uuid for group in shut.groups for a in group.aggregates

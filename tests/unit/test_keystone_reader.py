@@ -28,7 +28,7 @@ def reader() -> KeystoneClient:
 
 
 @pytest.mark.parametrize(
-    ('name', 'domain', 'found'),
+    ('name', 'domain', 'project_id'),
     [
         pytest.param(ACME, None, ACME, id='an id'),
         pytest.param(ACME.upper(), None, ACME, id='as MySQL compares ids'),
@@ -42,9 +42,9 @@ def reader() -> KeystoneClient:
     ],
 )
 def test_a_project_is_found(
-    projects: FakeProjects, name: str, domain: str | None, found: str
+    projects: FakeProjects, name: str, domain: str | None, project_id: str
 ) -> None:
-    assert reader().project(name, domain) == found
+    assert reader().project(name, domain) == project_id
 
 
 @pytest.mark.parametrize('name', ['lab', 'LAB', 'nobody', '7b' * 16])

@@ -45,22 +45,22 @@ FILTERS = {
 }
 
 
-def verdicts(found: Matrix) -> dict[str, dict[str, str]]:
+def verdicts(table: Matrix) -> dict[str, dict[str, str]]:
     """Return the verdict of each flavor on each host."""
     return {
         row.request.flavor.name: {
             column.name: columns.access(row, column).value
-            for column in columns.by_host(found)
+            for column in columns.by_host(table)
         }
-        for row in found.rows
+        for row in table.rows
     }
 
 
-def objections_on(found: Matrix, host: str) -> list[Objection]:
+def objections_on(table: Matrix, host: str) -> list[Objection]:
     """Return the objections to the only request for a host."""
-    [row] = found.rows
-    [column] = [c for c in columns.by_host(found) if c.name == host]
-    return [e.objection for e in columns.exclusions(found, row, column)]
+    [row] = table.rows
+    [column] = [c for c in columns.by_host(table) if c.name == host]
+    return [e.objection for e in columns.exclusions(table, row, column)]
 
 
 def judged(snapshot, *flavors, filters=FILTERS, images=(), project=None):

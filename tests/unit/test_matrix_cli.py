@@ -23,7 +23,7 @@ def test_similar_hosts_share_a_column_of_a_table(run):
 
 
 @pytest.mark.parametrize(
-    ('options', 'told'),
+    ('options', 'output'),
     [
         pytest.param((), ['--long names the hosts of each column.'], id='not'),
         pytest.param(
@@ -37,7 +37,7 @@ def test_similar_hosts_share_a_column_of_a_table(run):
         ),
     ],
 )
-def test_hosts_that_share_a_column_are_named_on_request(run, options, told):
+def test_hosts_that_share_a_column_are_named_on_request(run, options, output):
     result = run(
         'matrix', '--snapshot', 'examples/campus.yaml', *options,
         '--flavor', 'm1.small', '--flavor', 'gpu.large',
@@ -45,7 +45,7 @@ def test_hosts_that_share_a_column_are_named_on_request(run, options, told):
     head = result.out.splitlines()[1]
     assert '| gpu-1 and 2 more | rack-a-1 and 5 more | rack-a-4 |' in head
     _, below = result.out.split('\n\n')
-    assert set(told) <= set(below.splitlines())
+    assert set(output) <= set(below.splitlines())
 
 
 def test_csv_has_a_column_for_each_host(run):

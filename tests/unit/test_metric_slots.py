@@ -109,10 +109,10 @@ def placed(flavor, number=1):
 # What is counted.
 
 
-def slots(found, what, *place):
+def slots(samples, what, *place):
     """Return free and all slots of a place, small ones and large ones."""
     return [
-        tuple(found[f'{what}_{kind}', *sorted((*place, flavor_id, name))]
+        tuple(samples[f'{what}_{kind}', *sorted((*place, flavor_id, name))]
               for kind in ('free_slots', 'slots'))
         for flavor_id, name in (('s', 'small'), ('l', 'large'))
     ]  # fmt: skip

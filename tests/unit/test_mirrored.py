@@ -282,11 +282,11 @@ def test_a_flavor_is_limited_to_aggregates_with_its_extra_specs():
     assert list(dropped(name, plain, hosts, index)) == ['cn1', 'cn3']
 
 
-@pytest.mark.parametrize('wanted', ['>= 2', '>= many', '<or>'])
-def test_metadata_that_makes_nova_fail_leaves_no_host(wanted):
+@pytest.mark.parametrize('value', ['>= 2', '>= many', '<or>'])
+def test_metadata_that_makes_nova_fail_leaves_no_host(value):
     name = 'AggregateInstanceExtraSpecsFilter'
-    reasons = dropped(name, asked({'ssd': wanted}), ['cn1'], INDEX_OF_SSD)
-    assert reasons == {'cn1': [f'in no aggregate with ssd {wanted}']}
+    reasons = dropped(name, asked({'ssd': value}), ['cn1'], INDEX_OF_SSD)
+    assert reasons == {'cn1': [f'in no aggregate with ssd {value}']}
 
 
 def test_the_zone_of_an_aggregate_is_metadata_of_it():

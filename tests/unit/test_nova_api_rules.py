@@ -334,10 +334,10 @@ def test_a_matrix_has_no_host_for_a_refused_flavor(on_cloud):
     assert reason['reason'] == f'nova-api refuses flavor locked: {LOCKED}'
 
 
-def findings(finished):
+def findings(result):
     return {
         (each['kind'], each['subject'].split(' (')[0]): each['problem']
-        for each in json.loads(finished.out)['findings']
+        for each in json.loads(result.out)['findings']
     }
 
 

@@ -26,14 +26,14 @@ def shown(track, stream):
 
 
 @pytest.mark.parametrize(
-    ('track', 'told'),
+    ('track', 'output'),
     [
         (progress.reading, 'Reading hosts:'),
         (progress.changing, 'Changing hosts:'),
     ],
 )
-def test_a_terminal_shows_progress(track, told):
-    assert told in shown(track, Terminal())
+def test_a_terminal_shows_progress(track, output):
+    assert output in shown(track, Terminal())
 
 
 def test_without_tqdm_a_terminal_shows_nothing(monkeypatch):

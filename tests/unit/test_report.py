@@ -254,9 +254,9 @@ def test_no_name_adds_anything_to_the_markup(conf, name):
     assert found.scripts[1] == known.scripts[1]
 
 
-def shapes(found: Page) -> set[tuple[str, frozenset[str]]]:
+def shapes(page: Page) -> set[tuple[str, frozenset[str]]]:
     """Return which elements there are, with which attributes."""
-    return {(tag, frozenset(attrs)) for tag, attrs in found.elements}
+    return {(tag, frozenset(attrs)) for tag, attrs in page.elements}
 
 
 def test_a_page_with_a_lone_surrogate_can_be_written(conf, tmp_path):

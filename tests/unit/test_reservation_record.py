@@ -206,10 +206,16 @@ def test_the_later_end_counts_while_a_change_is_pending() -> None:
     later = NOON + datetime.timedelta(hours=1)
 
     def until(
-        end: datetime.datetime | None, asked: datetime.datetime | None
+        end: datetime.datetime | None, new_end: datetime.datetime | None
     ) -> datetime.datetime | None:
         reservation = Reservation(
-            ID, 'p', NOON, end, 1, Shape(1, 1), pending=PendingChange(1, asked)
+            ID,
+            'p',
+            NOON,
+            end,
+            1,
+            Shape(1, 1),
+            pending=PendingChange(1, new_end),
         )
         return reservation.counted_until
 
@@ -223,9 +229,9 @@ def test_the_earlier_start_counts_while_a_change_is_pending() -> None:
     later = NOON + datetime.timedelta(hours=1)
 
     def since(
-        start: datetime.datetime, asked: datetime.datetime | None
+        start: datetime.datetime, new_start: datetime.datetime | None
     ) -> datetime.datetime:
-        terms = asked and Terms('p', asked, None)
+        terms = new_start and Terms('p', new_start, None)
         pending = PendingChange(1, None, (), terms)
         return Reservation(
             ID, 'p', start, None, 1, Shape(1, 1), pending=pending

@@ -135,9 +135,9 @@ families = st.dictionaries(
 
 @given(families, st.sets(names, max_size=3), st.data())
 def test_rollups_and_single_aggregates_cover_all_forbidden_ones(
-    found, held, data
+    cloud, held, data
 ):
-    locks = [lock(name, *numbers) for name, numbers in found.items()]
+    locks = [lock(name, *numbers) for name, numbers in cloud.items()]
     opened = {f'trait:{name}' for name in held}
     forbidden = frozenset(
         a.uuid for lk in locks if lk.name not in opened for a in lk.aggregates
@@ -149,14 +149,14 @@ def test_rollups_and_single_aggregates_cover_all_forbidden_ones(
     )
 
     for most in range(len(forbidden) + 1):
-        found = cover.within(most)
-        if found is None:
+        cloud = cover.within(most)
+        if cloud is None:
             continue
-        left = found.forbidden - {r.uuid for r in found.rollups}
+        left = cloud.forbidden - {r.uuid for r in cloud.rollups}
         assert left <= forbidden
-        assert all(r.aggregates <= forbidden for r in found.rollups)
+        assert all(r.aggregates <= forbidden for r in cloud.rollups)
         covered = frozenset().union(
-            *(r.aggregates - lagging for r in found.rollups)
+            *(r.aggregates - lagging for r in cloud.rollups)
         )
         assert covered | left == forbidden
 

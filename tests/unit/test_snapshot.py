@@ -34,7 +34,7 @@ CLOUD = Snapshot(
 
 
 @pytest.mark.parametrize(
-    ('asked', 'name'),
+    ('argument', 'name'),
     [
         pytest.param('small', 'small', id='by name'),
         pytest.param('2', 'large', id='by id'),
@@ -43,19 +43,19 @@ CLOUD = Snapshot(
         ),
     ],
 )
-def test_a_flavor_is_found_by_id_then_by_name(asked, name):
-    assert CLOUD.flavor(asked).name == name
+def test_a_flavor_is_found_by_id_then_by_name(argument, name):
+    assert CLOUD.flavor(argument).name == name
 
 
 @pytest.mark.parametrize(
-    ('asked', 'id_'),
+    ('argument', 'id_'),
     [
         pytest.param('id-2', 'id-2', id='by id, though its name is not alone'),
         pytest.param('id-1', 'id-1', id='an id takes precedence over a name'),
     ],
 )
-def test_an_image_is_found_by_id_then_by_name(asked, id_):
-    assert CLOUD.image(asked).id == id_
+def test_an_image_is_found_by_id_then_by_name(argument, id_):
+    assert CLOUD.image(argument).id == id_
 
 
 def test_an_ambiguous_image_name_is_refused_with_the_ids():

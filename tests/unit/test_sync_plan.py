@@ -42,12 +42,12 @@ def node(name='h1', traits=(), aggregates=(), host=None):
     )
 
 
-def made(aggregates, nodes, parts=tuple(plans.Part), known=()):
+def made(aggregates, nodes, parts=tuple(plans.Part), more_traits=()):
     """Plan for a cloud; Placement has its traits and a few more."""
     index = AggregateIndex(aggregates)
-    known = STANDARD.union(known, *(n.traits for n in nodes))
+    traits = STANDARD.union(more_traits, *(n.traits for n in nodes))
     locks = IsolateAggregates().locks(index)
-    snapshot = SyncSnapshot(index, tuple(nodes), frozenset(known))
+    snapshot = SyncSnapshot(index, tuple(nodes), frozenset(traits))
     return plans.make(snapshot, locks, parts)
 
 
@@ -131,7 +131,7 @@ def test_all_nodes_of_a_host_get_its_traits_and_other_hosts_do_not():
 def test_only_traits_that_placement_lacks_are_created():
     plan = made([REQUIRES_X], [node()], TRAITS)
     assert plan.new_traits == (MARK_X, X)
-    plan = made([REQUIRES_X], [node()], TRAITS, known=[X])
+    plan = made([REQUIRES_X], [node()], TRAITS, more_traits=[X])
     assert plan.new_traits == (MARK_X,)
     nic = Aggregate(
         'uuid-n', 'n', {'trait:HW_NIC_SRIOV': 'required'}, frozenset({'h1'})
@@ -145,7 +145,9 @@ def test_unused_marks_are_deleted():
     lab = Aggregate(
         'uuid-lab', 'lab', {'trait:CUSTOM_Y': 'required'}, frozenset({'h2'})
     )
-    plan = made([lab], hosts, TRAITS, known=['CUSTOM_ISOLATE_SYNC_CUSTOM_OLD'])
+    plan = made(
+        [lab], hosts, TRAITS, more_traits=['CUSTOM_ISOLATE_SYNC_CUSTOM_OLD']
+    )
     assert plan.old_marks == ('CUSTOM_ISOLATE_SYNC_CUSTOM_OLD', MARK_X)
 
 
@@ -254,7 +256,7 @@ def test_a_standard_trait_unknown_to_placement_is_a_problem():
         'Placement does not know it; traits that are not standard must start '
         'with CUSTOM_'
     )
-    plan = made([aggregate], [node()], TRAITS, known=['HW_NEW'])
+    plan = made([aggregate], [node()], TRAITS, more_traits=['HW_NEW'])
     assert in_short(plan) == ['h1: add trait HW_NEW']
 
 
@@ -334,7 +336,7 @@ def test_a_provider_leaves_a_rollup_of_other_aggregates():
 
 def test_an_obsolete_rollup_is_recognized_by_its_mark():
     host = node(aggregates=[ROLLUP_X, 'uuid-others'])
-    plan = made([REQUIRES_X], [host], ROLLUPS, known=[MARK_ROLLUP_X])
+    plan = made([REQUIRES_X], [host], ROLLUPS, more_traits=[MARK_ROLLUP_X])
     assert in_short(plan) == [f'h1: remove rollup {ROLLUP_X}']
     assert after(plan, host)[1] == {'uuid-others'}
     assert plan.old_marks == (MARK_ROLLUP_X,)
@@ -342,7 +344,7 @@ def test_an_obsolete_rollup_is_recognized_by_its_mark():
 
 def test_an_obsolete_rollup_is_named_after_a_marked_trait():
     hosts = [node(aggregates=[ROLLUP_X]), node('h2', [X, MARK_X])]
-    plan = made([], hosts, ROLLUPS, known=[MARK_ROLLUP_X])
+    plan = made([], hosts, ROLLUPS, more_traits=[MARK_ROLLUP_X])
     assert in_short(plan) == ['h1: remove rollup trait:CUSTOM_X']
 
 
@@ -372,20 +374,22 @@ def test_locks_of_any_family_have_rollups():
 
 def test_disabled_parts_change_nothing():
     host = node(traits=[Y, MARK_Y], aggregates=[ROLLUP_X])
-    known = [MARK_ROLLUP_X]
+    more_traits = [MARK_ROLLUP_X]
     cloud = [REQUIRES_X], [host]
-    assert in_short(made(*cloud, TRAITS, known)) == [
+    assert in_short(made(*cloud, TRAITS, more_traits)) == [
         'h1: add trait CUSTOM_X',
         'h1: remove trait CUSTOM_Y',
     ]
-    assert in_short(made(*cloud, MIRROR, known)) == ['h1: add aggregate win']
-    assert in_short(made(*cloud, ROLLUPS, known)) == [
+    assert in_short(made(*cloud, MIRROR, more_traits)) == [
+        'h1: add aggregate win'
+    ]
+    assert in_short(made(*cloud, ROLLUPS, more_traits)) == [
         f'h1: remove rollup {ROLLUP_X}'
     ]
-    assert made(*cloud, [], known).changes == ()
-    assert made(*cloud, MIRROR, known).old_marks == ()
-    assert made(*cloud, ROLLUPS, known).old_marks == (MARK_ROLLUP_X,)
-    assert made(*cloud, TRAITS, known).old_marks == (MARK_Y,)
+    assert made(*cloud, [], more_traits).changes == ()
+    assert made(*cloud, MIRROR, more_traits).old_marks == ()
+    assert made(*cloud, ROLLUPS, more_traits).old_marks == (MARK_ROLLUP_X,)
+    assert made(*cloud, TRAITS, more_traits).old_marks == (MARK_Y,)
 
 
 def test_changes_name_the_provider_the_action_and_the_reason():

@@ -38,7 +38,7 @@ def command(world, run):
 
 
 @pytest.fixture
-def done(command):
+def run_json(command):
     """Run a command that must not fail; return its document."""
 
     def run_it(*arguments):
@@ -50,8 +50,8 @@ def done(command):
     return run_it
 
 
-def test_the_document_has_every_property(done):
-    result = done(
+def test_the_document_has_every_property(run_json):
+    result = run_json(
         *CREATE,
         *('--amount', '3', '--id', ID, '--start', '2127-03-01T08:00Z'),
         *('--end', '7d', '--property', 'hw:cpu_policy=shared'),
@@ -82,15 +82,15 @@ def test_the_document_has_every_property(done):
         },
         'problems': [],
     }
-    assert done('show', ID) == result
+    assert run_json('show', ID) == result
     result['asked'] = None
     result['leaving'] = []
-    assert done('list') == {'reservations': [result]}
+    assert run_json('list') == {'reservations': [result]}
 
 
-def test_a_table_shows_slots_hosts_and_state(command, done, world):
+def test_a_table_shows_slots_hosts_and_state(command, run_json, world):
     assert 'There are no reservations.' in command('list').out
-    done(*CREATE, '--amount', '3', '--id', ID)
+    run_json(*CREATE, '--amount', '3', '--id', ID)
     world.boot('s', 'h1', ID, NEEDS)
     listed = command('list', '-f', 'value', '-c', 'State', '-c', 'Hosts')
     assert listed.out == 'active h1 (2), h2 (1)\n'
@@ -101,7 +101,7 @@ def test_a_table_shows_slots_hosts_and_state(command, done, world):
     assert hosts.splitlines()[0] == f'h1 up True 2 1 {ID} (2)'
 
 
-def test_the_size_can_be_that_of_a_flavor(done, world):
+def test_the_size_can_be_that_of_a_flavor(run_json, world):
     world.nova.flavors['1'] = {
         'id': '1',
         'name': 'm1.small',
@@ -114,16 +114,16 @@ def test_the_size_can_be_that_of_a_flavor(done, world):
         'extra_specs': {'hw:cpu_policy': 'shared'},
         'description': None,
     }
-    result = done('create', '--project', PROJECT, '--like', 'm1.small')
+    result = run_json('create', '--project', PROJECT, '--like', 'm1.small')
     assert result['shape']['vcpus'] == 2
     assert result['properties'] == {'hw:cpu_policy': 'shared'}
 
 
 def test_a_dry_run_shows_where_it_fits_and_leaves_nothing(
-    command, done, world
+    command, run_json, world
 ):
     before = world.picture()
-    document = done(*CREATE, '--amount', '4', '--dry-run')
+    document = run_json(*CREATE, '--amount', '4', '--dry-run')
     assert {h: on['slots'] for h, on in document['hosts'].items()} == {
         'h1': 2,
         'h2': 2,
@@ -147,10 +147,10 @@ def test_a_reservation_that_does_not_fit_leaves_nothing(command, world):
     assert world.picture() == before
 
 
-def test_repeating_a_command_changes_nothing(done, world):
-    done(*CREATE, '--id', ID)
+def test_repeating_a_command_changes_nothing(run_json, world):
+    run_json(*CREATE, '--id', ID)
     before = world.picture()
-    done(*CREATE, '--id', ID)
+    run_json(*CREATE, '--id', ID)
     assert world.picture() == before
 
 
@@ -163,11 +163,11 @@ def test_repeating_a_command_changes_nothing(done, world):
     ],
 )
 def test_creating_again_with_other_times_keeps_the_first(
-    command, done, world, given
+    command, run_json, world, given
 ):
     when = ('--start', '2127-03-01T08:00Z', '--end', '7d')
-    document = done(*CREATE, '--id', ID, *when)
-    assert done(*CREATE, '--id', ID, *when) == document
+    document = run_json(*CREATE, '--id', ID, *when)
+    assert run_json(*CREATE, '--id', ID, *when) == document
     before = world.picture()
     for shown in ((), ('--dry-run',)):
         result = command(*CREATE, '--id', ID, *given, '-f', 'json', *shown)
@@ -180,28 +180,28 @@ def test_creating_again_with_other_times_keeps_the_first(
         assert world.picture() == before
 
 
-def test_an_interrupted_command_gives_the_next_step(command, done, world):
+def test_an_interrupted_command_gives_the_next_step(command, run_json, world):
     calls = len(world.wire.calls)
     world.wire.fault = lambda number: number > calls + 20 and 'refused'
     result = command(*CREATE, '--id', ID)
     assert result.code == 1
     assert f'Reservation {ID} may be incomplete' in result.err
     world.wire.fault = None
-    [reservation] = done('reconcile')['reservations']
+    [reservation] = run_json('reconcile')['reservations']
     assert (reservation['state'], reservation['slots']) == ('active', 1)
 
 
-def test_amount_and_end_can_be_changed(command, done):
-    done(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z')
-    changed = done('update', ID, '--amount', '2', '--end', '2h')
+def test_amount_and_end_can_be_changed(command, run_json):
+    run_json(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z')
+    changed = run_json('update', ID, '--amount', '2', '--end', '2h')
     assert (changed['slots'], changed['end']) == (
         2,
         '2127-03-01T10:00:00+00:00',
     )
-    assert done('update', ID, '--end', 'never')['end'] is None
+    assert run_json('update', ID, '--end', 'never')['end'] is None
     result = command('update', ID, '--amount', '9')
     assert result.code == 1
-    assert done('show', ID)['slots'] == 2
+    assert run_json('show', ID)['slots'] == 2
     result = command('show', OTHER)
     assert result.code == 1
     assert result.err == (
@@ -209,17 +209,17 @@ def test_amount_and_end_can_be_changed(command, done):
     )
 
 
-def test_a_found_reservation_can_be_created(command, done):
-    done(*CREATE, '--amount', '4', '--end', '2h')
+def test_a_found_reservation_can_be_created(command, run_json):
+    run_json(*CREATE, '--amount', '4', '--end', '2h')
     wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
-    result = done('find', *wanted, '--duration', '1d')
+    result = run_json('find', *wanted, '--duration', '1d')
     assert result['hosts'] == {'h1': 2, 'h2': 1}
     when = ('--start', result['start'], '--end', result['end'])
-    document = done('create', '--project', PROJECT, *wanted, *when)
+    document = run_json('create', '--project', PROJECT, *wanted, *when)
     assert document['state'] == 'planned'
     assert ' never ' in command('find', *SIZE).out
     later = ('--not-before', '2127-03-01T08:00Z')
-    assert done('find', *SIZE, *later) == {
+    assert run_json('find', *SIZE, *later) == {
         'start': '2127-03-01T08:00:00+00:00',
         'end': None,
         'hosts': {'h1': 1},
@@ -229,12 +229,12 @@ def test_a_found_reservation_can_be_created(command, done):
     assert 'does not fit at any time' in process.err
 
 
-def test_a_calendar_shows_free_resources_over_time(command, done, world):
+def test_a_calendar_shows_free_resources_over_time(command, run_json, world):
     world.fail_host('h2')
     world.boot('plain', 'h1', None, {'VCPU': 1})
     when = ('--start', '2127-03-01T08:00Z', '--end', '2h')
-    done(*CREATE, *when)
-    month = done('calendar', '--start', '2127-03-01T00:00Z', '--end', '1d')
+    run_json(*CREATE, *when)
+    month = run_json('calendar', '--start', '2127-03-01T00:00Z', '--end', '1d')
     assert [month['start'], month['end']] == [
         '2127-03-01T00:00:00+00:00',
         '2127-03-02T00:00:00+00:00',
@@ -257,10 +257,10 @@ def test_a_calendar_shows_free_resources_over_time(command, done, world):
         )
 
 
-def test_the_report_has_a_chart_of_free_resources(done, world):
+def test_the_report_has_a_chart_of_free_resources(run_json, world):
     world.fail_host('h2')
     now = times.now()
-    done(*CREATE, '--start', (now + 6 * HOUR).isoformat(), '--end', '12h')
+    run_json(*CREATE, '--start', (now + 6 * HOUR).isoformat(), '--end', '12h')
     world.boot('plain', 'h1', None, {'VCPU': 2})
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
@@ -279,11 +279,11 @@ def test_the_report_has_a_chart_of_free_resources(done, world):
 
 
 def test_reservations_that_end_soon_have_their_own_exit_code(
-    command, done, monkeypatch
+    command, run_json, monkeypatch
 ):
-    done(*CREATE, '--id', ID, '--end', '36h')
-    done(*CREATE, '--end', '3d')
-    done(*CREATE)
+    run_json(*CREATE, '--id', ID, '--end', '36h')
+    run_json(*CREATE, '--end', '3d')
+    run_json(*CREATE)
     soon = ('list', '--ending-within')
     assert command(*soon, '35h').code == 0
     assert command(*soon, '35h').out.strip() == (
@@ -294,10 +294,10 @@ def test_reservations_that_end_soon_have_their_own_exit_code(
     [reservation] = json.loads(result.out)['reservations']
     assert (reservation['id'], reservation['end']) == (
         ID,
-        done('show', ID)['end'],
+        run_json('show', ID)['end'],
     )
     assert command(*soon, '1000000d').code == 3
-    assert len(done('list')['reservations']) == 3
+    assert len(run_json('list')['reservations']) == 3
     # Reservations that have ended are not reported.
     late = times.now() + datetime.timedelta(hours=37)
     monkeypatch.setattr(times, 'now', lambda: late)
@@ -305,10 +305,10 @@ def test_reservations_that_end_soon_have_their_own_exit_code(
 
 
 def test_unreadable_reservations_are_reported_with_those_that_end_soon(
-    command, done, world
+    command, run_json, world
 ):
-    done(*CREATE, '--id', ID)
-    done(*CREATE, '--id', OTHER, '--end', '1d')
+    run_json(*CREATE, '--id', ID)
+    run_json(*CREATE, '--id', OTHER, '--end', '1d')
     flavor = world.nova.flavors[ID]
     flavor['description'] = flavor['description'].replace('"amount": 1', '')
     result = command('list', '--ending-within', '2d', '-f', 'json')
@@ -320,10 +320,10 @@ def test_unreadable_reservations_are_reported_with_those_that_end_soon(
 
 @pytest.mark.parametrize('number', [1, 2])
 def test_slots_whose_record_was_deleted_are_named(
-    command, done, world, number
+    command, run_json, world, number
 ):
     create = (*CREATE, '--id', ID, '--amount', str(number))
-    [host] = done(*create)['hosts']
+    [host] = run_json(*create)['hosts']
     uuid = names.provider_uuid(reservation_world.uuid(1, host))
     delete = f'--resource-class {names.resource_class(ID)} {uuid}'
     del world.nova.flavors[ID]
@@ -341,15 +341,15 @@ def test_slots_whose_record_was_deleted_are_named(
         assert result.err.endswith(f'{delete}.\n')
         assert result.err.count(ID) == 2
 
-    kept = done(*create)
+    kept = run_json(*create)
     assert (kept['state'], kept['missing']) == ('active', 0)
     assert list(kept['hosts']) == [host]
-    [listed] = done('list')['reservations']
+    [listed] = run_json('list')['reservations']
     assert (listed['hosts'], listed['problems']) == (kept['hosts'], [])
 
 
-def test_slots_whose_record_was_deleted_can_be_freed(command, done, world):
-    [host] = done(*CREATE, '--id', ID)['hosts']
+def test_slots_whose_record_was_deleted_can_be_freed(command, run_json, world):
+    [host] = run_json(*CREATE, '--id', ID)['hosts']
     assert world.boot('s', host, ID)
     del world.nova.flavors[ID]
     assert (
@@ -361,28 +361,30 @@ def test_slots_whose_record_was_deleted_can_be_freed(command, done, world):
     world.direct.send(
         'DELETE', f'/resource_providers/{provider}/inventories/{name}'
     )
-    assert done('list') == {'reservations': []}
-    assert done('repair') == {'reservations': []}
+    assert run_json('list') == {'reservations': []}
+    assert run_json('repair') == {'reservations': []}
     assert world.slots() == {}
 
 
-def test_start_project_and_affinity_can_be_changed(command, done):
-    done(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z', '--amount', '2')
+def test_start_project_and_affinity_can_be_changed(command, run_json):
+    run_json(
+        *CREATE, '--id', ID, '--start', '2127-03-01T08:00Z', '--amount', '2'
+    )
     other = 'b' * 32
     terms = ('--project', other, '--affinity', 'different')
     when = ('--start', '2127-03-02T08:00Z', '--end', '2h')
-    changed = done('update', ID, *terms, *when)
+    changed = run_json('update', ID, *terms, *when)
     assert (changed['project'], changed['affinity']) == (other, 'different')
     assert changed['start'] == '2127-03-02T08:00:00+00:00'
     assert changed['end'] == '2127-03-02T10:00:00+00:00'
     assert set(changed['hosts']) == {'h1', 'h2'}
-    assert done('update', ID, '--affinity', 'any')['affinity'] == 'any'
-    started = done('update', ID, '--start', 'now')
+    assert run_json('update', ID, '--affinity', 'any')['affinity'] == 'any'
+    started = run_json('update', ID, '--start', 'now')
     assert (started['state'], started['affinity']) == ('active', 'any')
     result = command('update', ID, *terms)
     assert result.code == 1
     assert 'can be changed only before the start' in result.err
-    assert done('show', ID) == started
+    assert run_json('show', ID) == started
 
 
 def test_an_end_that_is_not_after_the_start_is_refused(command, world):
@@ -394,22 +396,22 @@ def test_an_end_that_is_not_after_the_start_is_refused(command, world):
 
 
 def test_an_end_takes_as_long_as_nova_takes_to_delete_its_servers(
-    command, done, world
+    command, run_json, world
 ):
-    done(*CREATE, '--id', ID)
+    run_json(*CREATE, '--id', ID)
     world.boot('s', 'h1', ID, NEEDS)
     world.nova.is_slow = True
     result = command('end', ID)
     assert result.code == 3
     assert '1 server is being deleted' in result.out
     world.nova.finish(*world.nova.servers)
-    assert done('end', ID)['state'] == 'ended'
+    assert run_json('end', ID)['state'] == 'ended'
 
 
 def test_repair_moves_slots_and_names_those_that_fit_nowhere(
-    command, done, world
+    command, run_json, world
 ):
-    done(*CREATE, '--id', ID, '--amount', '3')
+    run_json(*CREATE, '--id', ID, '--amount', '3')
     world.boot('s', 'h1', ID, NEEDS)
     world.fail_host('h1')
     result = command('repair', '-f', 'json')
@@ -424,11 +426,11 @@ def test_repair_moves_slots_and_names_those_that_fit_nowhere(
     )
     assert command('repair', ID).code == 3
     world.fail_host('h1', state='up')
-    done('repair')
+    run_json('repair')
 
 
-def test_a_move_shows_the_remaining_servers(command, done, world):
-    done(*CREATE, '--id', ID, '--affinity', 'same')
+def test_a_move_shows_the_remaining_servers(command, run_json, world):
+    run_json(*CREATE, '--id', ID, '--affinity', 'same')
     assert world.boot('s', 'h1', ID, NEEDS)
     result = command('move', ID, '--from', 'h1', '-f', 'json')
     assert result.code == 3
@@ -445,7 +447,9 @@ def test_a_move_shows_the_remaining_servers(command, done, world):
     assert command('move', ID, '--call-off', '--from', 'h1').code == 2
 
 
-def test_each_host_is_enabled_and_disabled_independently(command, done, world):
+def test_each_host_is_enabled_and_disabled_independently(
+    command, run_json, world
+):
     world.add_host('h3', enable=False)
     result = command('host', 'enable', 'h3', 'h4', 'h3', '-f', 'json')
     assert result.code == 1
@@ -458,11 +462,11 @@ def test_each_host_is_enabled_and_disabled_independently(command, done, world):
     assert result.err.splitlines()[1:] == [
         "There is no compute node with the name or id 'h4' in Nova."
     ]
-    done(*CREATE, '--id', ID, '--amount', '3')
+    run_json(*CREATE, '--id', ID, '--amount', '3')
     result = command('host', 'disable', 'h1', 'h3')
     assert result.code == 1
     assert f'Host h1 has slots of reservation {ID}' in result.err
-    assert [host['name'] for host in done('host', 'list')['hosts']] == [
+    assert [host['name'] for host in run_json('host', 'list')['hosts']] == [
         'h1',
         'h2',
     ]
@@ -527,8 +531,8 @@ def test_the_name_of_the_pool_is_configured(world, run, tmp_path):
     assert world.picture()['aggregates']['pool-2'][0] == ['h3']
 
 
-def test_a_reservation_that_cannot_be_read_is_named(command, done, world):
-    done(*CREATE, '--id', ID)
+def test_a_reservation_that_cannot_be_read_is_named(command, run_json, world):
+    run_json(*CREATE, '--id', ID)
     flavor = world.nova.flavors[ID]
     flavor['description'] = flavor['description'].replace('"amount": 1', '')
     for name in ('list', 'reconcile'):
@@ -541,9 +545,9 @@ def end():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_watch_writes_a_line_for_each_change(command, done, world):
-    done(*CREATE, '--id', ID)
-    done(*CREATE, '--id', OTHER)
+def test_a_watch_writes_a_line_for_each_change(command, run_json, world):
+    run_json(*CREATE, '--id', ID)
+    run_json(*CREATE, '--id', OTHER)
 
     def change():
         world.wire.meddle = None
@@ -568,9 +572,9 @@ def test_a_watch_writes_a_line_for_each_change(command, done, world):
 
 
 def test_a_watch_heals_slots_on_failed_hosts(
-    command, done, world, monkeypatch
+    command, run_json, world, monkeypatch
 ):
-    done(*CREATE, '--id', ID)
+    run_json(*CREATE, '--id', ID)
     world.fail_host('h1')
     clock = itertools.count(0, 50)
     monkeypatch.setattr(conditions.time, 'monotonic', lambda: next(clock))

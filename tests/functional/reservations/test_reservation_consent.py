@@ -217,21 +217,21 @@ def test_move_names_the_servers_that_it_evacuates(
 
 
 @pytest.mark.parametrize(
-    ('hosts', 'code', 'told', 'problem'),
+    ('hosts', 'code', 'message', 'problem'),
     [
         (['h1', 'h2'], 1, True, 'Host h1 has slots'),
         (['h2'], 1, False, 'it has hosts: h1'),
     ],
 )
 def test_a_pool_that_must_stay_is_not_offered_for_deletion(
-    reserved, command, answer, hosts, code, told, problem
+    reserved, command, answer, hosts, code, message, problem
 ):
     answer('y\n')
     result = command('host', 'disable', *hosts, '--delete-pool')
     assert result.code == code
     assert problem in result.err
     assert 'delete the pool' not in result.err
-    assert ('  disable host h2' in result.err) is told
+    assert ('  disable host h2' in result.err) is message
 
 
 def test_no_host_is_disabled_for_a_pool_that_cannot_be_deleted(

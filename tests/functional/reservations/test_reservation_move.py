@@ -23,20 +23,20 @@ def reserve(world, amount, affinity=None, servers=0):
     return reservation.id
 
 
-def evacuated(world, found, server):
+def evacuated(world, reservation_id, server):
     """Add a server with allocations on both hosts, as after an evacuation."""
     allocations = {
         uuid(1, host): {'resources': NEEDS} for host in ('h1', 'h2')
     }
-    name = f'CUSTOM_RESERVATION_{found.upper().replace("-", "_")}'
+    name = f'CUSTOM_RESERVATION_{reservation_id.upper().replace("-", "_")}'
     for host in ('h1', 'h2'):
         allocations[world.child(host)] = {'resources': {name: 1}}
     write_allocations(world, server, allocations)
 
 
-def is_back(world, found, server):
+def is_back(world, reservation_id, server):
     """Make Nova delete the allocation on the failed host."""
-    name = f'CUSTOM_RESERVATION_{found.upper().replace("-", "_")}'
+    name = f'CUSTOM_RESERVATION_{reservation_id.upper().replace("-", "_")}'
     write_allocations(
         world,
         server,

@@ -29,16 +29,16 @@ def wanted(amount, *, allow_uncounted=False, **extra_specs):
     )
 
 
-def create(world, found):
+def create(world, reservation):
     """Create it; return how many slots it has by host."""
-    status = reservations.create(world.store, found, NOW)
+    status = reservations.create(world.store, reservation, NOW)
     return {name: on.total for name, on in status.hosts.items()}
 
 
-def refused(world, found):
+def refused(world, reservation):
     """Create it in vain, and return why."""
     with pytest.raises(exception.ReservationError) as caught:
-        create(world, found)
+        create(world, reservation)
     return str(caught.value)
 
 
