@@ -236,8 +236,10 @@ class Measuring:
         """
 
         def required(spec: Any) -> None:
-            known = scheduler_utils.ResourceRequest.from_request_spec(spec)
-            list(known.all_required_traits)
+            resource_request = (
+                scheduler_utils.ResourceRequest.from_request_spec(spec)
+            )
+            list(resource_request.all_required_traits)
             self.append(spec)
 
         found: list[tuple[Cost, Cost]] = []

@@ -245,8 +245,10 @@ def measure(number: int, conf: Any) -> Row:
         return milliseconds(run, context)
 
     def nova_part(spec: Any) -> None:
-        known = scheduler_utils.ResourceRequest.from_request_spec(spec)
-        list(known.all_required_traits)
+        resource_request = scheduler_utils.ResourceRequest.from_request_spec(
+            spec
+        )
+        list(resource_request.all_required_traits)
         spec.requested_destination = objects.Destination()
         spec.requested_destination.append_forbidden_aggregates(set(uuids))
 

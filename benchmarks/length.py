@@ -111,11 +111,11 @@ def hosts(
             traits.setdefault(host, set()).update(
                 key.removeprefix('trait:') for key in aggregate.metadata
             )
-    known = rollups.rollups(pipeline.locks(bare.index))
+    all_rollups = rollups.rollups(pipeline.locks(bare.index))
     for number in range(HOSTS):
         name = f'host-{number}'
         mine = members.get(name, set())
-        mine |= {r.uuid for r in known if r.aggregates & mine}
+        mine |= {r.uuid for r in all_rollups if r.aggregates & mine}
         yield Provider(
             uuid=identity(name),
             name=name,

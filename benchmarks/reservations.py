@@ -195,14 +195,14 @@ def record(world: World, reservation: Reservation) -> None:
 def planning(world: World) -> float:
     """Return the duration of choosing hosts in seconds."""
     state = world.store.read()
-    wanted = reservations.new(
+    reservation = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
     known = host_capacity.Capacities(
-        world.store, state, wanted, NOW
+        world.store, state, reservation, NOW
     ).estimate()
     begin = time.process_time()
-    plan.assign(host_capacity.demand(wanted, NOW), known.values())
+    plan.assign(host_capacity.demand(reservation, NOW), known.values())
     return time.process_time() - begin
 
 
@@ -234,10 +234,10 @@ def measure(size: str) -> Row:
     seconds = planning(world)
 
     def create() -> None:
-        wanted = reservations.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
+        reservation = reservations.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
         # In a full cloud it is refused, which takes just as long.
         with contextlib.suppress(exception.ReservationError):
-            reservations.create(world.store, wanted, NOW)
+            reservations.create(world.store, reservation, NOW)
 
     def update() -> None:
         store = world.new_store()

@@ -112,7 +112,7 @@ class Benchmark(ShorteningTest):
         """Add hosts to aggregates and rollups."""
         aggregates = source.NovaDatabaseSource(CONF, None).aggregates()
         locks = Pipeline(loading.load(CONF)).locks(AggregateIndex(aggregates))
-        known = rollups.rollups(locks)
+        all_rollups = rollups.rollups(locks)
         for number, host in enumerate(self.HOSTS[:LOCKED_HOSTS]):
             mine = aggregates[number::LOCKED_HOSTS][:LOCKS]
             with api_db.context_manager.writer.get_engine().begin() as link:
@@ -121,7 +121,7 @@ class Benchmark(ShorteningTest):
                     [{'aggregate_id': a.id, 'host': host} for a in mine],
                 )
             uuids = {a.uuid for a in mine}
-            uuids |= {r.uuid for r in known if r.aggregates & uuids}
+            uuids |= {r.uuid for r in all_rollups if r.aggregates & uuids}
             provider = self._get_provider_uuid_by_host(host)
             self.put_aggregates(provider, sorted(uuids))
 

@@ -121,9 +121,9 @@ def main() -> None:
     for hosts in options.hosts:
         seconds = []
         for nodes in (0, 2):
-            audited = AuditedCloud.of(cloud(hosts, nodes), conf)
+            audited_cloud = AuditedCloud.of(cloud(hosts, nodes), conf)
             started_at = time.process_time()
-            SlotCounter(conf, list).families(audited)
+            SlotCounter(conf, list).families(audited_cloud)
             seconds.append(time.process_time() - started_at)
         rows.append(Row(hosts, hosts // LOCKED, *seconds))
     table.report(rows, options.csv)

@@ -92,9 +92,9 @@ def cloud(endpoint, log):
     # Shown if the test fails.
     print(log.read_text()[before:])
     timeutils.clear_time_override()
-    left = found.left()
+    remnants = found.left()
     found.tidy()
-    assert left == []
+    assert remnants == []
 
 
 @pytest.fixture

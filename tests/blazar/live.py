@@ -107,13 +107,13 @@ class Cloud:
 
     def boot(self, project, flavor, status='ACTIVE', hint=None):
         """Create a server as a user; return it once it has a status."""
-        made = self.call(
+        document = self.call(
             'POST',
             'compute/servers',
             _request(flavor, hint),
             token=f'user-{project}',
         )
-        return self.wait(made['server']['id'], status)
+        return self.wait(document['server']['id'], status)
 
     def wait(self, server, status):
         """Wait until a server has a status."""

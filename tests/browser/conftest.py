@@ -142,5 +142,5 @@ def content_of(
         conf.set_override(
             'enable_isolated_aggregate_filtering', True, 'scheduler'
         )
-    audited = AuditedCloud.of(cloud, conf)
-    return Content.of(audited, images, None, NOW, others=others)
+    audited_cloud = AuditedCloud.of(cloud, conf)
+    return Content.of(audited_cloud, images, None, NOW, others=others)

@@ -574,13 +574,13 @@ def test_a_cell_has_a_link_that_opens_it(open_report, view):
     page = report.page
     page.locator(f'input[value="{view}"]').check(force=True)
     page.locator('#grid td').nth(11).click()
-    told = page.locator('#reason').inner_text()
+    message = page.locator('#reason').inner_text()
     href = page.get_by_role('link', name='Link to this cell').get_attribute(
         'href'
     )
     page.goto('about:blank')
     page.goto(report.requests[0] + href)
-    assert page.locator('#reason').inner_text() == told
+    assert page.locator('#reason').inner_text() == message
     assert page.locator(f'input[value="{view}"]').is_checked()
     assert report.focused()['tag'] == 'TD'
 

@@ -222,7 +222,7 @@ def test_the_sample_configuration_is_current(tmp_path):
 
 
 def test_the_sample_configuration_has_no_removed_option():
-    known = {
+    names = {
         (group, option.dest)
         for group, options in ia_conf.list_opts()
         for option in options
@@ -234,7 +234,7 @@ def test_the_sample_configuration_has_no_removed_option():
         if section != ia_conf.GROUP or (section, name) in own_options()
     }
     assert ours == set(own_options())
-    assert ours <= known
+    assert ours <= names
 
 
 def test_the_configuration_page_is_made_from_the_options():

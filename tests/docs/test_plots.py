@@ -16,8 +16,8 @@ SVG = '{http://www.w3.org/2000/svg}'
 def test_an_image_has_a_text_alternative(plot):
     root = ET.fromstring(PLOT['draw'](plot))
     assert root.findtext(f'{SVG}title') == plot.title
-    said = root.findtext(f'{SVG}desc')
+    message = root.findtext(f'{SVG}desc')
     labels = [text.text for text in root.iter(f'{SVG}text')]
     for line in plot.lines:
-        assert line.label in said
+        assert line.label in message
         assert line.label in labels

@@ -54,8 +54,8 @@ def test_a_part_may_select_no_test_unless_all_parts_do(run, capfd):
     assert run('one', 'two', '--', '-k', 'test_two') == 0
     assert total(capfd.readouterr().out) == '2 passed'
     assert run('one', '--', '-k', 'nothing') == 5
-    said = total(capfd.readouterr().out)
-    assert said == 'No part runs a test: -k nothing'
+    message = total(capfd.readouterr().out)
+    assert message == 'No part runs a test: -k nothing'
 
 
 @pytest.mark.parametrize(

@@ -111,10 +111,10 @@ def test_pip_installs_this_package_with_existing_extras(words):
         for word in words[2:]
         if re.match(r'[./]+|isolate-aggregates', word)
     ]
-    wanted = requirements.Requirement(what)
-    assert wanted.name == 'isolate-aggregates'
-    known = metadata.metadata('isolate-aggregates').get_all('Provides-Extra')
-    assert wanted.extras <= set(known)
+    requirement = requirements.Requirement(what)
+    assert requirement.name == 'isolate-aggregates'
+    names = metadata.metadata('isolate-aggregates').get_all('Provides-Extra')
+    assert requirement.extras <= set(names)
 
 
 def test_a_virtual_environment_is_made_and_entered(tmp_path):

@@ -165,7 +165,7 @@ class Cloud:
         """
         if user not in self._clients:
             self._clients[user] = nova(self._plane, user)
-        made = self._clients[user].servers.create(
+        server = self._clients[user].servers.create(
             self.name(short),
             self._ids.get(image)
             or self.sdk.image.find_image(image, ignore_missing=False).id,
@@ -173,8 +173,8 @@ class Cloud:
             nics='none',
             **more,
         )
-        self._servers.append(made)
-        return self.admin.servers.get(made.id)
+        self._servers.append(server)
+        return self.admin.servers.get(server.id)
 
     def settle(self, server: Any) -> Any:
         """Wait until a server is ACTIVE or in ERROR and return it."""

@@ -27,11 +27,11 @@ class Tenants:
         self, tenant: OpenStack, flavor: str, image: str, *options: str
     ) -> Any:
         """Create a server and wait until it runs, or is in ERROR."""
-        made = tenant.json(
+        document = tenant.json(
             *('server', 'create', '--flavor', flavor, '--image', image),
             *('--nic', 'none', *options, self._cloud.name('typed')),
         )
-        server = self._cloud.admin.servers.get(made['id'])
+        server = self._cloud.admin.servers.get(document['id'])
         self._servers.append(server)
         return self._cloud.settle(server)
 
@@ -41,14 +41,16 @@ class Tenants:
         :param properties: As in ``key=value``.
         """
         self._file.write_bytes(b'not an image')
-        made = tenant.json(
+        document = tenant.json(
             *('image', 'create', '--file', str(self._file)),
             *('--disk-format', 'raw', '--container-format', 'bare'),
             *(f'--property={one}' for one in properties),
             self._cloud.name(short),
         )
-        self._images.callback(self._cloud.sdk.image.delete_image, made['id'])
-        return str(made['name'])
+        self._images.callback(
+            self._cloud.sdk.image.delete_image, document['id']
+        )
+        return str(document['name'])
 
     def clean_up(self) -> None:
         """Delete everything, ignoring failures."""

@@ -45,13 +45,13 @@ def test_a_later_run_finds_and_ends_a_process_with_its_children(process):
 
 def test_a_process_that_reuses_a_pid_is_left_alone(process):
     process.start([sys.executable, '-c', SLEEP], {})
-    known = json.loads(process.pid_file.read_text())
+    record = json.loads(process.pid_file.read_text())
     # It starts in a later tick, like any process that reuses the pid.
     time.sleep(0.05)
     other = subprocess.Popen([sys.executable, '-c', SLEEP])
     try:
         process.stop()
-        process.pid_file.write_text(json.dumps(known | {'pid': other.pid}))
+        process.pid_file.write_text(json.dumps(record | {'pid': other.pid}))
 
         assert not process.is_running()
         process.stop()

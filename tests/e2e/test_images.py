@@ -56,18 +56,18 @@ def test_the_repair_printed_by_an_audit_revokes_the_key(
     owned = cloud.sdk.image.find_image(image).id
 
     # That is a decision, so it is not done by itself.
-    told = admin.run('isolation', 'audit', '--fix', '--yes')
-    assert image in told.stdout
+    message = admin.run('isolation', 'audit', '--fix', '--yes')
+    assert image in message.stdout
     assert KEY in cloud.sdk.image.find_image(owned).properties
 
-    [repair] = re.findall(f'openstack image unset .* {owned}', told.stdout)
+    [repair] = re.findall(f'openstack image unset .* {owned}', message.stdout)
     subprocess.run(
         ['bash', '-c', f'. {plane.settings.state}/openrc && {repair}'],
         check=True,
     )
     assert KEY not in cloud.sdk.image.find_image(owned).properties
-    told = admin.run('isolation', 'audit')
-    assert image not in told.stdout
+    message = admin.run('isolation', 'audit')
+    assert image not in message.stdout
 
 
 def test_any_key_can_be_set_and_removed_twice(cloud, glance):

@@ -53,14 +53,14 @@ def test_without_nova_api_the_scheduler_keeps_hosts_apart(
     down_at = time.monotonic()
 
     plane.start('nova-conductor')
-    said = complaint(admin.run('isolation', 'lock', 'list'))
+    message = complaint(admin.run('isolation', 'lock', 'list'))
     wait_until_built(plane, servers)
     time.sleep(max(0, SECONDS - (time.monotonic() - down_at)))
     up_at = now()
     plane.start('nova-api')
 
-    assert 'Nova' in said
-    assert plane.settings.url('nova-api') in said
+    assert 'Nova' in message
+    assert plane.settings.url('nova-api') in message
     for server in map(cloud.settle, servers):
         assert host_of(server) == 'host3'
         assert launched(server) < up_at
@@ -74,7 +74,7 @@ def test_a_boot_fails_only_while_placement_is_down(
     down_at = time.monotonic()
 
     failed = cloud.settle(cloud.boot('during', flavor, image))
-    said = complaint(
+    message = complaint(
         admin.run('isolation', 'candidate', 'list', '--flavor', flavor)
     )
     time.sleep(max(0, SECONDS - (time.monotonic() - down_at)))
@@ -82,8 +82,8 @@ def test_a_boot_fails_only_while_placement_is_down(
 
     assert failed.status == 'ERROR'
     assert 'No valid host' in failed.fault['message']
-    assert 'Placement' in said
-    assert plane.settings.url('placement') in said
+    assert 'Placement' in message
+    assert plane.settings.url('placement') in message
     assert cloud.place('after', flavor, image) == 'host3'
 
 

@@ -45,10 +45,10 @@ def test_by_default_a_tenants_image_opens_the_lock_and_audit_reports_it(
     flavor = cloud.flavor('plain')
 
     assert host_of(tenants.boot(demo, flavor, stolen)) == 'host1'
-    told = admin.run('isolation', 'audit', '-f', 'json')
-    assert told.returncode == 4
-    assert 'tenant-image-opens' in told.stdout
-    assert stolen in told.stdout
+    message = admin.run('isolation', 'audit', '-f', 'json')
+    assert message.returncode == 4
+    assert 'tenant-image-opens' in message.stdout
+    assert stolen in message.stdout
 
 
 def test_a_tenants_image_opens_nothing_when_only_flavors_count(
@@ -65,8 +65,8 @@ def test_a_tenants_image_opens_nothing_when_only_flavors_count(
     assert host_of(tenants.boot(demo, windows, stolen)) == 'host1'
     assert host_of(tenants.boot(demo, windows, linux)) == 'host1'
     assert host_of(tenants.boot(demo, plain, linux)) in {'host2', 'host3'}
-    told = admin.run('isolation', 'audit', '-f', 'json')
-    assert 'tenant-image-opens' not in told.stdout
+    message = admin.run('isolation', 'audit', '-f', 'json')
+    assert 'tenant-image-opens' not in message.stdout
 
 
 def restart(plane):

@@ -81,10 +81,10 @@ aggregates:
   metadata: {trait:HW_CPU_X86_AVX: required}
 providers:
 """ + ''.join(f'- {{name: {n}, traits: [HW_CPU_X86_AVX]}}\n' for n in names)
-    said = audit(text, '-f', 'value').out
-    assert 'is on h0, h1, h2, h3, h4 and 4 more' in said
-    said = audit(text, '--long', '-f', 'value').out
-    assert f'is on {", ".join(names)}' in said
+    message = audit(text, '-f', 'value').out
+    assert 'is on h0, h1, h2, h3, h4 and 4 more' in message
+    message = audit(text, '--long', '-f', 'value').out
+    assert f'is on {", ".join(names)}' in message
 
 
 def test_each_host_without_the_trait_is_named(audit):

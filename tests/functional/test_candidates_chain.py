@@ -28,8 +28,8 @@ def test_hosts_dropped_by_nova_are_listed_separately(
 ) -> None:
     path = tmp_path / 'cloud.yaml'
     path.write_text(CLOUD)
-    asked = ('candidates', '--snapshot', str(path), '--flavor', 'fast')
-    document = json.loads(run(*asked, '-f', 'json').out)
+    arguments = ('candidates', '--snapshot', str(path), '--flavor', 'fast')
+    document = json.loads(run(*arguments, '-f', 'json').out)
     assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
     assert document['dropped'] == [
         {
@@ -48,7 +48,7 @@ def test_hosts_dropped_by_nova_are_listed_separately(
         '\n'
         'Not known here:\n'
         '  which hosts the host filters RamFilter drop after Placement\n'
-    ) in run(*asked).out
+    ) in run(*arguments).out
 
 
 def filtering(folder: pathlib.Path, more: str = '') -> pathlib.Path:
@@ -69,8 +69,8 @@ def test_reasons_of_a_request_filter_are_not_repeated(
     run: Callable[..., Any], tmp_path: pathlib.Path
 ) -> None:
     path = filtering(tmp_path)
-    asked = ('--snapshot', str(path), '--flavor', 'fast')
-    document = json.loads(run('candidates', *asked, '-f', 'json').out)
+    arguments = ('--snapshot', str(path), '--flavor', 'fast')
+    document = json.loads(run('candidates', *arguments, '-f', 'json').out)
     assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
     assert document['dropped'] == []
     assert {
@@ -94,7 +94,7 @@ def test_reasons_of_a_request_filter_are_not_repeated(
             'aggregate ssd: flavor fast requires ssd=true',
         )
     ]
-    capacity = run('capacity', *asked, '-f', 'value')
+    capacity = run('capacity', *arguments, '-f', 'value')
     assert capacity.out.splitlines() == ['cn1 8']
 
 
@@ -103,8 +103,8 @@ def test_requirements_left_to_a_host_filter_are_reported(
 ) -> None:
     """Placement offers all hosts, and Nova drops those without."""
     path = filtering(tmp_path, '    max_query_length: 80\n')
-    asked = ('--snapshot', str(path), '--flavor', 'fast')
-    document = json.loads(run('candidates', *asked, '-f', 'json').out)
+    arguments = ('--snapshot', str(path), '--flavor', 'fast')
+    document = json.loads(run('candidates', *arguments, '-f', 'json').out)
     assert 'member_of' not in document['query']
     assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
     assert [host['name'] for host in document['dropped']] == [
@@ -117,7 +117,7 @@ def test_requirements_left_to_a_host_filter_are_reported(
         'host_filter': 'AggregateInstanceExtraSpecsFilter',
     }
     assert document['left_to_host_filters'] == [left]
-    explained = json.loads(run('explain', *asked, '-f', 'json').out)
+    explained = json.loads(run('explain', *arguments, '-f', 'json').out)
     assert explained['summary']['left_to_host_filters'] == [left]
     said = (
         'Left to host filters because the query would be too long:\n'
@@ -126,6 +126,6 @@ def test_requirements_left_to_a_host_filter_are_reported(
         'ssd=true\n'
     )
     for command in ('candidates', 'explain'):
-        assert said in run(command, *asked).out
-    capacity = run('capacity', *asked, '-f', 'value')
+        assert said in run(command, *arguments).out
+    capacity = run('capacity', *arguments, '-f', 'value')
     assert capacity.out.splitlines() == ['cn1 8']

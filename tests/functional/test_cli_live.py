@@ -58,11 +58,11 @@ def hosts(result: Any) -> list[str]:
 def test_credentials_of_the_environment_are_enough(
     run: Run, live: Live, config: Callable[[str], str]
 ) -> None:
-    asked = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
-    linux = run(*asked, *LINUX)
+    arguments = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
+    linux = run(*arguments, *LINUX)
     assert (linux.code, linux.err) == (0, '')
     assert hosts(linux) == ['linux-1', 'linux-2']
-    assert hosts(run(*asked, *WINDOWS)) == ['win-1', 'win-2']
+    assert hosts(run(*arguments, *WINDOWS)) == ['win-1', 'win-2']
 
 
 @pytest.mark.usefixtures('in_clouds_yaml')
@@ -194,10 +194,10 @@ def test_each_request_has_a_timeout(
 ) -> None:
     http.reset_mock()
     run(*options, '--config-file', config(ISOLATE), 'candidates', *LINUX)
-    sent = http.request_history
-    hosts = {request.hostname for request in sent}
+    requests = http.request_history
+    hosts = {request.hostname for request in requests}
     assert hosts >= {'keystone.test', 'nova.test', 'glance.test'}
-    assert {request.timeout for request in sent} == {seconds}
+    assert {request.timeout for request in requests} == {seconds}
 
 
 @pytest.mark.usefixtures('in_environment')
@@ -229,8 +229,8 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     config: Callable[[str], str],
     tmp_path: pathlib.Path,
 ) -> None:
-    asked = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
-    before = [run(*asked, *LINUX), run(*asked, *WINDOWS)]
+    arguments = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
+    before = [run(*arguments, *LINUX), run(*arguments, *WINDOWS)]
     path = str(tmp_path / 'saved.yaml')
     saved = run('--config-file', config(ISOLATE), 'snapshot', 'save', path)
     assert (saved.code, saved.err) == (0, '')
@@ -245,8 +245,8 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     )
     live.stop()
     # Its settings are in the file.
-    asked = ('candidates', '-f', 'json', '--snapshot', path)
-    assert before == [run(*asked, *LINUX), run(*asked, *WINDOWS)]
+    arguments = ('candidates', '-f', 'json', '--snapshot', path)
+    assert before == [run(*arguments, *LINUX), run(*arguments, *WINDOWS)]
 
 
 @pytest.mark.usefixtures('in_environment')

@@ -104,11 +104,11 @@ def test_a_repair_shows_all_that_it_changes(
     ]
     answer('n\n')
     asked = run(*fix)
-    shown = run(*fix, '--dry-run')
+    output = run(*fix, '--dry-run')
     for change in changes:
         assert change in asked.err
         assert change not in asked.out
-        assert change in shown.out
+        assert change in output.out
     assert 'Changes that sync would make:' not in run(*fix[:-1]).out
 
 
@@ -172,8 +172,8 @@ def test_a_long_list_is_shortened_in_the_prompt():
     args = argparse.Namespace(yes=False, dry_run=False)
     many = [f'change {number}' for number in range(30)]
     assert Command().agrees(args, many, lambda: many)
-    said = Command.app.stderr.getvalue()
-    assert '  change 19\n  and 10 more, which --dry-run shows\n' in said
+    message = Command.app.stderr.getvalue()
+    assert '  change 19\n  and 10 more, which --dry-run shows\n' in message
 
 
 @pytest.mark.parametrize(

@@ -171,8 +171,8 @@ def explain_live(
         f'{ISOLATE}placement_req_required_member_prefix = rack:\n'
         '[isolate_aggregates]\nreservation_key_sources = hint\n'
     )
-    asked = ('--config-file', path, 'explain', '--hosts')
-    return lambda *arguments: run(*asked, *arguments)
+    words = ('--config-file', path, 'explain', '--hosts')
+    return lambda *arguments: run(*words, *arguments)
 
 
 def test_a_server_provides_its_flavor_and_image(

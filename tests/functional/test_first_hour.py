@@ -48,9 +48,9 @@ def see(run: Run) -> Run:
 
     def seen(*arguments: str) -> Any:
         result = run(*arguments)
-        shown = result.out + result.err
-        assert [line for line in shown.splitlines() if len(line) > 80] == []
-        assert 'Traceback' not in shown
+        output = result.out + result.err
+        assert [line for line in output.splitlines() if len(line) > 80] == []
+        assert 'Traceback' not in output
         return result
 
     return seen

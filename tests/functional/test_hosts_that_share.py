@@ -95,16 +95,16 @@ STORAGE_BELOW_A_ROOT = f"""
 def test_only_compute_nodes_are_hosts_when_providers_share(
     run, write_cloud, cloud, flavor, hosts
 ):
-    asked = ('--snapshot', str(write_cloud(cloud)), '--flavor', flavor)
-    result = run('candidates', *asked, '-f', 'json')
+    arguments = ('--snapshot', str(write_cloud(cloud)), '--flavor', flavor)
+    result = run('candidates', *arguments, '-f', 'json')
     assert (result.code, result.err) == (0, '')
     assert {
         host['name']: host['candidates']
         for host in json.loads(result.out)['hosts']
     } == hosts
-    explained = run('explain', *asked, '--candidates', '-f', 'json')
+    explained = run('explain', *arguments, '--candidates', '-f', 'json')
     assert [h['name'] for h in json.loads(explained.out)['hosts']] == [*hosts]
-    capacity = run('capacity', *asked, '-f', 'json')
+    capacity = run('capacity', *arguments, '-f', 'json')
     assert [h['name'] for h in json.loads(capacity.out)['hosts']] == [*hosts]
 
 

@@ -206,19 +206,19 @@ def test_lock_warns_of_flavors_that_want_the_aggregate_without_a_key(
 ) -> None:
     config = f'{of_metadata(operator)}trait_sources = {sources}\n'
     lock = ('lock', 'rack-1', '--trait', 'CUSTOM_A', '--dry-run')
-    told = operator.document(*lock, config=config)['notes']
-    assert told[-1] == (
+    notes = operator.document(*lock, config=config)['notes']
+    assert notes[-1] == (
         'flavor fast requires metadata of aggregate rack-1 but not '
         f'trait CUSTOM_A, so servers cannot use its hosts{unless}'
     )
-    told = operator.document(*lock, '--trait', 'CUSTOM_B', config=config)
-    assert told['notes'][-1].startswith(
+    notes = operator.document(*lock, '--trait', 'CUSTOM_B', config=config)
+    assert notes['notes'][-1].startswith(
         'flavors fast, render require metadata of aggregate rack-1 but not '
         'traits CUSTOM_A, CUSTOM_B, so'
     )
     # No filter reads metadata.
-    told = operator.document(*lock)['notes']
-    assert 'metadata' not in str(told)
+    notes = operator.document(*lock)['notes']
+    assert 'metadata' not in str(notes)
 
 
 def test_show_lists_the_flavors_that_want_metadata_of_an_aggregate(
@@ -473,10 +473,10 @@ def test_completed_changes_are_reported_if_flavors_cannot_be_read(
     )
     assert result.code == 1
     assert '(403)' in result.err
-    made = json.loads(result.out)
-    assert {change['result'] for change in made['changes']} == {'done'}
-    assert made['lock']['traits'] == ['CUSTOM_A']
-    assert made['lock']['aggregate']['name'] == 'rack-1'
+    document = json.loads(result.out)
+    assert {change['result'] for change in document['changes']} == {'done'}
+    assert document['lock']['traits'] == ['CUSTOM_A']
+    assert document['lock']['aggregate']['name'] == 'rack-1'
 
 
 # list and show.
@@ -610,9 +610,9 @@ def test_nested_values_are_json_in_flat_formats(
     broken: Run, form: str
 ) -> None:
     document = told(broken('show', 'cn1', '--kind', 'host', '-f', 'json'))
-    asked = ('show', 'cn1', '--kind', 'host', '-f', form)
+    arguments = ('show', 'cn1', '--kind', 'host', '-f', form)
     for name, value in document.items():
-        written = broken(*asked, '-c', name).out.rstrip('\n')
+        written = broken(*arguments, '-c', name).out.rstrip('\n')
         if form == 'shell':
             [written] = shlex.split(written.partition('=')[2])
         if isinstance(value, list | dict):

@@ -168,9 +168,9 @@ def test_the_exporter_needs_no_file_to_write_and_answers_its_probes() -> None:
     )
     try:
         assert exporter.stdout
-        told = exporter.stdout.readline()
-        assert told.startswith('Metrics are served at ')
-        there = parse.urlsplit(told.split()[-1].rstrip('.'))
+        message = exporter.stdout.readline()
+        assert message.startswith('Metrics are served at ')
+        there = parse.urlsplit(message.split()[-1].rstrip('.'))
         for probe in ('readinessProbe', 'livenessProbe'):
             asked = container[probe]['httpGet']
             assert asked['port'] == port['name']

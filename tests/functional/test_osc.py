@@ -257,22 +257,22 @@ def test_lists_are_the_same_in_both_programs(
     openstack: Run, run: Run, command: tuple[str, ...], form: str
 ) -> None:
     name, *options = command
-    asked = (*options, *ON_EXAMPLE, '-f', form)
-    result = openstack('isolation', *NAMES[name].split(), *asked)
+    arguments = (*options, *ON_EXAMPLE, '-f', form)
+    result = openstack('isolation', *NAMES[name].split(), *arguments)
     assert (result.code, result.err) == (0, '')
     assert result.out
-    assert result == run(*name.split('_'), *asked)
+    assert result == run(*name.split('_'), *arguments)
 
 
 @pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'shell', 'value'])
 def test_show_is_the_same_in_both_programs(
     openstack: Run, run: Run, form: str
 ) -> None:
-    asked = ('show', 'win-hosts', *ON_EXAMPLE, '-f', form)
-    result = openstack('isolation', 'lock', *asked)
+    arguments = ('show', 'win-hosts', *ON_EXAMPLE, '-f', form)
+    result = openstack('isolation', 'lock', *arguments)
     assert (result.code, result.err) == (0, '')
     assert 'win-hosts' in result.out
-    assert result == run(*asked)
+    assert result == run(*arguments)
 
 
 def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
@@ -297,7 +297,7 @@ def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
 
 
 def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
-    asked = (
+    arguments = (
         'isolation',
         'candidate',
         'list',
@@ -306,14 +306,14 @@ def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
         '-c',
         'Host',
     )
-    rows = csv.reader(io.StringIO(openstack(*asked, '-f', 'csv').out))
+    rows = csv.reader(io.StringIO(openstack(*arguments, '-f', 'csv').out))
     assert list(rows) == [['Host'], ['linux-1'], ['linux-2']]
-    assert openstack(*asked, '-f', 'value').out == 'linux-1\nlinux-2\n'
+    assert openstack(*arguments, '-f', 'value').out == 'linux-1\nlinux-2\n'
 
 
 def test_csv_has_a_column_for_each_free_resource(openstack: Run) -> None:
-    asked = ('isolation', 'candidate', 'list', *ON_EXAMPLE, *LINUX)
-    rows = csv.DictReader(io.StringIO(openstack(*asked, '-f', 'csv').out))
+    arguments = ('isolation', 'candidate', 'list', *ON_EXAMPLE, *LINUX)
+    rows = csv.DictReader(io.StringIO(openstack(*arguments, '-f', 'csv').out))
     assert list(rows) == [
         {
             'Host': name,
@@ -332,10 +332,10 @@ def test_csv_has_a_column_for_each_free_resource(openstack: Run) -> None:
 def test_text_output_is_the_same_in_both_programs(
     openstack: Run, run: Run
 ) -> None:
-    asked = (*ON_EXAMPLE, *LINUX)
-    result = openstack('isolation', 'query', 'show', *asked)
+    arguments = (*ON_EXAMPLE, *LINUX)
+    result = openstack('isolation', 'query', 'show', *arguments)
     assert result.out.startswith('limit=1000&member_of=')
-    assert result == run('query', *asked)
+    assert result == run('query', *arguments)
 
 
 # Configuration
@@ -507,9 +507,9 @@ def test_bash_completion_proposes_the_next_words(
     proposed: str,
 ) -> None:
     ours = program == 'isolate-aggregates'
-    asked = (run if ours else openstack)('complete', '--name', program)
+    arguments = (run if ours else openstack)('complete', '--name', program)
     path = tmp_path / 'completion'
-    path.write_text(asked.out)
+    path.write_text(arguments.out)
     typed = (program, *(() if ours else ('isolation',)), *words)
     result = subprocess.run(
         ['bash', '-c', COMPLETE, 'bash', str(path), *typed],
@@ -610,9 +610,9 @@ def test_a_failed_audit_does_not_exit_with_the_status_for_findings(
 def test_a_traceback_is_shown_only_on_request(
     openstack: Run,
 ) -> None:
-    asked = ('isolation', 'query', 'show', *ON_EXAMPLE, '--flavor', 'huge')
-    assert 'Traceback' not in openstack(*asked).err
-    assert 'Traceback' in openstack('--debug', *asked).err
+    arguments = ('isolation', 'query', 'show', *ON_EXAMPLE, '--flavor', 'huge')
+    assert 'Traceback' not in openstack(*arguments).err
+    assert 'Traceback' in openstack('--debug', *arguments).err
 
 
 def test_invalid_arguments_exit_with_2_and_one_sentence(
@@ -643,10 +643,10 @@ def test_the_commands_of_repairs_are_those_of_the_client(
     openstack: Run, run: Run
 ) -> None:
     campus = str(ROOT / 'examples/campus.yaml')
-    asked = ('audit', '--snapshot', campus, '-f', 'json')
-    ours = run(*asked).out
+    arguments = ('audit', '--snapshot', campus, '-f', 'json')
+    ours = run(*arguments).out
     assert 'isolate-aggregates sync' in ours
     assert 'isolate-aggregates lock AGGREGATE' in ours
-    assert openstack('isolation', *asked).out == ours.replace(
+    assert openstack('isolation', *arguments).out == ours.replace(
         'isolate-aggregates sync', 'openstack isolation sync'
     ).replace('isolate-aggregates lock', 'openstack isolation lock create')

@@ -83,9 +83,9 @@ def test_credentials_of_the_environment_are_enough(
     openstack: Run, live: Live, config: Callable[[str], str]
 ) -> None:
     option = ('--os-isolation-config-file', config(ISOLATE))
-    asked = (*option, 'isolation', 'candidate', 'list', '-f', 'json')
-    assert hosts(openstack(*asked, *LINUX)) == ['linux-1', 'linux-2']
-    assert hosts(openstack(*asked, *WINDOWS)) == ['win-1', 'win-2']
+    arguments = (*option, 'isolation', 'candidate', 'list', '-f', 'json')
+    assert hosts(openstack(*arguments, *LINUX)) == ['linux-1', 'linux-2']
+    assert hosts(openstack(*arguments, *WINDOWS)) == ['win-1', 'win-2']
 
 
 def test_a_cloud_of_clouds_yaml_is_enough(
@@ -121,8 +121,8 @@ def test_a_token_and_endpoints_do_without_keystone(
         image_endpoint_override=GLANCE,
         placement_endpoint_override=live.placement_url,
     )
-    asked = ('isolation', 'candidate', 'list', '-f', 'json', *LINUX)
-    result = openstack('--os-cloud', 'mine', *asked)
+    arguments = ('isolation', 'candidate', 'list', '-f', 'json', *LINUX)
+    result = openstack('--os-cloud', 'mine', *arguments)
     assert hosts(result) == ['linux-1', 'linux-2']
     assert not [r for r in http.request_history if 'keystone' in r.url]
 
@@ -136,9 +136,9 @@ def test_region_and_interface_are_those_of_the_client(
 ) -> None:
     clouds()
     value = {'--os-region-name': 'Mars', '--os-interface': 'admin'}[option]
-    said = sentence(ask(option, value, command='query show'))
-    assert said.startswith('Nova has no endpoint in the service catalog: ')
-    assert value in said
+    message = sentence(ask(option, value, command='query show'))
+    assert message.startswith('Nova has no endpoint in the service catalog: ')
+    assert value in message
     right = {'--os-region-name': 'RegionOne', '--os-interface': 'public'}
     assert hosts(ask(option, right[option])) == ['linux-1', 'linux-2']
 
@@ -162,9 +162,9 @@ def test_each_request_has_a_timeout(
     http.reset_mock()
     assert hosts(ask())
     services = {'nova.test', 'glance.test'}
-    sent = [r for r in http.request_history if r.hostname in services]
-    assert {request.hostname for request in sent} == services
-    assert {request.timeout for request in sent} == {seconds}
+    requests = [r for r in http.request_history if r.hostname in services]
+    assert {request.hostname for request in requests} == services
+    assert {request.timeout for request in requests} == {seconds}
 
 
 def test_insecure_disables_certificate_checks(
@@ -187,7 +187,7 @@ def test_a_saved_snapshot_gives_the_same_answer(
     )
     assert (saved.code, saved.err) == (0, '')
     live.stop()
-    asked = (
+    arguments = (
         'isolation',
         'candidate',
         'list',
@@ -196,7 +196,7 @@ def test_a_saved_snapshot_gives_the_same_answer(
         '--snapshot',
         path,
     )
-    assert openstack(*asked, *LINUX) == before
+    assert openstack(*arguments, *LINUX) == before
 
 
 def test_no_secret_is_shown_even_when_debugging(
@@ -258,8 +258,8 @@ def test_an_unreachable_keystone_is_one_sentence(
         exc=requests.exceptions.ConnectionError(refused),
     )
     clouds()
-    said = sentence(ask(command='query show'))
-    assert said.startswith(f'Keystone at {AUTH_URL} cannot be reached: ')
+    message = sentence(ask(command='query show'))
+    assert message.startswith(f'Keystone at {AUTH_URL} cannot be reached: ')
 
 
 def test_missing_rights_are_one_sentence(
@@ -294,8 +294,8 @@ def test_an_unreachable_nova_is_one_sentence(
         additional_matcher=lambda request: request.url.startswith(NOVA),
     )
     # The libraries log more, which is suppressed.
-    said = sentence(ask(command='query show'))
-    assert said.startswith(f'Nova at {NOVA} cannot be reached: ')
+    message = sentence(ask(command='query show'))
+    assert message.startswith(f'Nova at {NOVA} cannot be reached: ')
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def run_json(run):
     """Run a command over a file and return its document."""
 
     def tell(command, path, flavor):
-        asked = ('--snapshot', str(path), '--flavor', flavor, '-f', 'json')
-        result = run(command, *asked)
+        arguments = ('--snapshot', str(path), '--flavor', flavor, '-f', 'json')
+        result = run(command, *arguments)
         assert (result.code, result.err) == (0, '')
         return json.loads(result.out)
 
@@ -166,12 +166,12 @@ def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
     run, run_json, write_cloud
 ):
     path = write_cloud(SHARING_CHILD)
-    asked = ('--snapshot', str(path), '--flavor', 'plain')
-    result = run('candidates', *asked)
+    arguments = ('--snapshot', str(path), '--flavor', 'plain')
+    result = run('candidates', *arguments)
     assert (result.code, result.out) == (1, '')
     assert ' with 500: ' in result.err
 
-    result = run('explain', *asked)
+    result = run('explain', *arguments)
     assert result.code == 0
     assert result.out.startswith('0 of 1 host may be used.\n')
     assert SEE in result.out.splitlines()
@@ -240,8 +240,8 @@ def test_for_a_large_file_placement_is_not_queried(
     assert document['candidates'] == 3
     assert document['placement_differs']['queried'] is False
     assert document['placement_differs']['leaves_out'] == []
-    asked = ('--snapshot', str(path), '--flavor', 'grouped')
-    lines = run('explain', *asked).out.splitlines()
+    arguments = ('--snapshot', str(path), '--flavor', 'grouped')
+    lines = run('explain', *arguments).out.splitlines()
     assert lines[2] == (
         'Placement may answer differently. It was not queried, because '
         'loading so many resource providers into it takes long; the command '

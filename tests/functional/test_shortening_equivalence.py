@@ -84,11 +84,11 @@ def hosts_without(placement, forbidden):
 
 def place(placement, index, missing, stale):
     """Set memberships of hosts, with missing and stale rollups."""
-    known = rollups(FILTERS.locks(index))
+    all_rollups = rollups(FILTERS.locks(index))
     for host, provider in HOSTS.items():
         held = index.aggregates_of.get(host, frozenset())
-        right = {r.uuid for r in known if r.aggregates & held}
-        wrong = {r.uuid for r in known} - right
+        right = {r.uuid for r in all_rollups if r.aggregates & held}
+        wrong = {r.uuid for r in all_rollups} - right
         wanted = held | (right - missing.get(host, set()))
         wanted |= wrong & stale.get(host, set())
         providers.change_aggregates(
@@ -99,8 +99,8 @@ def place(placement, index, missing, stale):
 def shorten(placement, index, request, limit):
     """Return the forbidden aggregates, and their replacement."""
     destination = FILTERS.evaluate(request, index)
-    known = PlacementMembers(lambda: placement, 200)
-    shortened = Shortener(limit, FILTERS.locks, known).shorten(
+    members = PlacementMembers(lambda: placement, 200)
+    shortened = Shortener(limit, FILTERS.locks, members).shorten(
         destination, index, 0
     )
     plain = destination.forbidden_aggregates
@@ -161,14 +161,14 @@ def test_stale_rollups_admit_no_other_hosts(
         event('short enough')
         return
     offered = hosts_without(placement, shortened.forbidden)
-    wanted = hosts_without(placement, plain)
-    event(f'kept out for nothing: {len(wanted - offered)}')
-    assert offered <= wanted
+    expected_hosts = hosts_without(placement, plain)
+    event(f'kept out for nothing: {len(expected_hosts - offered)}')
+    assert offered <= expected_hosts
     # Only stale members of rollups are excluded in addition.
     uuids = {rollup.uuid for rollup in shortened.rollups}
     stale = {
         host
-        for host in wanted
+        for host in expected_hosts
         if uuids & providers.aggregates(placement, HOSTS[host])
     }
-    assert wanted - offered == stale
+    assert expected_hosts - offered == stale

@@ -107,6 +107,6 @@ def test_show_marks_traits_that_sync_added(run, write_cloud):
       traits: [CUSTOM_A, CUSTOM_B, {mark}]
     """)
     result = run('show', 'h1', '--snapshot', str(path), '-f', 'json')
-    shown = json.loads(result.out)
-    assert shown['traits'] == ['CUSTOM_A', 'CUSTOM_B']
-    assert shown['marked_traits'] == ['CUSTOM_B']
+    output = json.loads(result.out)
+    assert output['traits'] == ['CUSTOM_A', 'CUSTOM_B']
+    assert output['marked_traits'] == ['CUSTOM_B']

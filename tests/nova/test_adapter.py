@@ -58,7 +58,7 @@ def NO_RECORD(spec):  # noqa: N802
 
 
 def test_filters_see_what_nova_gives():
-    seen = request(
+    view = request(
         flavor=objects.Flavor(**FLAVOR),
         project_id='p',
         num_instances=3,
@@ -66,27 +66,27 @@ def test_filters_see_what_nova_gives():
         scheduler_hints={'group': ['g']},
         image=image_meta(id=f'{UUID}1', name='debian', owner='o'),
     )
-    assert seen.flavor == Flavor('f', '7', 1, 2, 3, 4, 5, {'k': 'v'})
-    assert (seen.project_id, seen.num_instances) == ('p', 3)
-    assert seen.boot_from_volume is True
-    assert seen.scheduler_hints == {'group': ('g',)}
-    assert seen.requested_host is None
+    assert view.flavor == Flavor('f', '7', 1, 2, 3, 4, 5, {'k': 'v'})
+    assert (view.project_id, view.num_instances) == ('p', 3)
+    assert view.boot_from_volume is True
+    assert view.scheduler_hints == {'group': ('g',)}
+    assert view.requested_host is None
     traits = {'trait:CUSTOM_A': 'required'}
-    assert seen.image == Image('debian', f'{UUID}1', traits, 'o')
-    assert seen.image_properties == traits
+    assert view.image == Image('debian', f'{UUID}1', traits, 'o')
+    assert view.image_properties == traits
 
 
 def test_missing_fields_of_nova_have_defaults():
     sizes = {
         key: value for key, value in FLAVOR.items() if isinstance(value, int)
     }
-    seen = request(flavor=objects.Flavor(**sizes))
-    assert seen.flavor == Flavor('', '', 1, 2, 3, 4, 5, {})
-    assert (seen.project_id, seen.num_instances) == (None, 1)
-    assert seen.boot_from_volume is False
-    assert seen.scheduler_hints == {}
-    assert seen.image is None
-    assert seen.image_properties == {}
+    view = request(flavor=objects.Flavor(**sizes))
+    assert view.flavor == Flavor('', '', 1, 2, 3, 4, 5, {})
+    assert (view.project_id, view.num_instances) == (None, 1)
+    assert view.boot_from_volume is False
+    assert view.scheduler_hints == {}
+    assert view.image is None
+    assert view.image_properties == {}
     assert request(image=None).image is None
     assert request(scheduler_hints=None).scheduler_hints == {}
     assert request(is_bfv=False).boot_from_volume is False
@@ -100,10 +100,10 @@ def test_reading_changes_nothing():
             spec.requested_destination = destination
         before = spec.obj_to_primitive()
         assert adapter.forced(spec) is None
-        seen = adapter.NovaRequest(spec)
-        assert seen.operator_traits == frozenset()
-        assert seen.declaring(DISTRO).image is None
-        _ = seen.project_id, seen.scheduler_hints, seen.boot_from_volume
+        view = adapter.NovaRequest(spec)
+        assert view.operator_traits == frozenset()
+        assert view.declaring(DISTRO).image is None
+        _ = view.project_id, view.scheduler_hints, view.boot_from_volume
         assert spec.obj_to_primitive() == before
 
 
@@ -124,15 +124,15 @@ def test_an_image_without_a_name_gets_one(identity, name):
 
 def test_the_record_is_read_only_for_declared_properties():
     read = []
-    seen = request(
+    view = request(
         lambda spec: (
             read.append(spec) or Record(f'{UUID}1', {'os_distro': 'debian'})
         ),
         image=image_meta(id=f'{UUID}1'),
     )
-    assert seen.declaring(DeclaredProperties()) is not seen
+    assert view.declaring(DeclaredProperties()) is not view
     assert read == []
-    declaring = seen.declaring(DISTRO)
+    declaring = view.declaring(DISTRO)
     assert len(read) == 1
     assert declaring.image_properties == {
         'trait:CUSTOM_A': 'required', 'os_distro': 'debian'
@@ -141,9 +141,9 @@ def test_the_record_is_read_only_for_declared_properties():
 
 
 def test_an_unavailable_property_refuses_at_once():
-    seen = request(image=image_meta(id=f'{UUID}1'))
+    view = request(image=image_meta(id=f'{UUID}1'))
     with pytest.raises(exception.RequestRefused):
-        seen.declaring(DeclaredProperties(frozenset({'license:*'})))
+        view.declaring(DeclaredProperties(frozenset({'license:*'})))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_hint_has_the_values_that_it_was_given(values, seen):
 
 
 def test_traits_of_an_image_open_only_where_tenants_are_trusted():
-    seen = request(
+    view = request(
         flavor=objects.Flavor(
             **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
         ),
@@ -179,8 +179,8 @@ def test_traits_of_an_image_open_only_where_tenants_are_trusted():
         ],
         is_bfv=False,
     )
-    assert seen.required_traits >= {'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_PORT'}
-    assert seen.operator_traits == {'CUSTOM_B', 'CUSTOM_PORT'}
+    assert view.required_traits >= {'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_PORT'}
+    assert view.operator_traits == {'CUSTOM_B', 'CUSTOM_PORT'}
 
 
 def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
@@ -194,14 +194,14 @@ def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
         requested_destination=objects.Destination(cell=objects.CellMapping()),
         is_bfv=False,
     )
-    seen = plain.declaring(DeclaredProperties())
-    assert seen.required_traits == {'CUSTOM_B'}
-    assert seen.image_properties == {}
+    view = plain.declaring(DeclaredProperties())
+    assert view.required_traits == {'CUSTOM_B'}
+    assert view.image_properties == {}
 
 
 def test_without_ports_operator_traits_come_from_the_flavor():
-    seen = request(flavor=objects.Flavor(**FLAVOR), requested_resources=None)
-    assert seen.operator_traits == frozenset()
+    view = request(flavor=objects.Flavor(**FLAVOR), requested_resources=None)
+    assert view.operator_traits == frozenset()
 
 
 def test_a_flavor_that_needs_its_image_for_cpus_has_its_own_traits():
@@ -214,11 +214,11 @@ def test_a_flavor_that_needs_its_image_for_cpus_has_its_own_traits():
     image = objects.ImageMeta.from_dict(
         {'properties': {'hw_cpu_realtime_mask': '^0-1'}}
     )
-    seen = request(
+    view = request(
         flavor=objects.Flavor(**FLAVOR | sizes), image=image, is_bfv=False
     )
-    assert seen.required_traits == {'CUSTOM_B'}
-    assert seen.operator_traits == {'CUSTOM_B'}
+    assert view.required_traits == {'CUSTOM_B'}
+    assert view.operator_traits == {'CUSTOM_B'}
 
 
 def length(**fields):

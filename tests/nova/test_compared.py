@@ -157,8 +157,8 @@ def test_an_image_without_the_property_passes_the_image_filter():
         ({'os_distro': 'windows'}, True),
         ({'os_distro': 'debian'}, False),
     ):
-        asked = request(image=image(**properties))
-        assert theirs.host_passes(windows, asked) is passes
+        question = request(image=image(**properties))
+        assert theirs.host_passes(windows, question) is passes
 
 
 def test_the_extra_specs_filter_directs_but_does_not_isolate():

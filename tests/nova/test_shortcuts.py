@@ -368,8 +368,8 @@ class Cloud:
                 self.in_placement[host] ^= {changed.uuid}
             elif host in self.below:
                 self.below[host] ^= {changed.uuid}
-            if (known := self.rollups()) and self.chance.random() < 0.2:
-                rollup = self.chance.choice(known)
+            if (all_rollups := self.rollups()) and self.chance.random() < 0.2:
+                rollup = self.chance.choice(all_rollups)
                 self.in_rollups[host] ^= {rollup.uuid}
         self.clock.now += self.chance.choice([0, 0.5, 20, 130])
         self._load()
@@ -516,8 +516,8 @@ def test_shortcuts_admit_a_subset_and_refuse_nothing_else(
     conf, monkeypatch, placement
 ):
     filters = loading.load(conf)
-    assert sorted(loaded.name for loaded in filters) == FILTERS
-    seen = Counter()
+    assert sorted(loaded_filter.name for loaded_filter in filters) == FILTERS
+    counts = Counter()
     for number in range(CLOUDS):
         # Each cloud can be made again without the ones before.
         chance = random.Random(f'{SEED} {number}')
@@ -534,9 +534,9 @@ def test_shortcuts_admit_a_subset_and_refuse_nothing_else(
             ):
                 # Nova calls none of our filters for it.
                 continue
-            check(seen, cloud, scheduler, runner, demand)
+            check(counts, cloud, scheduler, runner, demand)
             cloud.change()
-    print(dict(seen))
+    print(dict(counts))
     for outcome in (
         'served',
         'with rollups',
@@ -546,7 +546,7 @@ def test_shortcuts_admit_a_subset_and_refuse_nothing_else(
         'refused as too long',
         'excluded after Placement',
     ):
-        assert seen[outcome] > CLOUDS // 400, (outcome, seen)
+        assert counts[outcome] > CLOUDS // 400, (outcome, counts)
 
 
 def check(seen, cloud, scheduler, runner, demand):

@@ -307,9 +307,9 @@ def test_without_the_host_filter_queries_have_to_fit_as_they_are(
         group=ia_conf.GROUP,
     )
     conf.config(enabled_filters=['ComputeFilter'], group='filter_scheduler')
-    code, said = result_of(conf, 'query_length')
+    code, message = result_of(conf, 'query_length')
     assert code is Code.FAILURE
-    assert 'without IsolatedAggregatesFilter' in said
+    assert 'without IsolatedAggregatesFilter' in message
 
 
 @pytest.fixture

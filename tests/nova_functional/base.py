@@ -330,17 +330,17 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         """
         server = self.boot(flavor, status='ERROR', **request)
         assert host_of(server) is None
-        told = self.told_of(server)
+        message = self.told_of(server)
         matches = re.findall(
             f'Refused to schedule server {server["id"]} of project '
             rf'{server["tenant_id"]}, request (\S+): (.*)',
             self.log(),
         )
         if not matches:
-            assert NEUTRAL not in told
-            return told
+            assert NEUTRAL not in message
+            return message
         [(request_id, reason)] = matches
-        assert told == f'{NEUTRAL} {request_id}'
+        assert message == f'{NEUTRAL} {request_id}'
         return reason
 
     def told_of(self, server):

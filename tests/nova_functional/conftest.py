@@ -24,11 +24,11 @@ import nova.tests.functional  # noqa: E402
 
 
 def _provide_paste_configuration():
-    wanted = pathlib.Path(nova.__file__).parents[1] / 'etc' / 'nova'
+    folder = pathlib.Path(nova.__file__).parents[1] / 'etc' / 'nova'
     installed = pathlib.Path(sys.prefix) / 'etc' / 'nova'
-    if not wanted.exists() and installed.exists():
-        wanted.parent.mkdir(exist_ok=True)
-        wanted.symlink_to(installed, target_is_directory=True)
+    if not folder.exists() and installed.exists():
+        folder.parent.mkdir(exist_ok=True)
+        folder.symlink_to(installed, target_is_directory=True)
 
 
 _provide_paste_configuration()

@@ -28,16 +28,16 @@ class KeystoneApi:
     @webob.dec.wsgify
     def __call__(self, request):
         """Answer a request."""
-        asked = (request.method, request.path_info.rstrip('/'))
-        if asked == ('GET', ''):
+        arguments = (request.method, request.path_info.rstrip('/'))
+        if arguments == ('GET', ''):
             return webob.Response(
                 json=fixture.DiscoveryList(URL, v2=False), status=300
             )
-        if asked == ('GET', '/v3'):
+        if arguments == ('GET', '/v3'):
             return webob.Response(
                 json={'version': fixture.V3Discovery(f'{URL}/v3')}
             )
-        if asked == ('POST', '/v3/auth/tokens'):
+        if arguments == ('POST', '/v3/auth/tokens'):
             return webob.Response(
                 json=self._body(),
                 status=201,
@@ -46,10 +46,10 @@ class KeystoneApi:
                     ('Content-Type', 'application/json'),
                 ],
             )
-        if asked == ('GET', '/v3/projects'):
+        if arguments == ('GET', '/v3/projects'):
             return webob.Response(json={'projects': [], 'links': {}})
-        if asked[1].startswith('/v3/projects/'):
-            number = asked[1].rpartition('/')[2]
+        if arguments[1].startswith('/v3/projects/'):
+            number = arguments[1].rpartition('/')[2]
             return webob.Response(json={'project': {'id': number}})
         raise webob.exc.HTTPNotFound()
 

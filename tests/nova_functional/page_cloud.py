@@ -158,7 +158,7 @@ class PageTest(CommandTest):
 
         :param name: The name of the page.
         :param before: What to do before a command that begins so.
-        :param typed_values: What to type in place of what the page cannot know.
+        :param typed_values: What to type in place of what a page cannot have.
         :param files: Files that the page takes for granted, by name.
         """
         wrong = []

@@ -47,9 +47,9 @@ class ReservationTest(CommandTest):
 
     def reserve(self, *arguments):
         """Reserve slots for the owner; return the id, that of the flavor."""
-        made = self.done('create', '--project', OWNER, *SIZE, *arguments)
-        assert (made['state'], made['missing']) == ('active', 0)
-        return made['id']
+        document = self.done('create', '--project', OWNER, *SIZE, *arguments)
+        assert (document['state'], document['missing']) == ('active', 0)
+        return document['id']
 
     def slots(self, reservation):
         """Return slots and those in use, by host."""

@@ -122,9 +122,9 @@ class ToldWithoutAggregatesTest(OverApi, CloudTest):
         self.flags(token='wrong', group=ia_conf.GROUP)
         self.restart_scheduler()
         server = self.boot(flavor, status='ERROR')
-        told = self.told_of(server)
-        assert 'http' not in told
-        assert 'Nova' not in told
+        message = self.told_of(server)
+        assert 'http' not in message
+        assert 'Nova' not in message
         # refusal_of() reads the sentence and the log alike.
         reason = self.refusal_of(flavor)
         assert 'aggregates cannot be read' in reason

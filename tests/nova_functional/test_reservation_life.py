@@ -55,8 +55,10 @@ class ReservationTest(OverApi, CloudTest):
             reservations.enable_host(self.store, host)
 
     def reserve(self, amount, start=NOW, end=None, affinity=None):
-        wanted = reservations.new(OWNER, amount, SHAPE, start, end, affinity)
-        return reservations.create(self.store, wanted, NOW).reservation
+        reservation = reservations.new(
+            OWNER, amount, SHAPE, start, end, affinity
+        )
+        return reservations.create(self.store, reservation, NOW).reservation
 
     def child(self, host):
         return names.provider_uuid(self._get_provider_uuid_by_host(host))

@@ -55,14 +55,14 @@ class LifeTest(ReservationTest):
         rebuilt = self._rebuild_server(servers[0], OTHER_IMAGE)
         assert host_of(rebuilt) == host_of(servers[0])
 
-        said = self.refused('host', 'disable', 'host1')
-        assert f'has slots of reservation {reservation}' in said
+        text = self.refused('host', 'disable', 'host1')
+        assert f'has slots of reservation {reservation}' in text
         output = self.run_command(
             'reservation', 'end', reservation, '--dry-run'
         )
         assert output.code == 3
-        said = self.refused('update', reservation, '--amount', '1')
-        assert 'cannot have 1 slot, because 2 have servers' in said
+        text = self.refused('update', reservation, '--amount', '1')
+        assert 'cannot have 1 slot, because 2 have servers' in text
 
         self.end(reservation)
         assert self.state() == before
@@ -79,13 +79,13 @@ class LifeTest(ReservationTest):
         assert [self.host_for(reservation) for _ in range(2)] == [host, host]
 
     def test_a_planned_reservation_cannot_be_used_before_its_start(self):
-        made = self.done(
+        document = self.done(
             'create',
             *('--project', OWNER, '--like', self.flavor(), '--start', '1h'),
         )
-        assert made['state'] == 'planned'
+        assert document['state'] == 'planned'
         with pytest.raises(client.OpenStackApiException) as caught:
-            self.boot(made['id'])
+            self.boot(document['id'])
         assert caught.value.response.status_code == 400
         # Whoever may use all flavors finds no slot.
         assert self.done('reconcile')['reservations'][0]['hosts'] == {
@@ -95,8 +95,10 @@ class LifeTest(ReservationTest):
     def test_hosts_with_ordinary_servers_are_refused(self):
         server = self.boot(self.flavor())
         assert host_of(server) == 'host3'
-        said = self.refused('host', 'enable', 'host3')
-        assert f'runs servers without a reservation ({server["id"]})' in said
+        message = self.refused('host', 'enable', 'host3')
+        assert (
+            f'runs servers without a reservation ({server["id"]})' in message
+        )
         assert self.host_for(self.flavor()) == 'host3'
 
 
@@ -193,8 +195,8 @@ class OthersTest(ReservationTest):
         for host in self.POOL:
             provider = self._get_provider_uuid_by_host(host)
             assert TRAIT not in self._get_provider_traits(provider)
-        audited = self.run_command('audit', '--servers', '-f', 'json')
-        assert audited.document['findings'] == []
+        audited_cloud = self.run_command('audit', '--servers', '-f', 'json')
+        assert audited_cloud.document['findings'] == []
 
         locked = self.run_command('lock', 'freepool', '--trait', TRAIT)
         assert locked.code == 1

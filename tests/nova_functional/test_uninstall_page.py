@@ -86,5 +86,5 @@ class UninstallPageTest(PageTest):
         assert self.ran
         assert self.own() == set()
         assert TRAIT not in self.traits('win-1') | self.traits('win-2')
-        known = providers.known_traits(self.live_cloud().placement)
-        assert TRAIT not in known
+        names = providers.known_traits(self.live_cloud().placement)
+        assert TRAIT not in names

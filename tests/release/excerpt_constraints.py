@@ -47,14 +47,14 @@ def _constraints(nova: str, constraints: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         full = pathlib.Path(directory, 'constraints.txt')
         full.write_text(constraints)
-        wanted = pathlib.Path(directory, 'wanted.in')
-        wanted.write_text(
+        folder = pathlib.Path(directory, 'wanted.in')
+        folder.write_text(
             f'{nova}\nisolate-aggregates[{EXTRAS}] @ {ROOT.as_uri()}\n'
         )
         compiled = run(
             *(tool('uv'), 'pip', 'compile', '--quiet', '--no-header'),
             *('--no-annotate', '--python', sys.executable),
-            *('--constraints', full, wanted),
+            *('--constraints', full, folder),
         )
     used = {_name(line) for line in compiled.splitlines()}
     for line in constraints.splitlines():

@@ -282,8 +282,8 @@ class CloudCopy:
 
     def _sync(self) -> None:
         locks = self._filters.locks(self.snapshot.index)
-        made = plan.make(read(SnapshotCloud(self.snapshot)), locks)
-        for target in made.targets:
+        sync_plan = plan.make(read(SnapshotCloud(self.snapshot)), locks)
+        for target in sync_plan.targets:
             old = self._provider(target.provider)
             self._change_provider(
                 old.uuid,

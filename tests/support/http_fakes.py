@@ -214,9 +214,7 @@ def service(client: adapter.Adapter) -> Service:
     return Service('Placement', client, AT_ONCE)
 
 
-def failing(
-    client: Service, path: str = '/traits'
-) -> exception.ServiceError:
+def failing(client: Service, path: str = '/traits') -> exception.ServiceError:
     """Return the error that a question ends with."""
     with pytest.raises(exception.ServiceError) as caught:
         client.get(path)

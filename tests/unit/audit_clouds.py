@@ -42,8 +42,8 @@ def findings(
     snapshot = make_snapshot(
         aggregates, providers, flavors=flavors, images=images, mirror=mirror
     )
-    audited = AuditedCloud.of(snapshot, conf or configuration(), **more)
-    return [f for f in audit(audited) if f.kind != 'no-flavors']
+    audited_cloud = AuditedCloud.of(snapshot, conf or configuration(), **more)
+    return [f for f in audit(audited_cloud) if f.kind != 'no-flavors']
 
 
 def kinds(*arguments, **more) -> list[str]:

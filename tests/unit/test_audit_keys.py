@@ -412,8 +412,8 @@ def test_only_a_misspelled_trait_is_corrected(trait, traits, meant):
 
 def test_the_key_is_given_to_the_flavor_of_the_servers_there():
     flavor = dataclasses.replace(make_flavor('other', {}), id='42')
-    known = servers(server(host='h1', flavor=make_flavor('other', LOCK)))
-    problems = findings([WIN], [H1], [PLAIN, flavor], servers=known)
+    present = servers(server(host='h1', flavor=make_flavor('other', LOCK)))
+    problems = findings([WIN], [H1], [PLAIN, flavor], servers=present)
     [opens] = [f for f in problems if f.kind == 'nothing-opens']
     assert first(opens) == (
         f'isolate-aggregates grant --flavor=42 --trait {LICENSED}'
@@ -643,18 +643,20 @@ class Switched(RequestFilter):
 @pytest.mark.parametrize(('read_by', 'kinds'), [((), 1), (('rack:*',), 0)])
 def test_tags_of_any_disabled_filter_are_found(read_by, kinds):
     snapshot = make_snapshot([make_aggregate('mine', {'rack:7': 'x'}, id=8)])
-    audited = AuditedCloud.of(snapshot, configuration(request_filters=[]))
+    audited_cloud = AuditedCloud.of(
+        snapshot, configuration(request_filters=[])
+    )
     other = Foreign()
     other.METADATA = read_by
-    audited = dataclasses.replace(
-        audited,
+    audited_cloud = dataclasses.replace(
+        audited_cloud,
         filters=(
             LoadedFilter('racks', Switched(), ('mine', 'racks')),
             LoadedFilter('other', other),
         ),
         enabled=frozenset({'other'}),
     )
-    found = [f for f in audit(audited) if f.kind == 'isolation-off']
+    found = [f for f in audit(audited_cloud) if f.kind == 'isolation-off']
     assert len(found) == kinds
     assert all(
         (f.subject, f.problem)
@@ -683,14 +685,16 @@ def test_declarations_of_filters_with_any_name_are_audited():
         flavors=[make_flavor('leased', {**LOCK, 'lease:9': 'x'})],
         images=[make_image('i', {**LOCK, 'lease:9': 'x'}, owner='p2')],
     )
-    audited = AuditedCloud.of(snapshot, configuration(request_filters=[]))
-    assert [f.kind for f in audit(audited)] == ['isolation-off']
-    audited = dataclasses.replace(
-        audited,
+    audited_cloud = AuditedCloud.of(
+        snapshot, configuration(request_filters=[])
+    )
+    assert [f.kind for f in audit(audited_cloud)] == ['isolation-off']
+    audited_cloud = dataclasses.replace(
+        audited_cloud,
         filters=(LoadedFilter('foreign', Foreign()),),
         enabled=frozenset({'foreign'}),
     )
-    assert {f.kind for f in audit(audited)} == {
+    assert {f.kind for f in audit(audited_cloud)} == {
         'tag-that-nothing-opens',
         'tag-without-effect',
         'prefix-in-one-list',

@@ -246,14 +246,14 @@ def test_a_foreign_filter_can_need_any_image_property():
     snapshot = make_snapshot([WIN], NODES, flavors=[KEYED])
     present = servers(server(host='h1', flavor=PLAIN))
     conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
-    audited = AuditedCloud.of(snapshot, conf, servers=present)
+    audited_cloud = AuditedCloud.of(snapshot, conf, servers=present)
     foreign = LoadedFilter('foreign', FunctionFilter(lambda *_: ()))
-    audited = dataclasses.replace(
-        audited,
-        filters=(*audited.filters, foreign),
-        enabled=audited.enabled | {'foreign'},
+    audited_cloud = dataclasses.replace(
+        audited_cloud,
+        filters=(*audited_cloud.filters, foreign),
+        enabled=audited_cloud.enabled | {'foreign'},
     )
-    assert [f.kind for f in audit(audited)] == [
+    assert [f.kind for f in audit(audited_cloud)] == [
         'server-not-evaluated',
         'servers-image-unknown',
     ]

@@ -86,13 +86,13 @@ def test_the_default_zone_is_that_of_the_configuration(
 ) -> None:
     path = tmp_path / 'nova.conf'
     path.write_text('[DEFAULT]\ndefault_schedule_zone = az1\n')
-    asked = (
+    arguments = (
         *('--config-file', str(path), 'query', '--flavor', 'plain'),
         *('--snapshot', str(tmp_path / 'cloud.yaml')),
     )
     zone = on_cloud('query', '--flavor', 'plain', '--availability-zone', 'az1')
-    assert run(*asked).out == zone.out
-    other = run(*asked, '--availability-zone', 'az2').out
+    assert run(*arguments).out == zone.out
+    other = run(*arguments, '--availability-zone', 'az2').out
     assert other == on_cloud('query', '--flavor', 'plain').out
 
 
@@ -126,9 +126,9 @@ def test_hosts_that_a_host_filter_drops_are_no_candidates(
 def test_all_nodes_of_a_requested_service_are_candidates(
     on_cloud: Run,
 ) -> None:
-    asked = ('--flavor', 'plain', '--host', 'metal')
-    assert 'limit' not in on_cloud('query', *asked).out
-    table = rows(on_cloud('explain', *asked))
+    arguments = ('--flavor', 'plain', '--host', 'metal')
+    assert 'limit' not in on_cloud('query', *arguments).out
+    table = rows(on_cloud('explain', *arguments))
     assert table['metal (m1)'] == table['metal (m2)'] == 'candidate'
     assert table['cn1'] == (
         'dropped after Placement by requested_host: host metal was requested'
@@ -139,13 +139,13 @@ def test_all_nodes_of_a_requested_service_are_candidates(
 def test_host_filters_do_not_run_for_a_forced_host(
     on_cloud: Run, forced: str
 ) -> None:
-    asked = ('explain', '--flavor', 'fast')
-    table = rows(on_cloud(*asked, '--availability-zone', forced))
+    arguments = ('explain', '--flavor', 'fast')
+    table = rows(on_cloud(*arguments, '--availability-zone', forced))
     assert table['cn2'] == 'candidate'
     assert table['cn1'].startswith("not in the requested host's tree")
-    table = rows(on_cloud(*asked, '--host', 'cn2'))
+    table = rows(on_cloud(*arguments, '--host', 'cn2'))
     assert table['cn2'].startswith('dropped after Placement')
-    result = on_cloud(*asked, '--availability-zone', 'a:b:c:d')
+    result = on_cloud(*arguments, '--availability-zone', 'a:b:c:d')
     assert result.code == 2
 
 
@@ -203,15 +203,15 @@ def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
     path = tmp_path / 'cloud.yaml'
     group = 'DEFAULT: {default_schedule_zone: az1}'
     path.write_text(CLOUD.replace('settings:', f'settings:\n  {group}'))
-    asked = ('--flavor', 'plain', '--availability-zone', zone)
-    assert ('member_of' in on_cloud('query', *asked).out) == asks_for_az1
-    facts = not_known(on_cloud('explain', *asked, '-f', 'json'))
+    arguments = ('--flavor', 'plain', '--availability-zone', zone)
+    assert ('member_of' in on_cloud('query', *arguments).out) == asks_for_az1
+    facts = not_known(on_cloud('explain', *arguments, '-f', 'json'))
     assert [fact for fact in facts if 'ignores' in fact] == (
         [ignored] if ignored else []
     )
     # A host that is requested in another way has to be in the zone.
-    asked = (*asked[:3], 'az1', '--host', 'cn3')
-    assert 'candidate' not in rows(on_cloud('explain', *asked)).values()
+    arguments = (*arguments[:3], 'az1', '--host', 'cn3')
+    assert 'candidate' not in rows(on_cloud('explain', *arguments)).values()
 
 
 def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
@@ -259,14 +259,14 @@ def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
 
 
 def test_a_port_can_request_resources(on_cloud: Run) -> None:
-    asked = 'NET_BW_EGR_KILOBIT_PER_SEC=1000,CUSTOM_PHYSNET_X'
-    result = on_cloud('explain', '--flavor', 'plain', '--port-request', asked)
+    text = 'NET_BW_EGR_KILOBIT_PER_SEC=1000,CUSTOM_PHYSNET_X'
+    result = on_cloud('explain', '--flavor', 'plain', '--port-request', text)
     table = rows(result)
     assert table['cn3'] == 'candidate'
     assert 'group _port_1: ' in table['cn1']
     query = on_cloud(
         *('query', '--flavor', 'plain'),
-        *('--port-request', asked, '--port-request', 'VGPU=2'),
+        *('--port-request', text, '--port-request', 'VGPU=2'),
     ).out
     assert 'group_policy=none' in query
     assert 'resources_port_2=VGPU%3A2' in query

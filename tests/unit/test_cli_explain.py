@@ -259,8 +259,8 @@ TREE = """
 def test_constraints_that_exclude_only_together_are_counted_together(
     run: Run, write_cloud: Write
 ) -> None:
-    asked = ('explain', '--hosts', '--snapshot', str(write_cloud(TREE)))
-    result = run(*asked, '--flavor', 'pinned')
+    arguments = ('explain', '--hosts', '--snapshot', str(write_cloud(TREE)))
+    result = run(*arguments, '--flavor', 'pinned')
     assert result.out.splitlines()[:4] == [
         '0 of 1 host may be used.',
         '',
@@ -273,7 +273,9 @@ def test_constraints_that_exclude_only_together_are_counted_together(
         'VCPU: requested 8, free 3 (16 total x 1.0 - 13 used); numa1: has no '
         'trait HW_NUMA_ROOT'
     }
-    document = json.loads(run(*asked, '--flavor', 'pinned', '-f', 'json').out)
+    document = json.loads(
+        run(*arguments, '--flavor', 'pinned', '-f', 'json').out
+    )
     assert document['summary']['together'] == [
         {
             'constraints': [
@@ -563,13 +565,13 @@ def test_each_host_and_constraint_can_be_listed_separately(
 ) -> None:
     path = tmp_path / 'many.yaml'
     path.write_text(many(hosts=20, locks=8))
-    asked = ('explain', '--snapshot', str(path), '--flavor', 'big')
-    result = run(*asked, '--hosts')
+    arguments = ('explain', '--snapshot', str(path), '--flavor', 'big')
+    result = run(*arguments, '--hosts')
     assert len(rows(result)) == 20
     assert result.out.count(' isolate_aggregates: aggregate lock-0') == 8
     # A line or an entry is a host anyway.
-    assert len(run(*asked, '-f', 'value').out.splitlines()) == 20
-    assert len(json.loads(run(*asked, '-f', 'json').out)['hosts']) == 20
+    assert len(run(*arguments, '-f', 'value').out.splitlines()) == 20
+    assert len(json.loads(run(*arguments, '-f', 'json').out)['hosts']) == 20
 
 
 def test_only_the_most_common_combinations_of_reasons_have_a_row(
@@ -618,8 +620,8 @@ def test_only_the_most_common_combinations_of_reasons_have_a_row(
     }
     path = tmp_path / 'cloud.yaml'
     path.write_text(json.dumps(cloud))
-    asked = ('explain', '--snapshot', str(path), '--flavor', 'small')
-    result = run(*asked)
+    arguments = ('explain', '--snapshot', str(path), '--flavor', 'small')
+    result = run(*arguments)
     shown = list(rows(result))
     assert len(shown) == 20
     assert shown[:2] == ['cn-00', 'again, cn-31']
@@ -627,7 +629,7 @@ def test_only_the_most_common_combinations_of_reasons_have_a_row(
         '12 more hosts for 12 other combinations of reasons; --hosts shows '
         'each host.'
     )
-    assert len(rows(run(*asked, '--hosts'))) == 33
+    assert len(rows(run(*arguments, '--hosts'))) == 33
 
 
 TWO = """\

@@ -81,16 +81,16 @@ def test_a_diff_in_json_and_yaml_has_plain_values(run, tmp_path):
     text = pathlib.Path(CAMPUS).read_text(encoding='utf-8')
     text = text.replace('vcpus: 4, ram: 8192', 'vcpus: 5, ram: 8192')
     other.write_text(text.replace('    - reservation_prefix\n', ''), 'utf-8')
-    asked = ('snapshot', 'diff', CAMPUS, str(other))
+    arguments = ('snapshot', 'diff', CAMPUS, str(other))
     found = {
         (row['name'], row['what']): (row['before'], row['after'])
-        for row in json.loads(run(*asked, '-f', 'json').out)
+        for row in json.loads(run(*arguments, '-f', 'json').out)
     }
     assert found['m1.large', 'vcpus'] == (4, 5)
     names = ['isolate_aggregates', 'reservation_prefix', 'isolate_tenants']
     setting = found['settings', 'isolate_aggregates.request_filters']
     assert setting == (names, [names[0], names[2]])
-    rows = csv.DictReader(io.StringIO(run(*asked, '-f', 'csv').out))
+    rows = csv.DictReader(io.StringIO(run(*arguments, '-f', 'csv').out))
     [cell] = [
         row['After']
         for row in rows
@@ -119,10 +119,10 @@ def test_a_table_has_only_the_names_that_changed(run, tmp_path):
 
 
 def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
-    asked = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
+    arguments = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
     [(before, after)] = [
         (row['before'], row['after'])
-        for row in json.loads(run(*asked, '-f', 'json').out)
+        for row in json.loads(run(*arguments, '-f', 'json').out)
         if (row['name'], row['what']) == ('gpu-2', 'aggregates')
     ]
     assert {one['name'] for one in before} == {'gpus', 'rack-b'}

@@ -445,8 +445,8 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed(
 
 def test_at_most_five_problems_are_reported(write_cloud):
     path = write_cloud('flavors:\n' + 7 * '- {}\n')
-    *told, last = problem_of(path).split('; ')
-    assert told == [
+    *message, last = problem_of(path).split('; ')
+    assert message == [
         f"flavor number {number} (line {number + 2}): has no 'name'"
         for number in range(1, 6)
     ]
@@ -462,8 +462,10 @@ def test_an_unknown_name_is_reported_once(write_cloud):
         '- {name: cn1, aggregates: [wn], traits: [HW_CPU_X86_AVX3]}\n'
         '- {name: cn2, aggregates: [wn], traits: [HW_CPU_X86_AVX3]}\n'
     )
-    told = problem_of(path).split('; ')
-    assert [text.partition(':')[0] for text in told if ' (line ' in text] == [
+    message = problem_of(path).split('; ')
+    assert [
+        text.partition(':')[0] for text in message if ' (line ' in text
+    ] == [
         'aggregate win, hosts (line 3)',
         'provider cn1, aggregates (line 6)',
         'provider cn1, traits (line 6)',
@@ -487,9 +489,9 @@ def test_an_unknown_name_is_reported_once(write_cloud):
 )
 def test_a_colon_without_a_space_is_reported(write_cloud, metadata, place):
     path = write_cloud(f'aggregates:\n- name: win\n  metadata:\n{metadata}')
-    told = problem_of(path)
-    assert told.startswith(f'{place}: must be ')
-    assert told.endswith(
+    message = problem_of(path)
+    assert message.startswith(f'{place}: must be ')
+    assert message.endswith(
         '; YAML requires a space after a colon, "trait:CUSTOM_WIN: required"'
     )
 
@@ -955,8 +957,8 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
     with pytest.raises(exception.CloudFileError) as caught:
         cloud_file.save(Snapshot('x'), path)
     assert str(caught.value) == f'{path} {problem}.'
-    left = sorted(entry.name for entry in tmp_path.rglob('*'))
-    assert left == ['directory', 'file']
+    remnants = sorted(entry.name for entry in tmp_path.rglob('*'))
+    assert remnants == ['directory', 'file']
 
 
 def test_a_directory_without_permission_is_an_error(tmp_path):

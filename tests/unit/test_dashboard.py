@@ -42,12 +42,12 @@ def used(expression):
 
 def check(expression, also=()):
     """Check that the metrics have the labels in an expression."""
-    known = documented(PAGE)
+    all_names = documented(PAGE)
     names, labels = used(expression)
     assert names
     for name in names:
-        assert name in known, name
-    there = TARGET.union(*(known[name] for name in names), {'le'})
+        assert name in all_names, name
+    there = TARGET.union(*(all_names[name] for name in names), {'le'})
     assert labels | set(also) <= there
 
 
@@ -58,8 +58,8 @@ def test_each_panel_uses_existing_metrics(panel):
     assert panel['targets']
     for target in panel['targets']:
         assert target['datasource'] == panel['datasource']
-        told = re.findall(r'{{(\w+)}}', target['legendFormat'])
-        check(target['expr'], told)
+        labels = re.findall(r'{{(\w+)}}', target['legendFormat'])
+        check(target['expr'], labels)
 
 
 @pytest.mark.parametrize('panel', PANELS, ids=lambda panel: panel['title'])
@@ -98,13 +98,13 @@ def test_panels_have_distinct_titles_and_places():
 def test_the_data_source_and_the_selection_can_be_chosen():
     variables = {one['name']: one for one in DASHBOARD['templating']['list']}
     assert variables['datasource']['type'] == 'datasource'
-    known = documented(PAGE)
+    names = documented(PAGE)
     for name in variables.keys() - {'datasource'}:
         metric, selector, label = re.fullmatch(
             r'label_values\((\w+)({.+})?, (\w+)\)',
             variables[name]['definition'],
         ).groups()
-        assert label in TARGET.union(known[metric])
+        assert label in TARGET.union(names[metric])
         assert selector == (None if name == 'cluster' else CLUSTER)
     used = {
         name
@@ -124,8 +124,8 @@ def test_each_alert_uses_existing_metrics(rule):
     assert set(rule['annotations']) == {
         *('summary', 'description', 'runbook_url')
     }
-    told = re.findall(r'\$labels\.(\w+)', str(rule['annotations']))
-    check(rule['expr'], told)
+    labels = re.findall(r'\$labels\.(\w+)', str(rule['annotations']))
+    check(rule['expr'], labels)
 
 
 def test_the_page_says_what_to_do_about_each_alert():

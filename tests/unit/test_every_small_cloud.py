@@ -336,12 +336,12 @@ def test_a_shortened_query_admits_a_subset_of_the_full_one():
       not noticed until the rollups are verified again. Only in this case can a
       shortened query admit a host that the full one excludes.
     """
-    asked = shortened = refused = 0
+    asked = shortened = refusals = 0
     for cloud in clouds():
         results = list(answers(cloud))
         for request in requests():
             plain = decide(request, cloud, FILTERS)
-            wanted = offered(query_of(plain, request))
+            expected_hosts = offered(query_of(plain, request))
             without = len(query_of(plain, request)) - group.forbidden_length(
                 len(plain.forbidden)
             )
@@ -355,18 +355,18 @@ def test_a_shortened_query_admits_a_subset_of_the_full_one():
                     request, Shortener(limit, FILTERS.locks, answer), None
                 )
                 if short.too_long:
-                    refused += 1
+                    refusals += 1
                     continue
                 query = query_of(short, request)
                 assert len(query) <= limit
                 got = offered(query)
                 if not short.replacement:
-                    assert got == wanted
+                    assert got == expected_hosts
                     continue
                 shortened += 1
 
-                assert not got & answer.true_of & ~wanted
-                assert not got & passed & joined_in_nova & ~wanted
+                assert not got & answer.true_of & ~expected_hosts
+                assert not got & passed & joined_in_nova & ~expected_hosts
                 # Nor is anything lost.
-                assert got & synchronized == wanted & synchronized
-    assert (asked, shortened, refused) == (5040, 839, 1609)
+                assert got & synchronized == expected_hosts & synchronized
+    assert (asked, shortened, refusals) == (5040, 839, 1609)

@@ -629,8 +629,8 @@ def test_each_provider_is_named_with_the_aggregate_it_is_in() -> None:
 
 def test_aggregates_of_the_root_do_not_count_in_a_suffixed_group() -> None:
     cloud = tree(numa('numa0'), aggregates=[LEASE])
-    asked = f'resources1=VCPU:8&member_of1={LEASE.uuid}'
-    assert reasons(explained([cloud], asked)) == {
+    query = f'resources1=VCPU:8&member_of1={LEASE.uuid}'
+    assert reasons(explained([cloud], query)) == {
         'host': ['group 1: not in aggregate lease-1']
     }
 
@@ -648,8 +648,8 @@ def test_several_providers_can_have_the_traits_together() -> None:
         numa('numa1'),
         traits=['CUSTOM_B'],
     )
-    asked = 'resources=VCPU:8,DISK_GB:8&required=CUSTOM_A,CUSTOM_B'
-    assert reasons(explained([cloud], asked)) == {'host': []}
+    query = 'resources=VCPU:8,DISK_GB:8&required=CUSTOM_A,CUSTOM_B'
+    assert reasons(explained([cloud], query)) == {'host': []}
 
 
 # Providers that share
@@ -716,9 +716,9 @@ def test_the_provider_of_shared_resources_is_named(
 
 def test_shared_resources_are_outside_a_requested_tree() -> None:
     host, storage = shared()
-    wanted = InTree(host.uuid, 'host host was requested')
+    in_tree = InTree(host.uuid, 'host host was requested')
     explanation = explained(
-        [host, storage], 'resources=VCPU:8,DISK_GB:8', wanted
+        [host, storage], 'resources=VCPU:8,DISK_GB:8', in_tree
     )
     assert reasons(explanation) == {
         'host': [
@@ -888,9 +888,9 @@ def test_the_smallest_helpful_changes_are_found(
 
 def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host() -> None:
     # Of the three groups, each asking for 8 of 16, one has to go.
-    asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
+    query = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     explanation = explained(
-        [tree(numa('numa0'))], f'{asked}&group_policy=none'
+        [tree(numa('numa0'))], f'{query}&group_policy=none'
     )
     assert labels(explanation) == [
         [f'group {n}: requests VCPU 8'] for n in range(3)
@@ -899,8 +899,8 @@ def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host() -> None:
 
 def test_a_remedy_can_need_several_constraints() -> None:
     # Of 12 there is enough for one group.
-    asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
-    explanation = explained([node(vcpus=12)], f'{asked}&group_policy=none')
+    query = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
+    explanation = explained([node(vcpus=12)], f'{query}&group_policy=none')
     assert labels(explanation) == [
         [f'group {one}: requests VCPU 8', f'group {other}: requests VCPU 8']
         for one, other in [(0, 1), (0, 2), (1, 2)]

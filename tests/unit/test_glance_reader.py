@@ -190,9 +190,9 @@ def test_the_endpoint_can_include_the_version(
 ) -> None:
     glance.images = [DEBIAN]
     glance.answer(http)
-    asked = connection()
-    asked.endpoints['image'] = endpoint
-    assert GlanceClient(asked, AT_ONCE).images() == [DEBIAN]
+    link = connection()
+    link.endpoints['image'] = endpoint
+    assert GlanceClient(link, AT_ONCE).images() == [DEBIAN]
 
 
 def test_users_can_set_any_property(

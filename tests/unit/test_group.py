@@ -96,7 +96,7 @@ def test_a_query_needs_the_oldest_microversion_that_understands_it(
 
 
 def test_parameters_have_a_fixed_order():
-    asked = request(
+    question = request(
         RequestGroup(
             '_A',
             {'VCPU': 2, 'DISK_GB': 5},
@@ -114,7 +114,7 @@ def test_parameters_have_a_fixed_order():
         same_subtree=[frozenset({'_D', '_C', '_B', '_A'})],
         limit=7,
     )
-    assert asked.to_queryparams() == [
+    assert question.to_queryparams() == [
         ('group_policy', 'isolate'),
         ('in_tree_A', 'u'),
         ('limit', '7'),
@@ -149,21 +149,21 @@ def test_a_group_that_asks_for_anything_is_not_empty(group, empty):
 
 
 def test_a_group_is_created_on_first_access():
-    asked = ResourceRequest()
-    group = asked.group('_A')
+    request = ResourceRequest()
+    group = request.group('_A')
     assert group.suffix == '_A'
-    assert asked.group('_A') is group
-    assert asked.group() is asked.groups['']
-    assert set(asked.groups) == {'_A', ''}
+    assert request.group('_A') is group
+    assert request.group() is request.groups['']
+    assert set(request.groups) == {'_A', ''}
 
 
 def test_amounts_and_traits_are_those_of_all_groups():
-    asked = request(
+    question = request(
         RequestGroup('', {'VCPU': 2, 'DISK_GB': 5}, required_traits={'A'}),
         RequestGroup('1', {'VCPU': 3}, required_traits={'B'}),
     )
-    assert asked.merged_resources() == {'VCPU': 5, 'DISK_GB': 5}
-    assert asked.all_required_traits == {'A', 'B'}
+    assert question.merged_resources() == {'VCPU': 5, 'DISK_GB': 5}
+    assert question.all_required_traits == {'A', 'B'}
     assert ResourceRequest().all_required_traits == frozenset()
 
 

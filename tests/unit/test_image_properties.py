@@ -85,11 +85,11 @@ def test_without_an_image_there_are_no_properties():
 def test_hidden_properties_still_imply_traits():
     image = Image('i', properties={'hw_tpm_version': '2.0'})
     request = Request(Flavor('f'), image)
-    seen = request.declaring(DeclaredProperties())
-    assert seen.image_properties == {}
+    view = request.declaring(DeclaredProperties())
+    assert view.image_properties == {}
     assert 'COMPUTE_SECURITY_TPM_2_0' in request.required_traits
-    assert seen.required_traits == request.required_traits
-    assert seen.operator_traits == request.operator_traits == frozenset()
+    assert view.required_traits == request.required_traits
+    assert view.operator_traits == request.operator_traits == frozenset()
 
 
 def test_keys_and_needed_properties_of_filters_are_separate():

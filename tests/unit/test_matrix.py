@@ -64,8 +64,8 @@ def objections_on(table: Matrix, host: str) -> list[Objection]:
 
 
 def judged(snapshot, *flavors, filters=FILTERS, images=(), project=None):
-    asked = requests(flavors, images, project)
-    return matrix(snapshot, Pipeline(filters), asked)
+    request = requests(flavors, images, project)
+    return matrix(snapshot, Pipeline(filters), request)
 
 
 @pytest.fixture

@@ -55,11 +55,11 @@ def covered() -> Callable[..., frozenset[str]]:
     connection = PlacementClient(client(PLACEMENT), AT_ONCE)
 
     def ask(max_length: int = 1_000) -> frozenset[str]:
-        known = PlacementMembers(lambda: connection, max_length)
-        coverage = known.coverage(ALL)
+        members = PlacementMembers(lambda: connection, max_length)
+        coverage = members.coverage(ALL)
         # It is verified once, and there is nothing to wait for.
-        assert known.coverage(ALL) is coverage
-        assert not known.wait(known.use([ALL]))
+        assert members.coverage(ALL) is coverage
+        assert not members.wait(members.use([ALL]))
         assert coverage.verified == coverage.possible
         return coverage.verified
 
@@ -116,12 +116,12 @@ def test_a_failing_placement_is_an_error(covered, http):
 
 
 def test_a_snapshot_gives_the_same_coverage():
-    known = SnapshotMembers(
+    members = SnapshotMembers(
         [
             Provider('1', 'in-both', aggregates=frozenset([A, B, ROLLUP])),
             Provider('2', 'straggler', aggregates=frozenset([B, C])),
             Provider('3', 'elsewhere', aggregates=frozenset(['other'])),
         ]
     )
-    coverage = known.coverage(ALL)
+    coverage = members.coverage(ALL)
     assert coverage.verified == coverage.possible == {A, D, E}

@@ -236,9 +236,9 @@ def test_findings_are_counted_by_kind_and_severity(
         for (name, *labels), value in samples(one).items()
         if name == 'isolate_aggregates_audit_findings'
     }
-    audited = audited_of(path)
+    audited_cloud = audited_of(path)
     expected = {}
-    for finding in cloud.audit(audited):
+    for finding in cloud.audit(audited_cloud):
         key = tuple(sorted((finding.kind, finding.severity.label)))
         expected[key] = expected.get(key, 0) + 1
     assert found == expected

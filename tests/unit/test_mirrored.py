@@ -269,10 +269,10 @@ LARGE = make_aggregate('large', {'instance_type': 'm1.large'}, ['cn3'])
 
 def test_a_flavor_is_limited_to_aggregates_with_its_extra_specs():
     name = 'AggregateInstanceExtraSpecsFilter'
-    wanted = asked({'aggregate_instance_extra_specs:ssd': 'true'})
+    request = asked({'aggregate_instance_extra_specs:ssd': 'true'})
     hosts = ('cn1', 'cn3')
     index = AggregateIndex([SSD, LARGE])
-    assert dropped(name, wanted, hosts, index) == {
+    assert dropped(name, request, hosts, index) == {
         'cn3': ['in no aggregate with ssd=true']
     }
     # Other scopes are ignored; no scope counts.
@@ -292,8 +292,8 @@ def test_metadata_that_makes_nova_fail_leaves_no_host(value):
 def test_the_zone_of_an_aggregate_is_metadata_of_it():
     name = 'AggregateInstanceExtraSpecsFilter'
     zone = make_aggregate('z', {}, ['cn1'], availability_zone='az1')
-    wanted = asked({'availability_zone': 'az1'})
-    reasons = dropped(name, wanted, ['cn1', 'cn2'], AggregateIndex([zone]))
+    request = asked({'availability_zone': 'az1'})
+    reasons = dropped(name, request, ['cn1', 'cn2'], AggregateIndex([zone]))
     assert list(reasons) == ['cn2']
 
 

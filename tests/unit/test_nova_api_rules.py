@@ -309,15 +309,15 @@ def test_no_command_calls_a_refused_flavor_possible(on_cloud, command):
 
 
 def test_what_an_image_can_avoid_is_not_known_without_one(on_cloud):
-    asked = ('explain', '--flavor', 'threads', '-f', 'json')
-    summary = json.loads(on_cloud(*asked).out)['summary']
+    arguments = ('explain', '--flavor', 'threads', '-f', 'json')
+    summary = json.loads(on_cloud(*arguments).out)['summary']
     assert summary['not_known'][0] == (
         'whether nova-api accepts flavor threads with the image, which is not '
         'known: hw:cpu_thread_policy=isolate requires pinned CPUs; set '
         'hw:cpu_policy=dedicated in the flavor, or remove the setting; '
         'specify the image with --image'
     )
-    pinned = on_cloud(*asked, '--image', 'pinned')
+    pinned = on_cloud(*arguments, '--image', 'pinned')
     assert 'nova-api' not in pinned.out
     assert json.loads(pinned.out)['summary']['candidates'] == 1
 

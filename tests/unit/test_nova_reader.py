@@ -154,9 +154,9 @@ def test_versions_are_also_found_below_an_endpoint_with_a_project(
     nova.answer(http, f'{NOVA}/project')
     http.get(f'{NOVA}/project', status_code=404)
     http.get(f'{NOVA}/', json={'version': {'version': '2.96'}})
-    asked = connection()
-    asked.endpoints['compute'] = f'{NOVA}/project'
-    assert NovaClient(asked).aggregates() == [WINDOWS]
+    link = connection()
+    link.endpoints['compute'] = f'{NOVA}/project'
+    assert NovaClient(link).aggregates() == [WINDOWS]
 
 
 # Flavors

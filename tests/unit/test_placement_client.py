@@ -113,9 +113,12 @@ def test_a_query_uses_the_oldest_sufficient_microversion(
 ) -> None:
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
     placement.allocation_candidates(request_)
-    [sent] = http.request_history
-    assert sent.headers['OpenStack-API-Version'] == f'placement {microversion}'
-    assert sent.headers['Accept'] == 'application/json'
+    [requests] = http.request_history
+    assert (
+        requests.headers['OpenStack-API-Version']
+        == f'placement {microversion}'
+    )
+    assert requests.headers['Accept'] == 'application/json'
 
 
 def test_the_query_is_sent_as_it_was_built(
@@ -123,8 +126,8 @@ def test_the_query_is_sent_as_it_was_built(
 ) -> None:
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
     placement.allocation_candidates(FORBIDDING)
-    [sent] = http.request_history
-    assert sent.url == (
+    [requests] = http.request_history
+    assert requests.url == (
         'http://placement.test/allocation_candidates'
         '?member_of=%21in%3Auuid-locked&resources=VCPU%3A2'
     )
@@ -433,8 +436,8 @@ def test_providers_can_be_filtered(
 ) -> None:
     http.get(requests_mock.ANY, json={'resource_providers': [PROVIDER]})
     assert placement.resource_providers(**arguments) == [PROVIDER]
-    [sent] = http.request_history
-    assert sent.url == f'http://placement.test/resource_providers{query}'
+    [requests] = http.request_history
+    assert requests.url == f'http://placement.test/resource_providers{query}'
 
 
 @pytest.mark.parametrize(
@@ -472,8 +475,8 @@ def test_a_body_is_sent_as_json_and_the_answer_returned(
     http.post(f'{PLACEMENT}/resource_providers', json={'generation': 0})
     answer = placement.send('POST', '/resource_providers', {'name': 'host'})
     assert answer == {'generation': 0}
-    [sent] = http.request_history
-    assert sent.json() == {'name': 'host'}
+    [requests] = http.request_history
+    assert requests.json() == {'name': 'host'}
 
 
 def test_a_status_the_caller_does_not_accept_is_an_error(

@@ -139,8 +139,8 @@ def hostile_content(conf, name: str) -> Content:
         images=[make_image(name, {name: name})],
         origin=name,
     )
-    audited = AuditedCloud.of(snapshot, conf)
-    return Content.of(audited, snapshot.images, name, NOW)
+    audited_cloud = AuditedCloud.of(snapshot, conf)
+    return Content.of(audited_cloud, snapshot.images, name, NOW)
 
 
 # Contents

@@ -403,14 +403,14 @@ def may_strand(shares: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
 def test_a_slot_is_free_only_if_a_device_always_has_room(
     shares: list[int], size: int, others: list[tuple[int, int]]
 ) -> None:
-    wanted = dataclasses.replace(demand(1), needs={'VGPU': size})
+    big_demand = dataclasses.replace(demand(1), needs={'VGPU': size})
     host = HostCapacity(
         'h1',
         TEN,
         below=tuple({'VGPU': share} for share in shares),
         claims=tuple(Claim(NOW, None, {'VGPU': n}, k) for n, k in others),
     )
-    number = plan.free_slots(host, wanted)
+    number = plan.free_slots(host, big_demand)
     taken = tuple(n for n, k in others for _ in range(k))
     if number:
         assert not may_strand(tuple(shares), taken + number * (size,))

@@ -42,9 +42,9 @@ def test_an_unknown_host_name_is_reported(
 
 
 def test_a_missing_ca_file_is_named() -> None:
-    asked = client('https://placement.test')
-    asked.session.verify = '/nowhere/ca.pem'
-    assert str(failing(service(asked))) == (
+    link = client('https://placement.test')
+    link.session.verify = '/nowhere/ca.pem'
+    assert str(failing(service(link))) == (
         'Placement at https://placement.test cannot be asked: Could not '
         'find a suitable TLS CA certificate bundle, invalid path: '
         '/nowhere/ca.pem.'
@@ -219,9 +219,9 @@ def test_an_answer_that_is_not_a_json_object_is_shown(
 def test_an_answer_with_parts_missing_names_the_part(
     http: requests_mock.Mocker,
 ) -> None:
-    asked = service(client(PLACEMENT))
+    link = service(client(PLACEMENT))
     with pytest.raises(exception.ServiceError) as caught:
-        asked.parsed('/traits', lambda found: found['traits'], {})
+        link.parsed('/traits', lambda found: found['traits'], {})
     assert str(caught.value) == (
         'Placement at http://placement.test answered /traits with JSON that '
         "lacks expected data: KeyError('traits'); is this the right endpoint?"
@@ -302,8 +302,8 @@ def test_a_keystone_that_times_out_is_unreachable(
 ) -> None:
     http.get('http://keystone.test', exc=requests.ConnectTimeout)
     auth = generic_password.Password('http://keystone.test', 'admin')
-    asked = adapter.Adapter(session.Session(auth), service_type='placement')
-    error = failing(service(asked))
+    client = adapter.Adapter(session.Session(auth), service_type='placement')
+    error = failing(service(client))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error).startswith(
         'Keystone at http://keystone.test does not answer in time; '
@@ -314,8 +314,8 @@ def test_a_missing_password_is_named(
     http: requests_mock.Mocker, keystone: FakeKeystone
 ) -> None:
     auth = generic_password.Password(AUTH_URL, 'admin')
-    asked = adapter.Adapter(session.Session(auth), service_type='placement')
-    assert str(failing(service(asked))) == (
+    client = adapter.Adapter(session.Session(auth), service_type='placement')
+    assert str(failing(service(client))) == (
         'Keystone at http://keystone.test/v3 gave no token: password is a '
         'required attribute; check the auth URL and the credentials.'
     )
@@ -345,10 +345,10 @@ def test_a_token_that_cannot_be_renewed_is_keystones_refusal(
 def test_a_failed_token_renewal_is_an_error_of_keystone(
     http: requests_mock.Mocker, keystone: FakeKeystone
 ) -> None:
-    asked = connection()
-    later = service(asked.adapter('placement'))
+    link = connection()
+    later = service(link.adapter('placement'))
     assert later.endpoint == PLACEMENT
-    asked.session.invalidate()
+    link.session.invalidate()
     http.post(f'{AUTH_URL}/auth/tokens', exc=requests.ConnectTimeout)
     error = failing(later)
     assert isinstance(error, exception.ServiceUnreachable)
@@ -358,8 +358,8 @@ def test_a_failed_token_renewal_is_an_error_of_keystone(
 def test_an_endpoint_of_another_region_is_not_taken(
     keystone: FakeKeystone,
 ) -> None:
-    asked = connection(region='RegionTwo').adapter('placement')
-    assert str(failing(service(asked))) == (
+    link = connection(region='RegionTwo').adapter('placement')
+    assert str(failing(service(link))) == (
         "Placement has no endpoint in the service catalog: ['public'] "
         'endpoint for placement service in RegionTwo region not found; check '
         'the region and the interface.'
@@ -409,7 +409,7 @@ def test_a_password_in_the_auth_url_is_not_shown() -> None:
     auth = generic_password.Password(
         auth_url, 'admin', password='x', user_domain_id='default'
     )
-    asked = adapter.Adapter(session.Session(auth), service_type='placement')
-    message = str(failing(service(asked)))
+    client = adapter.Adapter(session.Session(auth), service_type='placement')
+    message = str(failing(service(client)))
     assert 'secret' not in message
     assert message.startswith('Keystone at http://127.0.0.1:1/v3 ')

@@ -371,8 +371,8 @@ def test_each_aggregate_is_forbidden_directly_or_by_its_rollup(
 
 @given(st.sets(st.integers(0, 99).map(uuid)))
 def test_lengths_are_those_of_the_encoded_query(forbidden):
-    asked = group.RequestGroup(forbidden_aggregates=forbidden)
-    params = [p for p in asked.to_queryparams() if p[0] == 'member_of']
+    request = group.RequestGroup(forbidden_aggregates=forbidden)
+    params = [p for p in request.to_queryparams() if p[0] == 'member_of']
     # With the & before the parameter.
     length = len(parse.urlencode(params)) + bool(params)
     assert group.forbidden_length(len(forbidden)) == length

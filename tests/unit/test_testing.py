@@ -119,7 +119,7 @@ def test_uuids_are_the_same_as_in_a_cloud_file(write_cloud):
         flavors: [{name: f, vcpus: 1, ram: 2048, disk: 20}]
         images: [{name: i, visibility: public}]
         """)
-    made = testing.make_snapshot(
+    flavor = testing.make_snapshot(
         [testing.make_aggregate('a', hosts=['cn1'])],
         [
             testing.make_tree(
@@ -131,7 +131,7 @@ def test_uuids_are_the_same_as_in_a_cloud_file(write_cloud):
         images=[testing.make_image('i')],
         origin=str(path),
     )
-    assert made == cloud_file.load(path)
+    assert flavor == cloud_file.load(path)
 
 
 def test_in_a_tree_each_provider_is_below_the_right_one():

@@ -537,9 +537,9 @@ def test_the_thread_verifies_while_a_request_waits_and_ends_when_stopped():
         return threads[-1]
 
     members = VerifiedMembers(lambda: placement, LIMIT, thread=thread)
-    wanted = rollup(*range(12))
-    while members.coverage(wanted).verified != wanted.aggregates:
-        assert members.wait(members.use([wanted]))
+    wide_rollup = rollup(*range(12))
+    while members.coverage(wide_rollup).verified != wide_rollup.aggregates:
+        assert members.wait(members.use([wide_rollup]))
     members.stop()
     [made] = threads
     made.join()

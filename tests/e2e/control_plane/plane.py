@@ -68,8 +68,8 @@ class Plane:
         for name in _LAST:
             self.stop(name)
         self._databases.stop()
-        left = {self.settings.logs, self.settings.kept}
-        for path in set(self.settings.state.iterdir()) - left:
+        remnants = {self.settings.logs, self.settings.kept}
+        for path in set(self.settings.state.iterdir()) - remnants:
             if path.is_dir():
                 shutil.rmtree(path)
             else:

@@ -69,10 +69,10 @@ class Process:
 
     def _find(self) -> psutil.Process | None:
         with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
-            known = json.loads(self.pid_file.read_text('utf-8'))
-            found = psutil.Process(known['pid'])
+            record = json.loads(self.pid_file.read_text('utf-8'))
+            found = psutil.Process(record['pid'])
             if (
-                _ticks(found.pid) == known['ticks']
+                _ticks(found.pid) == record['ticks']
                 and found.status() != psutil.STATUS_ZOMBIE
             ):
                 return found

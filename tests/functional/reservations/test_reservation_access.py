@@ -17,8 +17,8 @@ OTHER = 'b' * 32
 
 
 def reserve(world, start=0):
-    wanted = reservations.new(PROJECT, 1, SHAPE, NOW + start * HOUR)
-    return reservations.create(world.store, wanted, NOW).reservation.id
+    reservation = reservations.new(PROJECT, 1, SHAPE, NOW + start * HOUR)
+    return reservations.create(world.store, reservation, NOW).reservation.id
 
 
 def tick(world):

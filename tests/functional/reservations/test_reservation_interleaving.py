@@ -33,10 +33,10 @@ START = NOW + HOUR
 
 
 def make(store, name, start, end, amount=1):
-    wanted = reservations.new(
+    reservation = reservations.new(
         PROJECT, amount, SHAPE, start, end, reservation_id=name
     )
-    return reservations.create(store, wanted, NOW)
+    return reservations.create(store, reservation, NOW)
 
 
 def begin(world):
@@ -227,8 +227,10 @@ if THOROUGH:
 )
 def test_both_commands_report_the_true_outcome(world, command, other):
     for number in numbers(world, command):
-        was_granted, told, refusal = interleave(world, number, command, other)
-        first = PROMISES.get(other, {}) if told is None else {}
+        was_granted, answer, refusal = interleave(
+            world, number, command, other
+        )
+        first = PROMISES.get(other, {}) if answer is None else {}
         second = PROMISES.get(command, {}) if refusal is None else {}
         # The later command wins, unless the other one ends the reservation.
         promises = [first if 'is_gone' in first else first | second]
@@ -238,7 +240,7 @@ def test_both_commands_report_the_true_outcome(world, command, other):
         try:
             check(world, *promises)
         except AssertionError as exc:
-            raise AssertionError((number, told, refusal)) from exc
+            raise AssertionError((number, answer, refusal)) from exc
 
 
 @pytest.mark.parametrize(
@@ -285,11 +287,11 @@ def take_over(store):
 def test_slots_are_taken_over_while_another_command_runs(world, other):
     """They are written as Blazar does, on hosts without a marker."""
     for number in numbers(world, take_over, begin=begin_as_blazar):
-        _, told, refusal = interleave(world, number, take_over, other)
+        _, answer, refusal = interleave(world, number, take_over, other)
         assert refusal is None
-        if other in (create, create_later) and told is None:
+        if other in (create, create_later) and answer is None:
             reservations.end(world.store, W, START)
-        check(world, PROMISES.get(other, {}) if told is None else {})
+        check(world, PROMISES.get(other, {}) if answer is None else {})
         assert all(
             host.is_marked for host in world.store.read().hosts.values()
         )
@@ -310,9 +312,9 @@ def test_both_commands_are_right_with_fewer_candidates(world, command, other):
     """Placement leaves hosts out of its answers."""
     for number in numbers(world, command):
         world.wire.most_candidates = 1
-        _, told, refusal = interleave(world, number, command, other)
+        _, answer, refusal = interleave(world, number, command, other)
         promises = PROMISES.get(command, {}) if refusal is None else {}
-        later = PROMISES.get(other, {}) if told is None else {}
+        later = PROMISES.get(other, {}) if answer is None else {}
         check(world, promises | later, later | promises)
 
 
@@ -381,8 +383,8 @@ def end_new(store):
 )
 def test_a_reservation_ended_during_its_creation_stays_ended(world, other):
     for number in numbers(world, create):
-        _, told, refusal = interleave(world, number, create, other)
-        if other is end_new and told is None:
+        _, answer, refusal = interleave(world, number, create, other)
+        if other is end_new and answer is None:
             statuses = reservations.list_reservations(world.store, START)
             assert W not in {status.reservation.id for status in statuses}
         else:

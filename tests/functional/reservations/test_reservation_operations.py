@@ -19,7 +19,7 @@ SHAPE = reservations.Shape(4, 1024, 10)
 
 def reserve(world, amount, start=0, end=None, shape=SHAPE, **kwargs):
     """Reserve slots, with start and end in hours from now."""
-    wanted = reservations.new(
+    reservation = reservations.new(
         PROJECT,
         amount,
         shape,
@@ -27,7 +27,7 @@ def reserve(world, amount, start=0, end=None, shape=SHAPE, **kwargs):
         None if end is None else NOW + end * HOUR,
         **kwargs,
     )
-    return reservations.create(world.store, wanted, NOW)
+    return reservations.create(world.store, reservation, NOW)
 
 
 def totals(status):
@@ -231,9 +231,9 @@ def test_concurrent_creations_never_oversell(world):
     outcomes = []
 
     def run(store):
-        wanted = reservations.new(PROJECT, 2, SHAPE, NOW)
+        reservation = reservations.new(PROJECT, 2, SHAPE, NOW)
         try:
-            status = reservations.create(store, wanted, NOW)
+            status = reservations.create(store, reservation, NOW)
         except exception.IsolateAggregatesError as exc:
             outcomes.append(exc)
         else:
@@ -421,14 +421,16 @@ def test_a_broken_record_is_reported_and_left_alone(world):
 
 def test_an_id_cannot_be_used_twice(world):
     first = reserve(world, 1).reservation
-    wanted = reservations.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
+    reservation = reservations.new(
+        PROJECT, 2, SHAPE, NOW, reservation_id=first.id
+    )
     with pytest.raises(
         exception.ReservationError, match='already has that id'
     ):
-        reservations.create(world.store, wanted, NOW)
+        reservations.create(world.store, reservation, NOW)
     # An identical command is a retry after an error.
     again = dataclasses.replace(
-        wanted, pending=dataclasses.replace(wanted.pending, amount=1)
+        reservation, pending=dataclasses.replace(reservation.pending, amount=1)
     )
     status = reservations.create(world.store, again, NOW)
     assert status.slots == 1
@@ -574,7 +576,7 @@ def test_a_change_that_was_interrupted_until_the_start_is_refused(world):
 
 def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
     """Find the first start, in hours from now, and slots by host."""
-    wanted = reservations.new(
+    booking = reservations.new(
         '',
         amount,
         shape,
@@ -583,7 +585,7 @@ def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
         **kwargs,
     )
     before = world.picture()
-    status = reservations.find(world.store, wanted, NOW)
+    status = reservations.find(world.store, booking, NOW)
     assert world.picture() == before
     reservation = status.reservation
     if length is None:

@@ -26,7 +26,7 @@ SLOTS_OF_A_HOST = 2
 
 
 def make(store, amount, start=0, end=None, name=None):
-    wanted = reservations.new(
+    reservation = reservations.new(
         PROJECT,
         amount,
         SHAPE,
@@ -34,7 +34,7 @@ def make(store, amount, start=0, end=None, name=None):
         None if end is None else NOW + end * HOUR,
         reservation_id=name,
     )
-    reservations.create(store, wanted, NOW)
+    reservations.create(store, reservation, NOW)
 
 
 def create(world):
