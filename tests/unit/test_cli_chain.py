@@ -92,7 +92,7 @@ def test_the_default_zone_is_that_of_the_configuration(
     )
     zone = on_cloud('query', '--flavor', 'plain', '--availability-zone', 'az1')
     assert run(*arguments).out == zone.out
-    other = run(*arguments, '--availability-zone', 'az2').out
+    other = run(*arguments, '--availability-zone', 'nova').out
     assert other == on_cloud('query', '--flavor', 'plain').out
 
 
@@ -256,6 +256,18 @@ def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
     assert 'availability zone' not in str(
         json.loads(document.out)['summary']['constraints']
     )
+
+
+def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud: Run) -> None:
+    arguments = ('query', '--flavor', 'plain', '--availability-zone')
+    result = on_cloud(*arguments, 'az2')
+    assert result.code == 1
+    assert result.err == (
+        'nova-api refuses availability zone az2, as no host is in it; specify '
+        'one of az1, nova.\n'
+    )
+    # Here Nova ignores the zone.
+    assert on_cloud(*arguments, 'az2::cn1.example.org').code == 0
 
 
 def test_a_port_can_request_resources(on_cloud: Run) -> None:

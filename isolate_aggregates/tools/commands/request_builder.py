@@ -20,6 +20,7 @@ from isolate_aggregates.request import (
 from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.commands import requested_zone
 from isolate_aggregates.tools.commands.requested_zone import RequestedZone
 
 # The first release of Nova that can require the trait OWNER_NOVA.
@@ -137,6 +138,13 @@ class RequestBuilder:
         )
         if why_other:
             self.not_known.append(why_other)
+        if zone and self._args.flavor and not requested.host:
+            requested_zone.check(
+                zone,
+                conf.default_availability_zone,
+                self._cloud.index,
+                self._cloud.compute_nodes.values(),
+            )
         return zone
 
     def _of_server(self, request: Request) -> Request:

@@ -2,10 +2,13 @@
 """The availability zone of a request, which can also force a host."""
 
 import argparse
+from collections.abc import Iterable
 import dataclasses
 
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.text import listed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +47,7 @@ class RequestedZone:
         zone = self.zone or default
         if not zone or not self.forced:
             return zone, ''
-        zones = (
-            zone_of(each)
-            for each in aggregates.by_host.get(self.host or '', ())
-        )
-        if zone == (next(filter(None, zones), None) or unnamed):
+        if zone == _zone_of_host(self.host or '', unnamed, aggregates):
             return zone, ''
         return None, (
             f'forced host {self.host} is not in availability zone {zone}, so '
@@ -57,6 +56,27 @@ class RequestedZone:
             else f'Nova ignores availability zone {zone}, because a compute '
             'node is forced'
         )
+
+
+def check(
+    zone: str, unnamed: str, aggregates: AggregateIndex, hosts: Iterable[str]
+) -> None:
+    """Raise if nova-api refuses a zone, because no host is in it.
+
+    :param unnamed: The zone of hosts in no aggregate with a zone.
+    :param hosts: The compute services; if empty, they are not known.
+    """
+    zones = {_zone_of_host(host, unnamed, aggregates) for host in hosts}
+    if zones and zone not in zones:
+        raise exception.InvalidRequest(
+            f'nova-api refuses availability zone {zone}, as no host is in it; '
+            f'specify one of {listed(zones)}.'
+        )
+
+
+def _zone_of_host(host: str, unnamed: str, aggregates: AggregateIndex) -> str:
+    zones = map(zone_of, aggregates.by_host.get(host, ()))
+    return next(filter(None, zones), None) or unnamed
 
 
 def requested_zone(text: str) -> RequestedZone:
