@@ -39,6 +39,10 @@ POOL_METADATA = {TRAIT_KEY: 'required', POOL_KEY: 'true'}
 # the time that another one keeps free.
 CLEANING_KEY = 'reservation_cleaning_time'
 
+# The metadata key of the pool for limits. For those of one project, ":" and
+# its id follow.
+LIMIT_KEY = 'reservation_limit'
+
 _PROVIDER = 'blazar_'
 _FLAVOR = 'reservation:'
 _REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')

@@ -17,6 +17,7 @@ from isolate_aggregates.reservations import conditions, reconciliation
 from isolate_aggregates.reservations.conditions import every_host
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
+    Labels,
     PendingChange,
     Reservation,
     Terms,
@@ -34,7 +35,7 @@ from isolate_aggregates.reservations.store import (
     ReservationStore,
     log_unreadable,
 )
-from isolate_aggregates.reservations.views import would_be
+from isolate_aggregates.reservations.views import show, would_be
 
 # How often a command retries because another one changed the reservation.
 _ATTEMPTS = 10
@@ -270,12 +271,14 @@ def update(
     project: str | None = None,
     start: datetime.datetime | None = None,
     affinity: bool | Unchanged | None = UNCHANGED,
+    name: str | None = None,
+    note: str | None = None,
     dry_run: bool = False,
 ) -> Status:
     """Change a reservation, before or after its start.
 
     Project, start and affinity can be changed only before it. What is None or
-    UNCHANGED stays as it is.
+    UNCHANGED stays as it is. Name and note are written last, and need no room.
 
     :param end: The new end, not in the past; None for no end, UNCHANGED to
         keep it.
@@ -284,6 +287,7 @@ def update(
     """
     if amount is not None:
         check_amount(amount)
+    Labels(name or '', note or '').check()
     if not isinstance(end, Unchanged):
         end = end and utc('end', end)
     start = start and utc('start', start)
@@ -321,9 +325,50 @@ def update(
             and terms_of(reservation) == reservation.terms
         )
 
+    def labelled(reservation: Reservation) -> Reservation:
+        labels = reservation.labels
+        return dataclasses.replace(
+            reservation,
+            labels=Labels(
+                labels.name if name is None else name,
+                labels.note if note is None else note,
+            ),
+        )
+
+    is_only_labelled = (amount, project, start) == (None, None, None) and all(
+        isinstance(value, Unchanged) for value in (end, affinity)
+    )
+    if not is_only_labelled and not dry_run:
+        _change(store, reservation_id, now, decide, is_done)
+    elif not is_only_labelled:
+        status = _preview_change(store, reservation_id, now, decide)
     if dry_run:
-        return _preview_change(store, reservation_id, now, decide)
-    return _change(store, reservation_id, now, decide, is_done)
+        if is_only_labelled:
+            status = show(store, reservation_id, now)
+        return dataclasses.replace(
+            status, reservation=labelled(status.reservation)
+        )
+    _write(store, reservation_id, now, labelled)
+    return show(store, reservation_id, now)
+
+
+def _write(
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    change: Callable[[Reservation], Reservation],
+) -> None:
+    """Write a change that needs no planning; retry if others interfere."""
+    for _ in range(_ATTEMPTS):
+        reservation = store.read().reservation(reservation_id)
+        changed = change(reservation)
+        if changed == reservation:
+            return
+        _check_changeable(reservation, now)
+        with contextlib.suppress(exception.ServiceConflict):
+            store.compute.write_record(changed)
+            return
+    raise _contended(reservation_id)
 
 
 def move(

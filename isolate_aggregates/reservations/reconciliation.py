@@ -32,6 +32,7 @@ from isolate_aggregates.reservations import (
     conditions,
     ending,
     host_capacity,
+    limits,
     names,
     slots,
 )
@@ -264,11 +265,12 @@ class Reconciliation:
         if self._secured[0] != reservation.revision:
             self._secured = reservation.revision, set()
         target = reservation.settled
+        excess = limits.excess(state, reservation, target, self._now)
         assignment = self._assign(state, target)
         is_late = pending.terms is not None and conditions.has_begun(
             state, reservation, self._now
         )
-        if is_late or assignment.missing:
+        if is_late or excess or assignment.missing:
             reservation = self._release(state, reservation)
             if (
                 not is_late
@@ -280,7 +282,8 @@ class Reconciliation:
                 return
             self._refuse(reservation)
             raise exception.ReservationError(
-                self.id, conditions.BEGUN if is_late else assignment.refusal
+                self.id,
+                conditions.BEGUN if is_late else excess or assignment.refusal,
             )
         if self._write_assignment(state, target, assignment, is_pending=True):
             return

@@ -24,6 +24,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.reservation import (
+    Labels,
     PendingChange,
     Reservation,
     Shape,
@@ -77,6 +78,8 @@ def describe(reservation: Reservation) -> str:
         'end': _text(reservation.end),
         'amount': reservation.amount,
         'affinity': reservation.affinity,
+        'name': reservation.labels.name,
+        'note': reservation.labels.note,
         'leaving': list(reservation.leaving),
         'former': list(reservation.former),
         'has_access': reservation.has_access,
@@ -203,6 +206,9 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 },
             ),
             affinity=_affinity(document['affinity']),
+            labels=Labels(
+                str(document.get('name', '')), str(document.get('note', ''))
+            ),
             leaving=_texts(document, 'leaving'),
             former=_texts(document, 'former'),
             has_access=document['has_access'] is True,

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import uuid
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Request
@@ -69,6 +69,40 @@ class Terms:
     affinity: bool | None
 
 
+# The most characters of a name and of a note.
+MOST_IN_NAME = 255
+MOST_IN_NOTE = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Labels:
+    """Texts of the operator, which mean nothing here.
+
+    :param name: A name; several reservations may have it.
+    :param note: For example the number of an order.
+    """
+
+    name: str = ''
+    note: str = ''
+
+    def check(self) -> None:
+        """Raise if a text is too long or has control characters."""
+        for kind, label, most in (
+            ('name', self.name, MOST_IN_NAME),
+            ('note', self.note, MOST_IN_NOTE),
+        ):
+            if len(label) > most:
+                raise exception.InvalidRequest(
+                    f'The {kind} of a reservation may have {most} '
+                    f'characters, not {len(label)}.'
+                )
+            if not label.isprintable():
+                raise exception.InvalidRequest(
+                    f'The {kind} of a reservation may have no control '
+                    f'characters, as "{text.escaped(label)}" has.'
+                )
+
+
 @dataclasses.dataclass(frozen=True)
 class PendingChange:
     """A change that was requested and is neither granted nor refused yet.
@@ -112,6 +146,7 @@ class Reservation:
     amount: int
     shape: Shape
     affinity: bool | None = None
+    labels: Labels = Labels()
     leaving: tuple[str, ...] = ()
     former: tuple[str, ...] = ()
     has_access: bool = False
@@ -248,6 +283,7 @@ def new(
     affinity: bool | None = None,
     reservation_id: str | None = None,
     allow_uncounted: bool = False,
+    labels: Labels = Labels(),
 ) -> Reservation:
     """Return a reservation to pass to ``create`` or ``find``.
 
@@ -261,6 +297,7 @@ def new(
         reservation_id or names.new_reservation_id()
     )
     check_amount(amount)
+    labels.check()
     # Times of one time zone are compared by the clock on the wall, which shows
     # an hour twice when summer time ends.
     start = utc('start', start)
@@ -278,6 +315,7 @@ def new(
         amount=0,
         shape=shape,
         affinity=affinity,
+        labels=labels,
         pending=PendingChange(amount, end),
         incarnation=uuid.uuid4().hex[:8],
     )

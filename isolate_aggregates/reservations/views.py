@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import host_capacity, plan
+from isolate_aggregates.reservations import host_capacity, limits, plan
 from isolate_aggregates.reservations.plan import Assignment, FreePeriod
 from isolate_aggregates.reservations.reservation import Reservation, utc
 from isolate_aggregates.reservations.state import (
@@ -35,6 +35,9 @@ def would_be(
     :raises ReservationError: if the change does not fit.
     """
     target = reservation.settled
+    before = state.records.reservations.get(target.id)
+    if problem := limits.excess(state, before, target, now):
+        raise exception.ReservationError(target.id, problem)
     assignment = host_capacity.assign(store, state, target, now)
     if assignment.missing:
         raise exception.ReservationError(target.id, assignment.refusal)

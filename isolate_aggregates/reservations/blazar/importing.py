@@ -31,6 +31,8 @@ from isolate_aggregates.reservations import (
 from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.record import parse
 from isolate_aggregates.reservations.reservation import (
+    MOST_IN_NAME,
+    Labels,
     Reservation,
     Shape,
     uncounted,
@@ -276,6 +278,8 @@ def _reservation(state: ObservedState, row: _Row) -> Reservation:
             },
         ),
         affinity=row.reservation['affinity'],
+        # Tenants choose the names of leases.
+        labels=Labels(text.escaped(row.lease['name'] or '')[:MOST_IN_NAME]),
         incarnation=uuid.uuid4().hex[:8],
     )
 

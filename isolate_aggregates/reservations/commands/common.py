@@ -48,6 +48,8 @@ def document(status: Status) -> dict[str, Any]:
     pending = reservation.pending
     return {
         'id': reservation.id,
+        'name': reservation.labels.name,
+        'note': reservation.labels.note,
         'project': reservation.project,
         'state': status.state.value,
         'start': times.text(reservation.start),
@@ -101,7 +103,7 @@ def columns_of(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     values = {key: fields.field(value) for key, value in values_by_key.items()}
     values['end'] = End(values_by_key['end'])
     values['hosts'] = Hosts(values_by_key['hosts'])
-    for key in ('asked', 'leaving'):
+    for key in ('asked', 'leaving', 'name', 'note'):
         if not values_by_key[key]:
             del values[key]
     return tuple(values), tuple(values.values())
@@ -149,6 +151,18 @@ def add_start(
     )
 
 
+def add_labels(parser: argparse.ArgumentParser) -> None:
+    """Add the options ``--name`` and ``--note``."""
+    parser.add_argument(
+        '--name', metavar='<name>', help='Name; need not be unique'
+    )
+    parser.add_argument(
+        '--note',
+        metavar='<text>',
+        help='Note, for example the number of an order',
+    )
+
+
 def add_affinity(
     parser: argparse.ArgumentParser, default: str | None = None
 ) -> None:
@@ -186,7 +200,7 @@ def changes(before: Status, after: Status) -> list[str]:
         f'{key}: {_value(old[key])} -> {_value(new[key])}'
         for key in (
             *('project', 'start', 'end', 'amount', 'affinity'),
-            *('hosts', 'leaving'),
+            *('name', 'note', 'hosts', 'leaving'),
         )
         if old[key] != new[key]
     ]
@@ -197,7 +211,7 @@ def _value(value: Any) -> str:
         value = [f'{name} ({on["slots"]})' for name, on in value.items()]
     if isinstance(value, list):
         return ', '.join(value) or 'none'
-    return 'never' if value is None else str(value)
+    return 'never' if value is None else str(value) or 'none'
 
 
 class ReservationLister(output.ReportLister):
@@ -227,21 +241,26 @@ class ReservationLister(output.ReportLister):
         """Return the rows, and log the problems."""
         self.statuses = statuses
         log_problems(statuses)
+        names = (
+            'Id',
+            'Name',
+            'Project',
+            'State',
+            'Start',
+            'End',
+            'Slots',
+            'Used',
+            'Missing',
+            'Hosts',
+        )
+        if not any(status.reservation.labels.name for status in statuses):
+            self.for_people = [name for name in names if name != 'Name']
         return (
-            (
-                'Id',
-                'Project',
-                'State',
-                'Start',
-                'End',
-                'Slots',
-                'Used',
-                'Missing',
-                'Hosts',
-            ),
+            names,
             [
                 (
                     status.reservation.id,
+                    status.reservation.labels.name,
                     status.reservation.project,
                     status.state.value,
                     times.text(status.reservation.start),

@@ -10,7 +10,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import Reservation, Shape
+from isolate_aggregates.reservations import Labels, Reservation, Shape
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.tools.cli import base, consent, fields
 
@@ -30,6 +30,7 @@ class _Sized(common.OneReservation):
         end: datetime.datetime | None,
         project: str = '',
         reservation_id: str | None = None,
+        labels: Labels = Labels(),  # noqa: B008
     ) -> Reservation:
         """Return the reservation that the arguments describe."""
         return reservations.new(
@@ -41,6 +42,7 @@ class _Sized(common.OneReservation):
             common.AFFINITY[args.affinity],
             reservation_id,
             args.allow_uncounted,
+            labels,
         )
 
     @staticmethod
@@ -83,6 +85,7 @@ class CreateReservation(consent.Confirming, _Sized):
         base.add_project_arguments(
             parser, 'Name or id of the project that may use it', required=True
         )
+        common.add_labels(parser)
         _add_slot_arguments(parser)
         common.add_start(parser, '--start', 'When it starts')
         parser.add_argument(
@@ -119,6 +122,7 @@ class CreateReservation(consent.Confirming, _Sized):
             end,
             base.project_from(parsed_args, cloud) or '',
             parsed_args.id,
+            Labels(parsed_args.name or '', parsed_args.note or ''),
         )
         store = common.store(self.app.conf, self.app.connect())
         status: reservations.Status
@@ -140,19 +144,17 @@ class CreateReservation(consent.Confirming, _Sized):
                     reservation.id,
                 )
                 raise
-        if _has_other_times(parsed_args, status.reservation):
+        if _differs(parsed_args, status.reservation):
             LOG.warning(
-                'Reservation %s was created before, with other times, and '
-                'keeps them; reservation update changes them.',
+                'Reservation %s was created before, with other times, name or '
+                'note, and keeps them; reservation update changes them.',
                 reservation.id,
             )
         return common.columns_of(status)
 
 
-def _has_other_times(
-    args: argparse.Namespace, reservation: Reservation
-) -> bool:
-    """Return whether a reservation has other times than the arguments.
+def _differs(args: argparse.Namespace, reservation: Reservation) -> bool:
+    """Return whether a reservation has other times or labels than asked for.
 
     Durations are not compared: they count from the time of the command.
     """
@@ -163,6 +165,8 @@ def _has_other_times(
         for argument, value in (
             (args.start, target.start),
             (args.end, target.end),
+            (args.name or target.labels.name, target.labels.name),
+            (args.note or target.labels.note, target.labels.note),
         )
     )
 

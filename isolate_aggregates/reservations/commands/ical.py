@@ -49,7 +49,10 @@ def _event(
     event.add('dtstamp', now)
     event.add('dtstart', reservation.start)
     event.add('dtend', reservation.end or max(until, reservation.start))
-    event.add('summary', f'{slots} for project {project}')
+    name = text.escaped(reservation.labels.name)
+    event.add(
+        'summary', f'{name and name + ": "}{slots} for project {project}'
+    )
     event.add('description', '\n'.join(_lines(status, project)))
     event.add('categories', [project])
     event.add('status', _STATUS.get(status.state, 'CONFIRMED'))
@@ -64,6 +67,8 @@ _STATUS = {Phase.ASKED: 'TENTATIVE'}
 def _lines(status: Status, project: str) -> Iterable[str]:
     reservation = status.reservation
     yield f'Project: {project}'
+    if reservation.labels.note:
+        yield f'Note: {text.escaped(reservation.labels.note)}'
     yield f'Flavor: {reservation.flavor.name}'
     yield f'State: {status.state.value}'
     for name, slots in sorted(status.hosts.items()):

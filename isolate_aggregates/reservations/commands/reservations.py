@@ -93,7 +93,7 @@ class ListReservations(common.ReservationLister):
 
 
 class UpdateReservation(common.OneChanged):
-    """Change the slots, times, project or affinity of a reservation.
+    """Change the slots, times, project, affinity or name of a reservation.
 
     Amount and end can be changed before and after its start; start, project
     and affinity only before. Either all changes are made or none: slots that
@@ -129,6 +129,7 @@ class UpdateReservation(common.OneChanged):
             parser, 'Name or id of the project that may use it'
         )
         common.add_affinity(parser)
+        common.add_labels(parser)
         return parser
 
     def take_action(
@@ -136,12 +137,13 @@ class UpdateReservation(common.OneChanged):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Change it."""
         end = parsed_args.end
-        options = ('amount', 'start', 'project', 'affinity')
+        options = ('amount', 'start', 'project', 'affinity', 'name', 'note')
         if end is reservations.UNCHANGED and all(
             getattr(parsed_args, name) is None for name in options
         ):
             self._usage.error(
-                'give --amount, --end, --start, --project or --affinity'
+                'give --amount, --end, --start, --project, --affinity, '
+                '--name or --note'
             )
         now = times.now()
         start = parsed_args.start
@@ -165,6 +167,8 @@ class UpdateReservation(common.OneChanged):
             affinity=common.AFFINITY.get(
                 parsed_args.affinity, reservations.UNCHANGED
             ),
+            name=parsed_args.name,
+            note=parsed_args.note,
         )
         status: reservations.Status
 

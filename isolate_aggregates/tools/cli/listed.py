@@ -72,7 +72,7 @@ DESCRIPTIONS = {
     ),
     'reservation_show': 'Show everything about a reservation.',
     'reservation_update': (
-        'Change the slots, times, project or affinity of a reservation.'
+        'Change the slots, times, project, affinity or name of a reservation.'
     ),
     'revoke': (
         'Keep servers of a flavor or an image out of hosts locked by a trait.'

@@ -83,8 +83,7 @@ def test_the_document_has_every_property(run_json):
         'problems': [],
     }
     assert run_json('show', ID) == result
-    result['asked'] = None
-    result['leaving'] = []
+    result |= {'name': '', 'note': '', 'asked': None, 'leaving': []}
     assert run_json('list') == {'reservations': [result]}
 
 
@@ -173,8 +172,8 @@ def test_creating_again_with_other_times_keeps_the_first(
         result = command(*CREATE, '--id', ID, *given, '-f', 'json', *shown)
         assert result.code == 0
         assert result.err == (
-            f'Reservation {ID} was created before, with other times, and '
-            'keeps them; reservation update changes them.\n'
+            f'Reservation {ID} was created before, with other times, name or '
+            'note, and keeps them; reservation update changes them.\n'
         )
         assert json.loads(result.out) == document
         assert world.picture() == before
@@ -207,6 +206,60 @@ def test_amount_and_end_can_be_changed(command, run_json):
     assert result.err == (
         f"There is no reservation with the name or id '{OTHER}' in Nova.\n"
     )
+
+
+def test_name_and_note_are_shown_and_can_be_changed(command, run_json, world):
+    sold = ('--name', 'Physics GPUs', '--note', 'order 4711, 3 months')
+    made = run_json(*CREATE, '--id', ID, *sold)
+    assert (made['name'], made['note']) == (sold[1], sold[3])
+    assert run_json('show', ID) == made
+    assert '| Physics GPUs |' in command('list').out
+    [listed] = run_json('list')['reservations']
+    assert listed['note'] == sold[3]
+    # It is not planned again: there is no host that takes slots.
+    world.fail_host('h1')
+    world.fail_host('h2')
+    shown = ('update', ID, '--note', 'order 4712', '--dry-run')
+    assert run_json(*shown)['note'] == 'order 4712'
+    assert run_json('show', ID)['note'] == sold[3]
+    assert (
+        run_json('update', ID, '--note', 'order 4712')['note'] == 'order 4712'
+    )
+    assert run_json('show', ID)['name'] == 'Physics GPUs'
+    other = command(*CREATE, '--id', ID, '--name', 'Chemistry')
+    assert 'was created before, with other times, name or note' in other.err
+
+
+def test_an_unnamed_reservation_takes_no_column_of_a_table(command, run_json):
+    run_json(*CREATE, '--id', ID)
+    assert 'Name' not in command('list').out
+    assert command('list', '-f', 'csv').out.startswith('"Id","Name",')
+
+
+@pytest.mark.parametrize(
+    ('label', 'said'),
+    [
+        pytest.param(
+            ('--name', 256 * 'n'),
+            'The name of a reservation may have 255 characters, not 256.',
+            id='too long',
+        ),
+        pytest.param(
+            ('--note', 'a\x1b[31mb'),
+            'The note of a reservation may have no control characters, as '
+            '"a\\x1b[31mb" has.',
+            id='control characters',
+        ),
+    ],
+)
+def test_a_label_that_cannot_be_shown_is_refused(
+    command, run_json, label, said
+):
+    result = command(*CREATE, *label)
+    assert (result.code, result.err) == (1, f'{said}\n')
+    run_json(*CREATE, '--id', ID)
+    result = command('update', ID, *label)
+    assert (result.code, result.err) == (1, f'{said}\n')
 
 
 def test_a_found_reservation_can_be_created(command, run_json):
