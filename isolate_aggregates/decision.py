@@ -167,6 +167,12 @@ class Decision:
         self.destination.apply_to(query, self.forbidden, self.required)
         return query
 
+    def queries(
+        self, request: Request, limit: int | None = None
+    ) -> list[ResourceRequest]:
+        """Return all queries to Placement: two if Nova has a fallback."""
+        return [self.query(each, limit) for each in request.variants]
+
 
 def decide(
     request: RequestSpec, aggregates: AggregateIndex, pipeline: Pipeline

@@ -16,6 +16,7 @@ from isolate_aggregates.conf.of_nova import (
     default_opts,
     filter_scheduler_opts,
     scheduler_opts,
+    workarounds_opts,
 )
 from isolate_aggregates.conf.own import isolate_aggregates_opts
 
@@ -23,6 +24,7 @@ DEFAULT = 'DEFAULT'
 GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'
 HOST_FILTERS = 'filter_scheduler'
+WORKAROUNDS = 'workarounds'
 BLAZAR = 'blazar:physical:host'
 
 # The prefix of the names of the metrics of nova-scheduler's workers.
@@ -60,6 +62,7 @@ CLOUD_SETTINGS = (
     (HOST_FILTERS, 'isolated_hosts'),
     (HOST_FILTERS, 'isolated_images'),
     (HOST_FILTERS, 'restrict_isolated_hosts_to_isolated_images'),
+    (WORKAROUNDS, 'disable_fallback_pcpu_query'),
     (GROUP, 'nova_release'),
     (GROUP, 'request_filters'),
     (GROUP, 'trait_sources'),
@@ -83,6 +86,7 @@ def list_opts(connection: bool = True) -> list[tuple[str, list[cfg.Opt]]]:
         (DEFAULT, default_opts),
         (SCHEDULER, scheduler_opts),
         (HOST_FILTERS, filter_scheduler_opts),
+        (WORKAROUNDS, workarounds_opts),
         (BLAZAR, blazar_opts),
         (
             GROUP,
@@ -103,6 +107,7 @@ def register_own_opts(conf: cfg.ConfigOpts) -> None:
     _register(conf, None, default_opts)
     _register(conf, SCHEDULER, scheduler_opts)
     _register(conf, HOST_FILTERS, filter_scheduler_opts)
+    _register(conf, WORKAROUNDS, workarounds_opts)
     _register(conf, BLAZAR, blazar_opts)
     _register(conf, GROUP, isolate_aggregates_opts)
 
@@ -159,6 +164,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     for group, options in (
         (SCHEDULER, scheduler_opts),
         (HOST_FILTERS, filter_scheduler_opts),
+        (WORKAROUNDS, workarounds_opts),
         (BLAZAR, blazar_opts),
         (GROUP, isolate_aggregates_opts + connection),
     ):

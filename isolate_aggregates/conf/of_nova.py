@@ -199,3 +199,16 @@ Nova's own option.
 """,
     ),
 ]
+
+workarounds_opts: list[cfg.Opt] = [
+    cfg.BoolOpt(
+        'disable_fallback_pcpu_query',
+        default=False,
+        help="""
+Do not ask for VCPU if a server requests pinned CPUs.
+
+Nova's own option. By default Nova sends two queries for such a server: one for
+PCPU, and one for VCPU, for hosts that do not provide PCPU yet.
+""",
+    ),
+]

@@ -48,6 +48,7 @@ def resource_request(
         spec.image_properties,
         spec.flavor.vcpus,
         spec.nova_release,
+        pinning=not spec.pinned_as_vcpu,
     )
     flavor_group = request.group()
     flavor_group.required_traits |= xs.image_required_traits(

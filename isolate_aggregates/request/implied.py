@@ -86,20 +86,35 @@ def translate(
     properties: Mapping[str, object],
     vcpus: int,
     nova: int = NEWEST_NOVA,
+    pinning: bool = True,
 ) -> Translation:
-    """Return the resources and traits that settings imply."""
+    """Return the resources and traits that settings imply.
+
+    :param pinning: Whether to translate the policies of pinned CPUs, which
+        Nova leaves out of its fallback query.
+    """
     settings = Settings(extra_specs, properties)
-    resources = {**_cpus(settings, vcpus), **_persistent_memory(settings)}
+    resources = _persistent_memory(settings)
+    required = required_traits(extra_specs, properties, nova)
+    if pinning:
+        resources |= _cpus(settings, vcpus)
+    else:
+        required -= {os_traits.HW_CPU_HYPERTHREADING}
     if _memory_encryption(settings):
         resources[orc.MEM_ENCRYPTION_CONTEXT] = 1
     forbidden = set()
-    if _thread_policy(settings) == 'isolate':
+    if pinning and _thread_policy(settings) == 'isolate':
         forbidden.add(os_traits.HW_CPU_HYPERTHREADING)
-    return Translation(
-        resources,
-        required_traits(extra_specs, properties, nova),
-        frozenset(forbidden),
-    )
+    return Translation(resources, required, frozenset(forbidden))
+
+
+def is_pinned(
+    extra_specs: Mapping[str, str], properties: Mapping[str, object]
+) -> bool:
+    """Return whether all CPUs are pinned, so that Nova has a fallback."""
+    settings = Settings(extra_specs, properties)
+    name = 'hw:cpu_policy'
+    return (settings.flavor(name) or settings.image(name)) == 'dedicated'
 
 
 def required_traits(

@@ -224,6 +224,9 @@ class Request:
         that Nova requires it; None if unknown.
     :param is_accepted: Whether nova-api has accepted it: the request of a
         server that exists.
+    :param pcpu_fallback: Whether Nova sends a second query, for VCPU instead
+        of PCPU.
+    :param pinned_as_vcpu: Whether this is the request of that second query.
     """
 
     flavor: Flavor
@@ -245,6 +248,18 @@ class Request:
     host_forced: bool = False
     owner_nova: bool | None = None
     is_accepted: bool = False
+    pcpu_fallback: bool = False
+    pinned_as_vcpu: bool = False
+
+    @property
+    def variants(self) -> 'tuple[Request, ...]':
+        """The request of each query that Nova sends; a host needs one."""
+        if not self.pcpu_fallback:
+            return (self,)
+        fallback = dataclasses.replace(
+            self, pcpu_fallback=False, pinned_as_vcpu=True
+        )
+        return self, fallback
 
     @property
     def image_properties(self) -> Mapping[str, str]:

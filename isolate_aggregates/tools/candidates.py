@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the candidate hosts for a request, live or from a snapshot."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
 from isolate_aggregates.decision import Decision, decide
@@ -10,6 +10,7 @@ from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.request import Request
+from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.cloud.cloud import Cloud
 
 
@@ -42,12 +43,21 @@ class CandidateHosts:
     :param hosts: The hosts that Placement returned and Nova keeps, by name.
     :param dropped_hosts: The hosts that Placement returned and Nova drops, by
         name.
+    :param queries: The queries to Placement; with pinned CPUs, the second is
+        Nova's fallback.
+    :param scheduling: What Nova makes of the answers.
     """
 
     decision: Decision
-    query: ResourceRequest
+    queries: Sequence[ResourceRequest]
     hosts: tuple[CandidateHost, ...]
     dropped_hosts: tuple[DroppedHost, ...] = ()
+    scheduling: taken.Scheduling = taken.NORMAL
+
+    @property
+    def query(self) -> ResourceRequest:
+        """The query to Placement, without the fallback."""
+        return self.queries[0]
 
 
 def decide_on(
@@ -93,55 +103,70 @@ def allowed(
     cloud: Cloud, request: Request, decision: Decision, limit: int | None
 ) -> CandidateHosts:
     """Return the candidate hosts for a request after a decision."""
-    query = decision.query(request, limit)
-    answer = cloud.placement.allocation_candidates(query)
-    hosts = _hosts(answer, query, cloud)
+    queries = decision.queries(request, limit)
+    answers = [
+        (cloud.placement.allocation_candidates(query), query)
+        for query in queries
+    ]
+    hosts = _hosts(answers, cloud)
     dropped_hosts = tuple(_dropped(hosts, decision, cloud))
     names = {host.name for host in dropped_hosts}
-    remaining = tuple(host for host in hosts if host.name not in names)
-    return CandidateHosts(decision, query, remaining, dropped_hosts)
+    return CandidateHosts(
+        decision,
+        queries,
+        tuple(host for host in hosts if host.name not in names),
+        dropped_hosts,
+        taken.returned(answers, cloud.placement, cloud.compute_nodes),
+    )
 
 
 def none(
     request: Request, decision: Decision, limit: int | None
 ) -> CandidateHosts:
     """Return that a request has no candidate hosts after a decision."""
-    return CandidateHosts(decision, decision.query(request, limit), ())
+    return CandidateHosts(decision, decision.queries(request, limit), ())
 
 
 def _dropped(
     hosts: Iterable[CandidateHost], decision: Decision, cloud: Cloud
 ) -> Iterator[DroppedHost]:
-    """Yield the hosts that Nova's host filters drop."""
+    """Yield the hosts that Nova does not use."""
     destination = decision.destination
-    if not destination.host_objections:
-        return
     for host in hosts:
         service = cloud.compute_nodes.get(host.uuid, host.name)
         reasons = destination.dropped(service)
+        if not host.candidates:
+            reasons = [taken.SKIPPED]
         if reasons:
             yield DroppedHost(host.name, tuple(reasons))
 
 
 def _hosts(
-    answer: AllocationCandidates, query: ResourceRequest, cloud: Cloud
+    answers: Sequence[tuple[AllocationCandidates, ResourceRequest]],
+    cloud: Cloud,
 ) -> tuple[CandidateHost, ...]:
-    classes = sorted(query.merged_resources())
-    hosts = []
-    for root, candidates in answer.by_root(query).items():
-        if answer.only_shares(root) and root not in cloud.compute_nodes:
-            continue
-        free = dict.fromkeys(classes, 0)
-        serving = {
-            (resource_class, provider)
-            for candidate in candidates
-            for provider, amounts in candidate.items()
-            for resource_class in amounts
-        }
-        for resource_class, provider in serving:
-            summary = answer.summaries[provider]
-            free[resource_class] += summary.free(resource_class)
-        # The provider may have been created after the names were read.
-        name = cloud.provider_names.get(root, root)
-        hosts.append(CandidateHost(name, root, free, len(candidates)))
-    return tuple(sorted(hosts, key=lambda host: host.name))
+    """Return the hosts in some answers, also those that Nova skips."""
+    hosts: dict[str, CandidateHost] = {}
+    for answer, query in answers:
+        for root, offers in answer.by_root(query).items():
+            if answer.only_shares(root) and root not in cloud.compute_nodes:
+                continue
+            candidates = taken.of_node(offers, root)
+            free = dict.fromkeys(sorted(query.merged_resources()), 0)
+            serving = {
+                (resource_class, provider)
+                for candidate in candidates
+                for provider, amounts in candidate.items()
+                for resource_class in amounts
+            }
+            for resource_class, provider in serving:
+                summary = answer.summaries[provider]
+                free[resource_class] += summary.free(resource_class)
+            number = len(candidates)
+            if root in hosts:
+                number += hosts[root].candidates
+                free |= hosts[root].free
+            # The provider may have been created after the names were read.
+            name = cloud.provider_names.get(root, root)
+            hosts[root] = CandidateHost(name, root, free, number)
+    return tuple(sorted(hosts.values(), key=lambda host: host.name))

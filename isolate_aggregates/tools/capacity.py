@@ -6,13 +6,14 @@ host, as a scheduler would. With nested providers, other candidates might fit
 more servers.
 """
 
-from collections.abc import Container, Hashable, Iterable, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.simulator import Simulator, refusal
 from isolate_aggregates.tools.simulator.index import ProviderIndex
@@ -24,25 +25,31 @@ class HostFit:
 
     :param servers: The number of servers that fit once all previous hosts are
         full. The order matters if hosts use the same sharing providers.
+    :param depends: Whether Nova may take other candidates, with which more or
+        fewer servers may fit.
     """
 
     host: str
     provider: str
     servers: int
+    depends: bool = False
 
 
 def fitting_servers(
     snapshot: Snapshot,
     request: ResourceRequest,
     destination: ExplainedDestination | None = None,
+    fallbacks: Sequence[ResourceRequest] = (),
 ) -> tuple[HostFit, ...]:
     """Return how many servers fit on each candidate host.
 
     :param request: The request of each server, with the constraints of the
         filters. Its limit is ignored.
+    :param fallbacks: Other requests for the same server, for the time when
+        the first one has no candidates any more.
     :returns: The hosts that fit at least one server, sorted by name.
     """
-    return Packing(snapshot, request, destination).fitting()
+    return Packing(snapshot, request, destination, fallbacks).fitting()
 
 
 class Packing:
@@ -56,15 +63,22 @@ class Packing:
         snapshot: Snapshot,
         request: ResourceRequest,
         destination: ExplainedDestination | None = None,
+        fallbacks: Sequence[ResourceRequest] = (),
     ) -> None:
-        self._request = dataclasses.replace(request, limit=None)
-        check_traits(snapshot, request)
-        simulation = simulator(snapshot.providers, self._request)
+        self._requests = [
+            dataclasses.replace(each, limit=None)
+            for each in (request, *fallbacks)
+        ]
+        roots = 0
+        for each in self._requests:
+            check_traits(snapshot, each)
+            simulation = simulator(snapshot.providers, each)
+            roots |= simulation.hosts(each)
         self._index = simulation.index
         self._providers = snapshot.providers
         self._hosts = sorted(
             (host, root)
-            for root in self._index.members(simulation.hosts(self._request))
+            for root in self._index.members(roots)
             if (host := self._index.providers[root].host)
             and not (destination and destination.dropped(host))
         )
@@ -76,7 +90,7 @@ class Packing:
         )
         # Cache: number of servers by likeness, for trees without sharing
         # providers.
-        self._servers_by_likeness: dict[Hashable, int] = {}
+        self._servers_by_likeness: dict[Hashable, tuple[int, bool]] = {}
 
     def fitting(
         self, among: Container[str] | None = None
@@ -90,26 +104,26 @@ class Packing:
         for host, number in self._hosts:
             if among is None or host in among:
                 root = self._index.providers[number]
-                servers = self._on_host(root, usages)
+                servers, depends = self._on_host(root, usages)
                 if servers:
-                    fits.append(HostFit(host, root.uuid, servers))
+                    fits.append(HostFit(host, root.uuid, servers, depends))
         return tuple(fits)
 
     def _on_host(
         self, root: Provider, usages: dict[str, dict[str, int]]
-    ) -> int:
+    ) -> tuple[int, bool]:
         providers = _involved(self._index, root)
-        if len(providers) == 1:
-            return _on_one_provider(root, self._request)
+        if len(providers) == 1 and len(self._requests) == 1:
+            return _on_one_provider(root, self._requests[0]), False
         if not self._index.sharing:
             likeness = _likeness(providers, self._named)
             if likeness not in self._servers_by_likeness:
                 self._servers_by_likeness[likeness] = _in_a_tree(
-                    providers, root, self._request, usages
+                    providers, root, self._requests, usages
                 )
             return self._servers_by_likeness[likeness]
         # Shared resources are counted for the first host that uses them.
-        return _in_a_tree(providers, root, self._request, usages)
+        return _in_a_tree(providers, root, self._requests, usages)
 
 
 def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
@@ -157,39 +171,46 @@ def _on_one_provider(root: Provider, request: ResourceRequest) -> int:
 def _in_a_tree(
     providers: Sequence[Provider],
     root: Provider,
-    request: ResourceRequest,
+    requests: Iterable[ResourceRequest],
     usages: dict[str, dict[str, int]],
-) -> int:
+) -> tuple[int, bool]:
     """Claim the first candidate repeatedly until there is none.
 
     Claims only remove candidates, so a candidate remains the first one until
     it does not fit any more.
+
+    :returns: The number of servers, and whether there were other candidates.
     """
-    servers = 0
-    while True:
-        now = {
-            provider.uuid: dataclasses.replace(
-                provider, usages=usages[provider.uuid]
+    servers, depends = 0, False
+    for request in requests:
+        while True:
+            now = {
+                provider.uuid: dataclasses.replace(
+                    provider, usages=usages[provider.uuid]
+                )
+                for provider in providers
+            }
+            answer = simulator(now.values(), request).allocation_candidates(
+                request
             )
-            for provider in providers
-        }
-        answer = simulator(now.values(), request).allocation_candidates(
-            request
-        )
-        candidates = answer.by_root(request).get(root.uuid)
-        if not candidates:
-            return servers
-        first = candidates[0]
-        times = min(
-            now[uuid].free(resource_class) // amount
-            for uuid, amounts in first.items()
-            for resource_class, amount in amounts.items()
-        )
-        for uuid, amounts in first.items():
-            for resource_class, amount in amounts.items():
-                usage = usages[uuid].get(resource_class, 0)
-                usages[uuid][resource_class] = usage + times * amount
-        servers += times
+            candidates = taken.of_node(
+                answer.by_root(request).get(root.uuid, ()), root.uuid
+            )
+            if not candidates:
+                break
+            depends |= len(candidates) > 1
+            first = candidates[0]
+            times = min(
+                now[uuid].free(resource_class) // amount
+                for uuid, amounts in first.items()
+                for resource_class, amount in amounts.items()
+            )
+            for uuid, amounts in first.items():
+                for resource_class, amount in amounts.items():
+                    usage = usages[uuid].get(resource_class, 0)
+                    usages[uuid][resource_class] = usage + times * amount
+            servers += times
+    return servers, depends
 
 
 def check_traits(snapshot: Snapshot, request: ResourceRequest) -> None:
@@ -229,3 +250,13 @@ def simulator(
         traits |= group.required_traits | group.forbidden_traits
         traits |= frozenset().union(*group.any_traits)
     return Simulator(providers, traits, request.merged_resources())
+
+
+def scheduling(
+    snapshot: Snapshot, queries: Collection[ResourceRequest]
+) -> taken.Scheduling:
+    """Return what Nova makes of Placement's answers to some queries."""
+    return taken.simulated(
+        [(simulator(snapshot.providers, query), query) for query in queries],
+        snapshot.providers,
+    )

@@ -43,7 +43,7 @@ def test_hosts_dropped_by_nova_are_listed_separately(
     assert (
         '1 host may be used.\n'
         '\n'
-        'Dropped by host filters, after Placement:\n'
+        'Dropped by Nova, after Placement:\n'
         '  cn2.example.org: in no aggregate with ssd=true\n'
         '\n'
         'Not known here:\n'

@@ -36,12 +36,13 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory
-from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools import ranges, taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.explain import groups as host_groups
 from isolate_aggregates.tools.explain.divided import DividedRequest
+from isolate_aggregates.tools.explain.requirements import FromNode
 
 # The most sets of requirements to try when searching for smaller remedies.
 MOST_SETS = 30
@@ -206,7 +207,7 @@ class Judge:
             destination.apply_to(request)
         except exception.RequestRefused:
             return frozenset()
-        return self._ask(request)
+        return self._ask(request)[1]
 
     def offered(self, dropped=()):
         """Return the hosts that are offered without some requirements."""
@@ -214,13 +215,30 @@ class Judge:
             request = self._divided.without(dropped)
         except exception.RequestRefused:
             return frozenset()
-        return self._ask(request)
+        return self._ask(request)[0]
+
+    def usable(self, dropped=()):
+        """Return those of them that Nova does not skip."""
+        try:
+            request = self._divided.without(dropped)
+        except exception.RequestRefused:
+            return frozenset()
+        return self._ask(request)[1]
 
     def _ask(self, request):
         query = request.to_querystring()
         if query not in self._known:
             answer = self._placement.allocation_candidates(request)
-            self._known[query] = self.hosts & answer.by_root(request).keys()
+            candidates = answer.by_root(request)
+            usable = {
+                root
+                for root, offers in candidates.items()
+                if any(root in offer for offer in offers)
+            }
+            self._known[query] = (
+                self.hosts & candidates.keys(),
+                self.hosts & usable,
+            )
         return self._known[query]
 
     def offered_with(self, places):
@@ -267,17 +285,25 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
 ):
     explanation, judge = explained(*world)
     candidates = judge.asked(*world[1:])
-    assert judge.offered() == candidates
+    skipped = judge.offered() - candidates
+    assert judge.usable() == candidates
     event('candidates' if candidates else 'no candidates')
     assert {v.provider for v in explanation.verdicts} == judge.hosts
     for verdict in explanation.verdicts:
         assert bool(verdict.reasons) == (verdict.provider not in candidates)
         assert verdict.is_candidate == (verdict.provider in candidates)
-        check_reasons(verdict, judge)
+        if verdict.provider in skipped:
+            event('Nova skips a host')
+            assert [r.text for r in verdict.reasons] == [taken.SKIPPED]
+        else:
+            check_reasons(verdict, judge)
     for group in host_groups.hosts(explanation.verdicts):
         assert group.reasons == spelled_out(group)
     for count in explanation.counts:
-        freed = judge.offered(count.cause) - candidates
+        if isinstance(count.cause[0], FromNode):
+            assert count.excludes == count.only == skipped
+            continue
+        freed = judge.usable(count.cause) - candidates
         if len(count.cause) == 1:
             assert count.only == freed
         else:
@@ -325,13 +351,16 @@ def test_the_counts_and_remedies_are_right_and_complete(explained, world):
         frozenset(places[id(requirement)] for requirement in remedy)
         for remedy in explanation.remedies
     }
-    if judge.offered() or not judge.hosts:
+    if judge.usable() or not judge.hosts:
         assert not remedies
         return
 
     def helps(dropped):
-        return bool(judge.offered([requirements[place] for place in dropped]))
+        return bool(judge.usable([requirements[place] for place in dropped]))
 
+    if not remedies:
+        assert not helps(places.values())
+        return
     [size] = {len(remedy) for remedy in remedies}
     event(f'a remedy of {size}')
     assert all(map(helps, remedies))

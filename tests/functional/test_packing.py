@@ -53,7 +53,7 @@ def clouds(draw):
             10 * number,
             f'host-{number}',
             host=f'host-{number}',
-            inventories={**own, **local},
+            inventories={**own, **local, 'MEMORY_MB': Inventory(8)},
             usages={rc: n for rc, n in used.items() if n},
             aggregates=frozenset({SHARED} if shared else ()),
         )
@@ -84,7 +84,7 @@ def clouds(draw):
 def requests(draw):
     request = ResourceRequest()
     for resource_class in draw(
-        st.sets(st.sampled_from(['VCPU', 'DISK_GB']), min_size=1)
+        st.sets(st.sampled_from(['VCPU', 'DISK_GB', 'MEMORY_MB']), min_size=1)
     ) | {'VCPU'}:
         suffix = draw(st.sampled_from(['', '', '_X']))
         amount = draw(st.integers(1, 2))
@@ -99,11 +99,14 @@ def claimed(snapshot, request):
     with embedded_client() as placement, placement_repairs.repaired():
         load.into_placement(snapshot, placement)
         for root in sorted(hosts, key=hosts.get):
-            while (
-                candidates := placement.allocation_candidates(request)
+            # As Nova, which takes only those with the compute node.
+            while candidates := [
+                candidate
+                for candidate in placement.allocation_candidates(request)
                 .by_root(request)
-                .get(root)
-            ):
+                .get(root, ())
+                if root in candidate
+            ]:
                 placement.send(
                     'PUT',
                     f'/allocations/{uuid.uuid4()}',
@@ -142,7 +145,13 @@ def test_identical_trees_are_simulated_once(monkeypatch):
     simulator = capacity.simulator
     monkeypatch.setattr(capacity, 'simulator', counting)
     hosts = [
-        provider(10 * n, f'host-{n}', host=f'host-{n}') for n in range(20)
+        provider(
+            10 * n,
+            f'host-{n}',
+            host=f'host-{n}',
+            inventories={'MEMORY_MB': Inventory(5000)},
+        )
+        for n in range(20)
     ]
     nodes = [
         provider(
@@ -155,7 +164,7 @@ def test_identical_trees_are_simulated_once(monkeypatch):
         for node in (1, 2)
     ]
     request = ResourceRequest()
-    request.group().resources['VCPU'] = 1
+    request.group().resources |= {'VCPU': 1, 'MEMORY_MB': 1}
     fits = fitting_servers(
         Snapshot('large', providers=(*hosts, *nodes)), request
     )

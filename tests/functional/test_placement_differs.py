@@ -51,13 +51,16 @@ HOSTS = ['cn-1', 'cn-2', 'cn-3']
 TWO_NUMA_NODES = """
     providers:
     - name: host
+      inventories: {MEMORY_MB: 8}
       children:
       - {name: numa-1, inventories: {VCPU: 40}}
       - {name: numa-2, inventories: {VCPU: 40}}
     flavors:
     - name: grouped
+      ram: 1
       extra_specs: {resources:VCPU: 1, resources1:VCPU: 2}
     - name: otherwise
+      ram: 1
       extra_specs: {resources:VCPU: 1, resources1:VCPU: 2, group_policy: none}
 """
 

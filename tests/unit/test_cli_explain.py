@@ -118,6 +118,8 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
             'enabled_filters is not set here'
         ],
         'placement_differs': None,
+        'limited': None,
+        'nova_mixes_hosts': [],
         'left_to_host_filters': [],
         'together': [],
         'drop_any_of': [],
@@ -244,6 +246,7 @@ def test_each_combination_of_constraints_to_drop_is_shown(
 TREE = """
     providers:
     - name: host
+      inventories: {MEMORY_MB: 8}
       children:
       - name: numa0
         inventories: {VCPU: 16}
@@ -252,6 +255,7 @@ TREE = """
       - {name: numa1, inventories: {VCPU: 16}}
     flavors:
     - name: pinned
+      ram: 1
       extra_specs: {resources_NUMA:VCPU: 8, trait_NUMA:HW_NUMA_ROOT: required}
 """
 
@@ -414,15 +418,18 @@ def test_a_query_that_placement_would_refuse_is_not_explained(
           extra_specs: {resources1:VCPU: 1, resources2:VCPU: 1}
     """)
     result = run('explain', '--snapshot', str(path), '--flavor', 'two')
-    assert result.code == 1
+    assert (result.code, result.err) == (0, '')
     assert result.out.startswith(
+        '0 of 1 host may be used.\n'
+        '\n'
+        'Placement would reject the request as invalid (400): 2 groups with a '
+        'suffix require group_policy=none or group_policy=isolate.\n'
+        'Nova finds no host for a server whose query is rejected.\n'
+        '\n'
         'Any one of these gives it a host:\n'
         '  openstack flavor set --property group_policy=none '
     )
-    assert result.err.rstrip('.\n') == (
-        'Placement would reject the request as invalid (400): 2 groups with a '
-        'suffix require group_policy=none or group_policy=isolate'
-    )
+    assert rows(result) == {'host': 'Placement rejects the query'}
 
 
 def test_tags_that_have_no_effect_are_warned_about(

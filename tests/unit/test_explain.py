@@ -850,9 +850,10 @@ def test_the_hosts_that_are_counted_are_known() -> None:
 
 def test_constraints_that_exclude_only_together_are_counted_together() -> None:
     cloud = tree(numa('numa0', 13, traits=['CUSTOM_A']), numa('numa1'))
-    explanation = explained([cloud], f'{VCPU_8}&required=CUSTOM_A')
+    explanation = explained([cloud], f'{VCPU_8},DISK_GB:1&required=CUSTOM_A')
     assert counts(explanation) == {
         'requires trait CUSTOM_A': (0, 1),
+        'requests DISK_GB 1': (0, 0),
         'requests VCPU 8': (0, 1),
         'requires trait CUSTOM_A and requests VCPU 8': (1, 1),
     }
@@ -890,7 +891,8 @@ def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host() -> None:
     # Of the three groups, each asking for 8 of 16, one has to go.
     query = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     explanation = explained(
-        [tree(numa('numa0'))], f'{query}&group_policy=none'
+        [tree(numa('numa0'))],
+        f'{query}&resources=DISK_GB:1&group_policy=none',
     )
     assert labels(explanation) == [
         [f'group {n}: requests VCPU 8'] for n in range(3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes who may use which hosts, regardless of what is in use."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
@@ -47,13 +47,13 @@ class Asker:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """The query of servers to Placement.
+    """The queries of servers to Placement, of which a host needs one.
 
     :param destination: The conclusions of the filters, for hosts that a host
         filter drops.
     """
 
-    query: ResourceRequest
+    queries: Sequence[ResourceRequest]
     destination: Destination
 
 
@@ -87,7 +87,7 @@ def question(
     """Return the query of servers; None if they are refused."""
     try:
         decision = decide(request, index, pipeline)
-        return Question(decision.query(request), decision.destination)
+        return Question(decision.queries(request), decision.destination)
     except (exception.InvalidRequest, exception.RequestRefused):
         return None
 
@@ -117,8 +117,10 @@ class Offers:
         """Return the hosts that servers may use."""
         if question is None:
             return frozenset()
+        roots = 0
         try:
-            roots = self._simulator.hosts(self._relevant(question.query))
+            for query in question.queries:
+                roots |= self._simulator.hosts(self._relevant(query))
         except exception.BadQuery:
             return frozenset()
         index = self._simulator.index

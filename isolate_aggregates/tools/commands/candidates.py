@@ -64,6 +64,7 @@ class ListCandidates(output.ReportLister):
 
     def document(self) -> dict[str, Any]:
         outcome = self._outcome
+        _, *fallbacks = outcome.queries
         return {
             'hosts': [
                 {
@@ -86,8 +87,12 @@ class ListCandidates(output.ReportLister):
             'left_to_host_filters': request_arguments.left_document(
                 outcome.decision
             ),
+            **outcome.scheduling.document(),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
+            'fallback_query': fallbacks[0].to_querystring()
+            if fallbacks
+            else None,
         }
 
     def after(self) -> Iterable[str]:
@@ -97,9 +102,10 @@ class ListCandidates(output.ReportLister):
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
         yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
+        yield from outcome.scheduling.lines()
         yield ''
         if outcome.dropped_hosts:
-            yield 'Dropped by host filters, after Placement:'
+            yield 'Dropped by Nova, after Placement:'
             most = None if self.is_long else _MOST_DROPPED
             for host in outcome.dropped_hosts[:most]:
                 yield f'  {host.name}: {"; ".join(host.reasons)}'
@@ -127,6 +133,9 @@ class ListCandidates(output.ReportLister):
         yield from request_arguments.left_lines(outcome.decision)
         yield f'Query (microversion {outcome.query.microversion}):'
         yield terminal.Query(f'  {outcome.query.to_querystring()}')
+        for query in outcome.queries[1:]:
+            yield 'Fallback query, which Nova sends for pinned CPUs:'
+            yield terminal.Query(f'  {query.to_querystring()}')
 
 
 class ShowQuery(usage.Command):

@@ -5,8 +5,13 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.tools import comparison
-from isolate_aggregates.tools.capacity import fitting_servers, rejection
+from isolate_aggregates.text import counted
+from isolate_aggregates.tools import comparison, taken
+from isolate_aggregates.tools.capacity import (
+    fitting_servers,
+    rejection,
+    scheduling,
+)
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.commands import request_arguments
 
@@ -30,14 +35,19 @@ class ListCapacity(output.ReportLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         with request_arguments.opened(self.app, parsed_args) as question:
-            query = question.decision.query(question.request)
+            limit = request_arguments.limit_from(parsed_args, self.app.conf)
+            queries = question.decision.queries(question.request, limit)
+            query, *fallbacks = queries
             snapshot = question.cloud.snapshot
             self._rejection = rejection(snapshot, query)
             self._fits = (
                 ()
                 if self._rejection
                 else fitting_servers(
-                    snapshot, query, question.decision.destination
+                    snapshot,
+                    query,
+                    question.decision.destination,
+                    fallbacks,
                 )
             )
             self._difference = (
@@ -46,6 +56,11 @@ class ListCapacity(output.ReportLister):
                 else comparison.difference(
                     question.cloud, question.request, question.decision
                 )
+            )
+            self._scheduling = (
+                taken.NORMAL
+                if self._rejection
+                else scheduling(snapshot, queries)
             )
             self._not_known = question.not_known
         rows = [(entry.host, entry.servers) for entry in self._fits]
@@ -61,11 +76,13 @@ class ListCapacity(output.ReportLister):
             'rejected': self._rejection,
             'not_known': list(self._not_known.sentences),
             'placement_differs': comparison.document(self._difference),
+            **self._scheduling.document(),
             'hosts': [
                 {
                     'name': entry.host,
                     'uuid': entry.provider,
                     'servers': entry.servers,
+                    'depends_on_candidates': entry.depends,
                 }
                 for entry in self._fits
             ],
@@ -83,6 +100,15 @@ class ListCapacity(output.ReportLister):
         yield f'{number} more servers of this flavor fit{rules}.{hint}'
         yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
+        yield from self._scheduling.lines()
+        depends = sum(entry.depends for entry in self._fits)
+        if depends:
+            yield ''
+            yield (
+                f'On {counted(depends, "host")} Nova may take other '
+                'candidates than those counted; then more or fewer servers '
+                'may fit.'
+            )
         not_known = list(self._not_known.lines())
         if self._fits or not_known:
             yield ''

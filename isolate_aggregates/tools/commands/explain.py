@@ -11,9 +11,9 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
-from isolate_aggregates.tools import comparison, explain, ranges
+from isolate_aggregates.tools import comparison, explain, ranges, taken
 from isolate_aggregates.tools.advice import Advice, Effects
-from isolate_aggregates.tools.capacity import rejection
+from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import fields, output
 from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.explain import groups
@@ -30,6 +30,9 @@ _MOST = 20
 _WIDTH = 40
 
 _LEFT_OUT = 'not offered by Placement, although it should be'
+_BY_FALLBACK = (
+    "offered for Nova's fallback query, which requests VCPU instead of PCPU"
+)
 
 
 class ExplainRequest(output.ReportLister):
@@ -68,17 +71,12 @@ class ExplainRequest(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         with request_arguments.opened(self.app, parsed_args) as question:
             decision = question.decision
+            self._rejection: str | None = None
             try:
-                self._explanation = explain.explain(
-                    question.cloud.snapshot,
-                    resources.resource_request(question.request),
-                    decision.destination,
-                )
-            except exception.BadQuery:
-                self._advice = self._mendings(question)
-                if parsed_args.formatter == 'table':
-                    self._write(self._advised())
-                raise
+                self._explanation = _explained(question)
+            except exception.BadQuery as exc:
+                self._rejection = f'{exc}.'
+                self._explanation = explain.rejected(question.cloud.snapshot)
             self._decision = decision
             self._advice = (
                 []
@@ -88,11 +86,17 @@ class ExplainRequest(output.ReportLister):
             self._not_known = question.not_known
             # Nova does not query Placement for a request that is refused.
             is_refused = decision.too_long or decision.destination.refusals
-            self._rejection = (
-                None
-                if is_refused
-                else rejection(
+            if not is_refused and not self._rejection:
+                self._rejection = rejection(
                     question.cloud.snapshot, decision.query(question.request)
+                )
+            limit = request_arguments.limit_from(parsed_args, self.app.conf)
+            self._scheduling = (
+                taken.NORMAL
+                if is_refused or self._rejection
+                else scheduling(
+                    question.cloud.snapshot,
+                    decision.queries(question.request, limit),
                 )
             )
             self._difference = (
@@ -121,7 +125,11 @@ class ExplainRequest(output.ReportLister):
             others = [
                 v for v in self._shown if v.provider not in self._left_out
             ]
-            row_groups = [*groups.hosts(left_out), *groups.hosts(others)]
+            row_groups = [
+                *groups.hosts(left_out),
+                *groups.hosts([v for v in others if v.by_fallback]),
+                *groups.hosts([v for v in others if not v.by_fallback]),
+            ]
             rows = list(map(self._row, row_groups[:_MOST]))
             self._rest = row_groups[_MOST:]
         else:
@@ -172,6 +180,8 @@ class ExplainRequest(output.ReportLister):
     def _reasons(self, verdict: explain.Verdict) -> list[str]:
         if verdict.is_candidate and verdict.provider in self._left_out:
             return [_LEFT_OUT]
+        if verdict.by_fallback:
+            return [_BY_FALLBACK]
         return [reason.text for reason in verdict.reasons]
 
     def _name(self, verdict: explain.Verdict) -> str:
@@ -189,6 +199,7 @@ class ExplainRequest(output.ReportLister):
                 'rejected': self._rejection,
                 'not_known': list(self._not_known.sentences),
                 'placement_differs': comparison.document(self._difference),
+                **self._scheduling.document(),
                 'left_to_host_filters': request_arguments.left_document(
                     self._decision
                 ),
@@ -243,6 +254,7 @@ class ExplainRequest(output.ReportLister):
         yield f'{self._usable_hosts} of {counted(hosts, "host")} may be used.'
         yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
+        yield from self._scheduling.lines()
         excluding = list(self._counts())
         if excluding:
             yield ''
@@ -301,6 +313,19 @@ class ExplainRequest(output.ReportLister):
     @property
     def _usable_hosts(self) -> int:
         return sum(map(self._may_be_used, self._explanation.verdicts))
+
+
+def _explained(question: request_arguments.Question) -> explain.Explanation:
+    """Explain a request for all queries that Nova sends for it."""
+    first, *fallbacks = (
+        explain.explain(
+            question.cloud.snapshot,
+            resources.resource_request(request),
+            question.decision.destination,
+        )
+        for request in question.request.variants
+    )
+    return explain.combined(first, *fallbacks) if fallbacks else first
 
 
 def _remedies(ways: Sequence[Sequence[str]]) -> Iterable[str]:

@@ -66,26 +66,24 @@ class RequestBuilder:
             request = self._with_device(request, profile, '')
         if self.releases[-1] >= _OWNED:
             request = self._with_owner(request)
-        self._tell_of_devices_and_pinning(request)
-        return request
+        self._tell_of_devices(request)
+        return dataclasses.replace(
+            request,
+            pcpu_fallback=implied.is_pinned(
+                request.flavor.extra_specs, request.image_properties
+            )
+            and not self._conf[
+                ia_conf.WORKAROUNDS
+            ].disable_fallback_pcpu_query,
+        )
 
-    def _tell_of_devices_and_pinning(self, request: Request) -> None:
+    def _tell_of_devices(self, request: Request) -> None:
         """Note what Nova may add to the query by options that are not read."""
         alias = request.flavor.extra_specs.get('pci_passthrough:alias')
         if alias:
             self.not_known.append(
                 f'which PCI devices pci_passthrough:alias={alias} requests '
                 'from Placement if [filter_scheduler] pci_in_placement is true'
-            )
-        settings = implied.Settings(
-            request.flavor.extra_specs, request.image_properties
-        )
-        name = 'hw:cpu_policy'
-        if (settings.flavor(name) or settings.image(name)) == 'dedicated':
-            self.not_known.append(
-                'which hosts without PCPU Nova finds with its fallback query '
-                'for VCPU, unless [workarounds] disable_fallback_pcpu_query '
-                'is true'
             )
 
     def _from_arguments(self) -> Request:

@@ -8,17 +8,29 @@
 3. ``offers`` computes the hosts that Placement would offer for the result.
 4. ``verdicts`` uses this to find the causes that exclude each host, and counts
    them over all hosts.
-5. ``groups`` summarizes the result by filter and cause.
-6. ``together`` writes the message if a host meets each requirement alone but
+5. ``fallback`` combines the results for the two queries that Nova sends for
+   pinned CPUs.
+6. ``groups`` summarizes the result by filter and cause.
+7. ``together`` writes the message if a host meets each requirement alone but
    not all of them together.
 """
 
+from isolate_aggregates.tools.explain.fallback import combined
 from isolate_aggregates.tools.explain.verdicts import (
     Count,
     Explanation,
     Reason,
     Verdict,
     explain,
+    rejected,
 )
 
-__all__ = ['Count', 'Explanation', 'Reason', 'Verdict', 'explain']
+__all__ = [
+    'Count',
+    'Explanation',
+    'Reason',
+    'Verdict',
+    'combined',
+    'explain',
+    'rejected',
+]

@@ -63,6 +63,33 @@ class Offers:
             roots &= merge.local_anchors(self._index, request, servings)
         return roots
 
+    def on_node(
+        self, hosts: ProviderSet, request: ResourceRequest
+    ) -> ProviderSet:
+        """Return the offered hosts that Nova does not skip.
+
+        :param hosts: Hosts that have an allocation candidate.
+        """
+        index = self._index
+        elsewhere = hosts
+        for resource_class in request.merged_resources():
+            stock = index.stocks.get(resource_class)
+            if stock and elsewhere:
+                # Where only the root has a class, it is allocated from there.
+                below = stock.providers & ~index.roots
+                elsewhere &= self._reached(
+                    below, stock.providers & index.sharing
+                )
+        if not elsewhere:
+            return hosts
+        servings = [
+            groups.serve(index, group, elsewhere)
+            for group in request.groups.values()
+        ]
+        return (hosts & ~elsewhere) | (
+            elsewhere & merge.node_anchors(index, request, servings)
+        )
+
     def _right_roots(self, request: ResourceRequest) -> ProviderSet:
         return conditions.roots_with(
             self._index, request.root_required, request.root_forbidden

@@ -10,7 +10,13 @@ Dropping a requirement never excludes further hosts. So causes are found by
 computing which hosts would be offered without some of the requirements.
 """
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 import dataclasses
 import itertools
 import operator
@@ -29,7 +35,9 @@ from isolate_aggregates.tools.explain.divided import DividedRequest
 from isolate_aggregates.tools.explain.host import Context, HostProviders
 from isolate_aggregates.tools.explain.offers import Offers
 from isolate_aggregates.tools.explain.requirements import (
+    Accepted,
     Concluded,
+    FromNode,
     Requirement,
 )
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
@@ -56,11 +64,13 @@ class Verdict:
     """The result for one host.
 
     :param causes: The causes that exclude it; empty for a candidate.
+    :param by_fallback: Whether only Nova's fallback query offers it.
     """
 
     context: Context = dataclasses.field(repr=False)
     root: Provider
     causes: tuple[Cause, ...]
+    by_fallback: bool = False
 
     @property
     def host(self) -> str:
@@ -137,6 +147,7 @@ class Count:
 class Explanation:
     """The result for a request.
 
+    :param divided: The requirements; None if Placement rejects the query.
     :param verdicts: A verdict for every compute host, sorted by name.
     :param counts: The hosts that each requirement excludes, followed by those
         that causes of several requirements exclude.
@@ -144,7 +155,7 @@ class Explanation:
         requirements to drop so that there is one.
     """
 
-    divided: DividedRequest
+    divided: DividedRequest | None
     verdicts: tuple[Verdict, ...]
     counts: tuple[Count, ...]
     remedies: tuple[tuple[Requirement, ...], ...]
@@ -170,6 +181,21 @@ def explain(
     return _Explainer(snapshot, parts).explain()
 
 
+def rejected(snapshot: Snapshot) -> Explanation:
+    """Explain that Placement rejects the query, so that no host fits."""
+    index = ProviderIndex(snapshot.providers)
+    context = Context(index, {}, {})
+    causes: tuple[Cause, ...] = ((Accepted(None),),)
+    verdicts = tuple(
+        Verdict(context, provider, causes)
+        for provider in sorted(
+            (provider for provider in snapshot.providers if provider.host),
+            key=operator.attrgetter('host', 'name'),
+        )
+    )
+    return Explanation(None, verdicts, (), ())
+
+
 @dataclasses.dataclass(frozen=True)
 class _Alike:
     """Hosts with the same causes."""
@@ -181,8 +207,10 @@ class _Alike:
 class _Explainer:
     def __init__(self, snapshot: Snapshot, request: DividedRequest) -> None:
         self._request = request
-        self._requirements = request.requirements
-        self._everything = frozenset(range(len(self._requirements)))
+        # The last one is not part of the request.
+        self._requirements = (*request.requirements, FromNode(None))
+        self._node = frozenset({len(request.requirements)})
+        self._everything = frozenset(range(len(request.requirements)))
         self._index = ProviderIndex(snapshot.providers)
         self._offers = Offers(self._index, request)
         self._names = {
@@ -206,7 +234,7 @@ class _Explainer:
                 self._dropped[place] = hosts
 
     def explain(self) -> Explanation:
-        alike = list(self._all_alike())
+        alike = list(self._without_skipped(self._all_alike()))
         no_candidates = all(some.causes for some in alike)
         return Explanation(
             divided=self._request,
@@ -227,6 +255,16 @@ class _Explainer:
             if place not in omissions:
                 hosts &= ~some
         return self._offers.among(hosts, request)
+
+    def _usable(
+        self, omissions: Collection[int], hosts: ProviderSet
+    ) -> ProviderSet:
+        """Return those of the offered hosts that Nova does not skip."""
+        offered = self._offered(omissions, hosts)
+        if not offered:
+            return 0
+        request = self._request.without(self._cause(omissions))
+        return self._offers.on_node(offered, request)
 
     def _dropped_by(self, conclusion: Conclusion) -> ProviderSet:
         """Return the hosts that a host filter drops.
@@ -277,6 +315,20 @@ class _Explainer:
             ]
         for part in parts:
             yield from self._completed(part)
+
+    def _without_skipped(self, alike: Iterable[_Alike]) -> Iterator[_Alike]:
+        """Separate candidates of Placement that Nova skips."""
+        for some in alike:
+            if some.causes:
+                yield some
+                continue
+            usable = self._usable((), some.hosts)
+            for hosts, causes in (
+                (usable, ()),
+                (some.hosts & ~usable, (self._node,)),
+            ):
+                if hosts:
+                    yield _Alike(hosts, causes)
 
     def _completed(self, alike: _Alike) -> Iterator[_Alike]:
         """Add causes of several requirements until hosts are offered."""
@@ -333,9 +385,14 @@ class _Explainer:
                 excludes[cause] |= some.hosts
             if len(some.causes) == 1:
                 [cause] = some.causes
-                only[cause] |= some.hosts
-                for place in cause if len(cause) > 1 else ():
-                    candidates = self._offered({place}, some.hosts)
+                if cause == self._node:
+                    only[cause] |= some.hosts
+                    places = self._everything
+                else:
+                    only[cause] |= self._usable(cause, some.hosts)
+                    places = cause if len(cause) > 1 else frozenset()
+                for place in places:
+                    candidates = self._usable({place}, some.hosts)
                     only[frozenset({place})] |= candidates
         for cause in causes:
             yield Count(
@@ -362,7 +419,7 @@ class _Explainer:
                 remedy
                 for some in alike
                 for remedy in self._breaking(some.causes, size)
-                if self._offered(remedy, some.hosts)
+                if self._usable(remedy, some.hosts)
             }
             if remedies:
                 return tuple(map(self._cause, sorted(remedies, key=sorted)))
@@ -372,7 +429,7 @@ class _Explainer:
         self, causes: Sequence[_Places], size: int
     ) -> Iterator[_Places]:
         """Yield the sets of this size that intersect every cause."""
-        if len(causes) > size:
+        if len(causes) > size or self._node in causes:
             return
         single = frozenset().union(*(c for c in causes if len(c) == 1))
         rest = sorted(self._everything - single)

@@ -71,6 +71,29 @@ def local_anchors(
     )
 
 
+def node_anchors(
+    index: ProviderIndex,
+    request: ResourceRequest,
+    servings: Sequence[Serving],
+) -> ProviderSet:
+    """Return the anchors with a candidate that Nova takes.
+
+    Nova looks up candidates by compute node, which is the root of a tree. It
+    skips a host if no candidate allocates anything from that provider.
+    """
+    around = _Merger(index, request, servings).around
+    return index.set_of(
+        anchor
+        for anchor in index.members(_common(servings))
+        if any(
+            number == anchor
+            for combination in around(anchor)
+            for serving, pick in zip(servings, combination, strict=True)
+            for number, _ in serving.shares(pick)
+        )
+    )
+
+
 def _once(combinations: Iterable[Combination]) -> Iterator[Combination]:
     earlier: set[Combination] = set()
     for combination in combinations:

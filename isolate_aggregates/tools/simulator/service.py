@@ -89,17 +89,30 @@ class Simulator:
         return answer(self.index, servings, list(combinations))
 
     def hosts(self, request: ResourceRequest) -> ProviderSet:
-        """Return the roots of the trees that a candidate allocates from.
+        """Return the compute nodes for which Nova takes a candidate.
 
-        This is faster than listing all candidates, because one per tree is
-        enough. The tree of a sharing provider is included only if it is the
-        anchor of a candidate that uses it.
+        Nova skips a host if no candidate allocates from the root of its tree,
+        which is the compute node. This is faster than listing all candidates,
+        because one per tree is enough. The root of a sharing provider is
+        included only if it is the anchor of a candidate that uses it.
         """
         request = query.candidates(request.to_queryparams())
         servings = self.servings(request)
         if not servings:
             return 0
-        return merge.local_anchors(self.index, request, servings)
+        return merge.node_anchors(self.index, request, servings)
+
+    def count(self, request: ResourceRequest, most: int) -> int:
+        """Return the number of allocation candidates, up to a maximum.
+
+        The limit of the request is ignored.
+        """
+        parsed = query.candidates(request.to_queryparams())
+        servings = self.servings(parsed)
+        if not servings:
+            return 0
+        candidates = merge.combinations(self.index, parsed, servings)
+        return sum(1 for _ in itertools.islice(candidates, most))
 
     def resource_providers(
         self, query_string: str = '', minor: int = query.NEWEST

@@ -21,6 +21,10 @@ from isolate_aggregates.tools.explain.requirements.grouping import (
     Isolate,
     SameSubtree,
 )
+from isolate_aggregates.tools.explain.requirements.node import (
+    Accepted,
+    FromNode,
+)
 from isolate_aggregates.tools.explain.requirements.requirement import (
     Requirement,
 )
@@ -30,9 +34,11 @@ from isolate_aggregates.tools.explain.requirements.traits import (
 )
 
 __all__ = [
+    'Accepted',
     'Amount',
     'Concluded',
     'ForbiddenTrait',
+    'FromNode',
     'InAggregates',
     'Isolate',
     'OutsideAggregates',

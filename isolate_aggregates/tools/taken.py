@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-scheduler makes of the allocation candidates of Placement.
+
+Nova looks up candidates by the uuids of compute nodes, and receives no more
+than a maximum number of them; see ``nova/scheduler/manager.py``.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+import dataclasses
+from typing import Any
+
+from isolate_aggregates.placement.client import (
+    AllocationCandidates,
+    PlacementClient,
+)
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.text import listed
+from isolate_aggregates.tools.simulator import Simulator
+
+SKIPPED = (
+    'Nova skips it: all resources would come from other providers, and none '
+    'from the compute node itself'
+)
+
+# More candidates are not counted.
+_MOST = 100_000
+
+_Candidate = Mapping[str, Mapping[str, int]]
+
+
+def of_node(candidates: Iterable[_Candidate], node: str) -> list[_Candidate]:
+    """Return the candidates of a host that Nova takes.
+
+    :param node: The uuid of the compute node, the root of its tree.
+    """
+    return [candidate for candidate in candidates if node in candidate]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scheduling:
+    """What differs between Placement's offers and what Nova does with them.
+
+    :param candidates: The number of candidates; None if Nova receives all.
+    :param limit: The maximum number that Nova requests.
+    :param mixed: The hosts on which Nova may use resources of other hosts.
+    """
+
+    candidates: int | None = None
+    limit: int = 0
+    mixed: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """Sentences that describe the differences."""
+        if self.candidates is not None:
+            number = (
+                f'more than {_MOST}'
+                if self.candidates > _MOST
+                else str(self.candidates)
+            )
+            yield (
+                f'Of {number} allocation candidates Nova sees {self.limit}, '
+                'and not always the same. If host filters drop their hosts, '
+                'Nova finds no host, although others would do. Increase '
+                '[scheduler] max_placement_results.'
+            )
+        if self.mixed:
+            yield (
+                'Nova may start it with resources of another host on '
+                f'{listed(self.mixed)}, which shares its inventory. This is '
+                'a mistake of Nova: see "Known Placement bugs" in the '
+                'documentation.'
+            )
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines below a table."""
+        for sentence in self.sentences:
+            yield ''
+            yield sentence
+
+    def document(self) -> dict[str, Any]:
+        """Return the entries of a document."""
+        return {
+            'limited': None
+            if self.candidates is None
+            else {
+                'candidates': self.candidates,
+                'max_placement_results': self.limit,
+            },
+            'nova_mixes_hosts': list(self.mixed),
+        }
+
+
+# Nova receives all candidates, and no host gets those of another.
+NORMAL = Scheduling()
+
+
+def simulated(
+    queries: Collection[tuple[Simulator, ResourceRequest]],
+    providers: Iterable[Provider],
+) -> Scheduling:
+    """Return what Nova makes of the candidates in a snapshot.
+
+    :param queries: The queries, each with the simulator that answers it.
+    """
+    exceeding = [
+        (number, query.limit)
+        for simulation, query in queries
+        if query.limit
+        and (number := simulation.count(query, _MOST + 1)) > query.limit
+    ]
+    nodes = {
+        provider.uuid: provider.host
+        for provider in providers
+        if provider.host and provider.is_sharing
+    }
+    mixed: set[str] = set()
+    for simulation, query in queries if nodes else ():
+        whole = dataclasses.replace(query, limit=_MOST)
+        answer = simulation.allocation_candidates(whole)
+        mixed.update(mixing(answer, query, nodes))
+    candidates, limit = max(exceeding, default=(None, 0))
+    return Scheduling(candidates, limit, tuple(sorted(mixed)))
+
+
+def returned(
+    answers: Iterable[tuple[AllocationCandidates, ResourceRequest]],
+    placement: PlacementClient,
+    nodes: Mapping[str, str],
+) -> Scheduling:
+    """Return what Nova makes of answers of Placement.
+
+    All candidates are requested only if Placement has returned as many as
+    Nova requests.
+    """
+    exceeding = []
+    mixed: set[str] = set()
+    for answer, query in answers:
+        if len(answer.allocation_requests) == query.limit:
+            whole = placement.allocation_candidates(
+                dataclasses.replace(query, limit=None)
+            )
+            number = len(whole.allocation_requests)
+            if number > query.limit:
+                exceeding.append((number, query.limit))
+        mixed.update(mixing(answer, query, nodes))
+    candidates, limit = max(exceeding, default=(None, 0))
+    return Scheduling(candidates, limit, tuple(sorted(mixed)))
+
+
+def mixing(
+    answer: AllocationCandidates,
+    query: ResourceRequest,
+    nodes: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield the hosts on which Nova may use resources of other hosts.
+
+    A compute node can share its inventory. Then it is in candidates of other
+    hosts, and Nova takes these for its own, too.
+
+    :param nodes: The names of hosts by uuid of their compute nodes.
+    """
+    own = answer.by_root(query)
+    for node in {p for c in answer.allocation_requests for p in c}:
+        if node in nodes:
+            taken = of_node(answer.allocation_requests, node)
+            if len(taken) > len(of_node(own.get(node, ()), node)):
+                yield nodes[node]
