@@ -69,8 +69,7 @@ _SINCE = types.MappingProxyType({
     'hw_usb_model': 32,
 })  # fmt: skip
 
-# The older names of properties, by name.
-OLD_NAMES = types.MappingProxyType({
+_OLD_NAMES = types.MappingProxyType({
     'hw_architecture': 'architecture',
     'hw_auto_disk_config': 'auto_disk_config',
     'hw_device_id': 'xenapi_device_id',
@@ -117,8 +116,14 @@ _OTHERS = types.MappingProxyType({
 })  # fmt: skip
 
 
+_NAMES: Mapping[str, tuple[str, ...]] = types.MappingProxyType({
+    **{name: (name,) for name in KNOWN},
+    **{old: (name,) for name, old in _OLD_NAMES.items()},
+    'vmware_adaptertype': ('hw_disk_bus', 'hw_scsi_model'),
+})  # fmt: skip
+
 # All names of properties that Nova stores and returns with a server.
-TOLD = KNOWN | frozenset(OLD_NAMES.values()) | {'vmware_adaptertype'}
+TOLD = KNOWN | frozenset(_OLD_NAMES.values()) | {'vmware_adaptertype'}
 
 
 def kept(
@@ -137,8 +142,8 @@ def kept(
         value = 'ide' if adapter == 'ide' else 'scsi'
     elif value is None and adapter and name == 'hw_scsi_model':
         value = None if adapter == 'ide' else adapter
-    elif value is None and name in OLD_NAMES:
-        value = properties.get(OLD_NAMES[name])
+    elif value is None and name in _OLD_NAMES:
+        value = properties.get(_OLD_NAMES[name])
     if value is None:
         return None
     text = str(value)
@@ -183,3 +188,8 @@ def _listed(properties: Mapping[str, object], name: str) -> str | None:
         with contextlib.suppress(ValueError):
             values = [int(str(value)) for value in values]
     return str(values) if values else None
+
+
+def names_of(own_name: str) -> tuple[str, ...]:
+    """Return the properties that Nova stores for a property of an image."""
+    return _NAMES.get(own_name, ())

@@ -12,6 +12,7 @@ from urllib import parse
 
 from base import IMAGE, SECONDS, host_of
 from day_two import CommandTest
+from nova import utils
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
@@ -39,17 +40,21 @@ class FromTheApiTest(CommandTest):
 
     def small_flavor(self, **more):
         """Make a flavor that fits often into a host."""
-        return self._create_flavor(
-            **{
-                'name': 'small',
-                'id': 'small',
-                'vcpu': 1,
-                'memory_mb': 64,
-                'disk': 1,
-                'ephemeral': 0,
-                **more,
-            }
-        )
+        # From 2.86 on, Nova validates each extra spec alone.
+        with utils.temporary_mutation(
+            self.api_fixture.admin_api, microversion='2.85'
+        ):
+            return self._create_flavor(
+                **{
+                    'name': 'small',
+                    'id': 'small',
+                    'vcpu': 1,
+                    'memory_mb': 64,
+                    'disk': 1,
+                    'ephemeral': 0,
+                    **more,
+                }
+            )
 
     def sent(self, flavor, image=IMAGE, networks='none', hints=None, **more):
         """Boot a server; return it and the queries to Placement."""

@@ -214,6 +214,23 @@ def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
     assert 'candidate' not in rows(on_cloud('explain', *arguments)).values()
 
 
+@pytest.mark.parametrize(
+    'zone',
+    [
+        pytest.param('az1:cn1.example.org', id='a node as a host'),
+        pytest.param('az1::cn1', id='a host as a node'),
+        pytest.param('az1:cn1:cn2.example.org', id='a node of another host'),
+    ],
+)
+def test_nova_finds_a_forced_host_and_a_forced_node_by_their_own_names(
+    on_cloud: Run, zone: str
+) -> None:
+    arguments = ('--flavor', 'plain', '--availability-zone', zone)
+    table = rows(on_cloud('explain', *arguments))
+    assert 'candidate' not in table.values()
+    assert 'write <zone>:<host>:<node>, <zone>:<host> or' in table['cn1']
+
+
 def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
     result = on_cloud(
         *('query', '--flavor', 'plain', '--host', 'cn1'),

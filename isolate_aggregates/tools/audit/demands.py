@@ -34,7 +34,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
             continue
         flavors.append(flavor)
         if problem := _unmatched(
-            Request(flavor), [Request(flavor, i) for i in images]
+            Request(flavor), (Request(flavor, i) for i in images)
         ):
             yield Finding(
                 'flavor-without-image',
@@ -55,7 +55,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 'image-invalid', Severity.INFO, subject, problem, REFUSED
             )
         elif problem := _unmatched(
-            Request(largest, image), [Request(f, image) for f in flavors]
+            Request(largest, image), (Request(f, image) for f in flavors)
         ):
             yield Finding(
                 'image-without-flavor',

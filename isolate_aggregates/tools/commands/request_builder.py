@@ -11,6 +11,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.compute.servers import Port, Server
 from isolate_aggregates.request import (
+    ComputeHost,
     Flavor,
     Image,
     Request,
@@ -92,20 +93,21 @@ class RequestBuilder:
         for key, value in args.hint:
             hints[key] = (*hints.get(key, ()), value)
         ports: Sequence[PortRequest] = args.port_request
-        forced_host = args.availability_zone.forced
+        forced_host = self._forced_host()
         if forced_host and args.host:
             raise exception.InvalidRequest(
                 '--host and a host in --availability-zone exclude each other '
                 'in Nova; specify one of them.'
             )
-        host = forced_host or args.host
         return Request(
             # The empty flavor is replaced by that of the server.
             flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
             image=cloud.image(args.image) if args.image else None,
             project_id=base.project_from(args, cloud),
             scheduler_hints=hints,
-            requested_host=cloud.requested_host(host) if host else None,
+            requested_host=cloud.requested_host(args.host)
+            if args.host
+            else forced_host,
             host_forced=bool(forced_host),
             boot_from_volume=args.boot_from_volume,
             availability_zone=self._zone(),
@@ -122,6 +124,28 @@ class RequestBuilder:
                 for number, port in enumerate(ports, 1)
                 if port.resources
             ),
+        )
+
+    def _forced_host(self) -> ComputeHost | None:
+        """Return the forced host, which Nova finds by the name of its kind."""
+        zone: RequestedZone = self._args.availability_zone
+        if not zone.forced:
+            return None
+        host = self._cloud.requested_host(zone.forced)
+        services = self._cloud.compute_nodes
+        nodes = self._cloud.provider_names if zone.node else {}
+        providers = tuple(
+            uuid
+            for uuid in host.providers
+            if zone.node in (None, nodes.get(uuid))
+            and zone.host in (None, services.get(uuid, zone.host))
+        )
+        if providers == host.providers:
+            return host
+        return ComputeHost(
+            f'{zone.host or ""}:{zone.node}' if zone.node else zone.forced,
+            providers,
+            ' (write <zone>:<host>:<node>, <zone>:<host> or <zone>::<node>)',
         )
 
     def _zone(self) -> str | None:

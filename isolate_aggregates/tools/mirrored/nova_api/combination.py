@@ -44,7 +44,8 @@ class Combination:
         raw = {k: str(v) for k, v in request.image_properties.items()}
         stored = {
             name: nova_image.kept(raw, name, request.nova_release)
-            for name in (nova_image.KNOWN if raw else ())
+            for own_name in raw
+            for name in nova_image.names_of(own_name)
         }
         return cls(
             request.flavor,

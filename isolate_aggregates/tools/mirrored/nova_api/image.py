@@ -126,16 +126,13 @@ def _converted(combination: Combination) -> Iterator[tuple[str, str, str]]:
 
     Nova also checks a property of an older name if it has the current one.
     """
-    raw = combination.raw
-    for name in sorted(nova_image.KNOWN) if raw else ():
-        for own_name in (
-            name, nova_image.OLD_NAMES.get(name), 'vmware_adaptertype'
-        ):  # fmt: skip
-            if own_name and own_name in raw:
-                one = {own_name: raw[own_name]}
-                text = nova_image.kept(one, name, combination.release)
-                if text is not None:
-                    yield own_name, name, text
+    for own_name, own_text in sorted(combination.raw.items()):
+        for name in nova_image.names_of(own_name):
+            text = nova_image.kept(
+                {own_name: own_text}, name, combination.release
+            )
+            if text is not None:
+                yield own_name, name, text
 
 
 def _number(name: str, text: str) -> None:
