@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the candidate hosts for a request, live or from a snapshot."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
+from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import AllocationCandidates
@@ -12,6 +13,7 @@ from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.request import Request
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.simulator import Simulator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +48,7 @@ class CandidateHosts:
     :param queries: The queries to Placement; with pinned CPUs, the second is
         Nova's fallback.
     :param scheduling: What Nova makes of the answers.
+    :param is_simulated: Whether the simulator has answered.
     """
 
     decision: Decision
@@ -53,6 +56,7 @@ class CandidateHosts:
     hosts: tuple[CandidateHost, ...]
     dropped_hosts: tuple[DroppedHost, ...] = ()
     scheduling: taken.Scheduling = taken.NORMAL
+    is_simulated: bool = False
 
     @property
     def query(self) -> ResourceRequest:
@@ -104,10 +108,8 @@ def allowed(
 ) -> CandidateHosts:
     """Return the candidate hosts for a request after a decision."""
     queries = decision.queries(request, limit)
-    answers = [
-        (cloud.placement.allocation_candidates(query), query)
-        for query in queries
-    ]
+    ask, is_simulated = _answering(cloud)
+    answers = [(ask(query), query) for query in queries]
     hosts = _hosts(answers, cloud)
     dropped_hosts = tuple(_dropped(hosts, decision, cloud))
     names = {host.name for host in dropped_hosts}
@@ -116,8 +118,26 @@ def allowed(
         queries,
         tuple(host for host in hosts if host.name not in names),
         dropped_hosts,
-        taken.returned(answers, cloud.placement, cloud.compute_nodes),
+        taken.returned(answers, ask, cloud.compute_nodes),
+        is_simulated,
     )
+
+
+def _answering(
+    cloud: Cloud,
+) -> tuple[Callable[[ResourceRequest], AllocationCandidates], bool]:
+    """Return what answers queries, and whether it is the simulator.
+
+    Without the embedded Placement, the simulator answers for a cloud file.
+    """
+    try:
+        return cloud.placement.allocation_candidates, False
+    except exception.EmbeddedPlacementUnavailable:
+        snapshot = cloud.snapshot
+        simulation = Simulator(
+            snapshot.providers, snapshot.traits, snapshot.resource_classes
+        )
+        return simulation.allocation_candidates, True
 
 
 def none(

@@ -5,14 +5,11 @@ Nova looks up candidates by the uuids of compute nodes, and receives no more
 than a maximum number of them; see ``nova/scheduler/manager.py``.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import dataclasses
 from typing import Any
 
-from isolate_aggregates.placement.client import (
-    AllocationCandidates,
-    PlacementClient,
-)
+from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.text import listed
@@ -126,21 +123,21 @@ def simulated(
 
 def returned(
     answers: Iterable[tuple[AllocationCandidates, ResourceRequest]],
-    placement: PlacementClient,
+    ask: Callable[[ResourceRequest], AllocationCandidates],
     nodes: Mapping[str, str],
 ) -> Scheduling:
     """Return what Nova makes of answers of Placement.
 
     All candidates are requested only if Placement has returned as many as
     Nova requests.
+
+    :param ask: Returns Placement's answer to a query.
     """
     exceeding = []
     mixed: set[str] = set()
     for answer, query in answers:
         if len(answer.allocation_requests) == query.limit:
-            whole = placement.allocation_candidates(
-                dataclasses.replace(query, limit=None)
-            )
+            whole = ask(dataclasses.replace(query, limit=None))
             number = len(whole.allocation_requests)
             if number > query.limit:
                 exceeding.append((number, query.limit))

@@ -5,6 +5,7 @@
 """
 
 import json
+import sys
 
 import pytest
 
@@ -256,3 +257,32 @@ def test_capacity_says_where_it_depends_on_the_candidates(
         'On 1 host Nova may take other candidates than those counted; then '
         'more or fewer servers may fit.'
     ) in ' '.join(result.out.split())
+
+
+def test_without_the_embedded_placement_the_simulator_answers(
+    ask, run, write_cloud, monkeypatch
+):
+    cloud, asked = pinned('false'), ('candidates', '--flavor', 'f')
+    embedded = ask(cloud, *asked)
+    assert embedded.pop('answered_by') == 'placement'
+    # Makes the import fail as if the package were not installed.
+    monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
+    simulated = ask(cloud, *asked)
+    assert simulated.pop('answered_by') == 'simulator'
+    assert simulated == embedded
+    command, *rest = asked
+    result = run(command, '--snapshot', str(write_cloud(cloud)), *rest)
+    assert 'The simulator has answered' in result.out
+    shared = ask(SHARING, *asked)
+    assert shared['nova_mixes_hosts'] == ['sharing']
+
+
+def test_the_simulator_rejects_what_placement_rejects(ask, monkeypatch):
+    cloud = """
+    providers: [{name: cn1, inventories: {VCPU: 8}}]
+    flavors: [{name: f, vcpus: 1, extra_specs: {'trait:CUSTOM_NEW': required}}]
+"""
+    monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
+    answer = ask(cloud, 'candidates', '--flavor', 'f')
+    assert answer['hosts'] == []
+    assert 'CUSTOM_NEW' in answer['rejected']

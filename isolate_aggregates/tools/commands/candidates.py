@@ -13,6 +13,12 @@ from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
 from isolate_aggregates.tools.commands import request_arguments
 
+_SIMULATED = (
+    'The simulator has answered, by the rules in the documentation of '
+    'Placement: the embedded Placement is not installed. To ask it, install '
+    'isolate-aggregates[embedded].'
+)
+
 # The most dropped hosts in a table without --long; documents have all.
 _MOST_DROPPED = 10
 
@@ -40,7 +46,11 @@ class ListCandidates(output.ReportLister):
             self._rejection: str | None = None
             try:
                 self._outcome = candidates.allowed(*parts, limit)
-                self._difference = comparison.difference_after_answer(*parts)
+                self._difference = (
+                    None
+                    if self._outcome.is_simulated
+                    else comparison.difference_after_answer(*parts)
+                )
             except exception.BadQuery as exc:
                 self._rejection = str(exc)
                 self._outcome = candidates.none(*parts[1:], limit)
@@ -88,6 +98,9 @@ class ListCandidates(output.ReportLister):
                 outcome.decision
             ),
             **outcome.scheduling.document(),
+            'answered_by': 'simulator'
+            if outcome.is_simulated
+            else 'placement',
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
             'fallback_query': fallbacks[0].to_querystring()
@@ -103,6 +116,9 @@ class ListCandidates(output.ReportLister):
         yield from request_arguments.rejected_lines(self._rejection)
         yield from comparison.lines(self._difference)
         yield from outcome.scheduling.lines()
+        if outcome.is_simulated:
+            yield ''
+            yield _SIMULATED
         yield ''
         if outcome.dropped_hosts:
             yield 'Dropped by Nova, after Placement:'
