@@ -177,6 +177,14 @@ def hosts_to_leave(
     }
 
 
+def closed_to_leave(
+    state: ObservedState, reservation: Reservation, move: Move
+) -> set[str]:
+    """Return the hosts to leave because a lock closes them to its servers."""
+    closed = state.closed(reservation, state.slots(reservation.id))
+    return {name for name in closed if move(state.hosts[name])}
+
+
 def is_ending(reservation: Reservation, now: datetime.datetime) -> bool:
     """Return whether it has ended, by the clock of any run.
 

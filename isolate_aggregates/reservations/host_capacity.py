@@ -381,6 +381,7 @@ class Capacities:
         self._observed = state
         self._reservation = reservation
         self._claims = HostClaims(store, state, now)
+        self._closed = state.closed(reservation, state.hosts)
         self._request = resources.resource_request(Request(reservation.flavor))
         # The slots' own trait is on the reservation providers.
         self._required = self._request.all_required_traits - {names.TRAIT}
@@ -417,7 +418,7 @@ class Capacities:
             host=host.name,
             own=own.total if own else 0,
             used=own.used if own else 0,
-            obstacle=host.obstacle or unknown,
+            obstacle=host.obstacle or unknown or self._closed.get(host.name),
         )
         if unknown or (basis.obstacle and not own):
             return basis

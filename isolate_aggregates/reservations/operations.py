@@ -457,7 +457,12 @@ def _leaving(
     """Return the hosts to leave; see :func:`move` for ``named``."""
     slots = state.slots(reservation.id)
     if host_names is None:
-        host_names = [name for name in slots if state.hosts[name].obstacle]
+        closed = state.closed(reservation, slots)
+        host_names = [
+            name
+            for name in slots
+            if state.hosts[name].obstacle or name in closed
+        ]
         if not host_names:
             raise exception.InvalidRequest(
                 f'All hosts of reservation {reservation.id} work; specify the '

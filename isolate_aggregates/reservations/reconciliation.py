@@ -140,7 +140,14 @@ class Reconciliation:
         self._update_time()
         reservation = state.records.reservations.get(self.id)
         if reservation is None or conditions.is_settled(
-            state, reservation, self._now, self.id in lost, leave
+            state,
+            reservation,
+            self._now,
+            self.id in lost,
+            {
+                *leave,
+                *conditions.closed_to_leave(state, reservation, self._move),
+            },
         ):
             return False
         try:
@@ -363,7 +370,11 @@ class Reconciliation:
             self._now,
             [host.name for host in candidates],
         )
-        return conditions.hosts_to_leave(candidates, self._move, short)
+        return conditions.hosts_to_leave(
+            candidates, self._move, short
+        ) | conditions.closed_to_leave(
+            state, state.reservation(self.id), self._move
+        )
 
     def _write_assignment(
         self,
@@ -605,7 +616,11 @@ def unsettled(
         reservation.id
         for reservation in reservations
         if not conditions.is_settled(
-            state, reservation, now, reservation.id in lost, leave
+            state,
+            reservation,
+            now,
+            reservation.id in lost,
+            {*leave, *conditions.closed_to_leave(state, reservation, move)},
         )
     }
 

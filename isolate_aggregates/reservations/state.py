@@ -17,6 +17,7 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.compute import Node
+from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
 
@@ -109,6 +110,7 @@ class ObservedState:
         flavor id.
     :param summaries: Capacity, usage and traits of the providers of hosts with
         a reservation provider, by uuid.
+    :param locks: What the request filters decide; None if not known.
     """
 
     pool: Aggregate | None
@@ -118,6 +120,22 @@ class ObservedState:
     records: Records
     extra_specs: Mapping[str, Mapping[str, str]]
     summaries: Mapping[str, ProviderSummary]
+    locks: Locks | None = None
+
+    def closed(
+        self, reservation: Reservation, hosts: Iterable[str]
+    ) -> Mapping[str, str]:
+        """Return why locks close hosts to the servers of a reservation.
+
+        :param hosts: The names of the hosts to check.
+        :returns: The predicate of a sentence, by name of the host; empty if
+            the filters of nova-scheduler are not known.
+        """
+        if self.locks is None:
+            return {}
+        return self.locks.closed(
+            reservation, {name: self.hosts[name].service for name in hosts}
+        )
 
     @lazy_property
     def cleaning_time(self) -> datetime.timedelta:
@@ -285,6 +303,7 @@ def _problems(
         missing = text.counted(status.missing, 'slot')
         have = text.plural(status.missing, 'has', 'have')
         yield f'{missing} of {status.reservation.amount} {have} no host'
+    closed = state.closed(status.reservation, status.hosts)
     for name, slots in sorted(status.hosts.items()):
         host = state.hosts[name]
         if name in short:
@@ -293,7 +312,8 @@ def _problems(
             there = text.counted(slots.used, 'server')
             yield f'host {name} is being left and still has {there}'
             continue
-        if host.obstacle is None:
+        obstacle = host.obstacle or closed.get(name)
+        if obstacle is None:
             continue
         used = (
             f', {slots.used} with '
@@ -301,8 +321,6 @@ def _problems(
             if slots.used
             else ''
         )
-        word = (
-            'left the cloud' if host.state is HostState.GONE else host.obstacle
-        )
+        word = 'left the cloud' if host.state is HostState.GONE else obstacle
         there = text.counted(slots.total, 'slot')
         yield f'host {name} {word}: {there} there{used}'

@@ -16,6 +16,7 @@ from typing import Any
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.placement.client import (
     PlacementClient,
@@ -24,6 +25,7 @@ from isolate_aggregates.placement.client import (
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import names, record, slots
 from isolate_aggregates.reservations.compute import Compute, FlavorAccess, Node
+from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
     HostSlots,
@@ -52,6 +54,8 @@ class ReservationStore:
     """Access to the reservations of a cloud.
 
     :param pool: The name of the aggregate of the hosts for reservations.
+    :param pipeline: The request filters of nova-scheduler, which close hosts;
+        None if they are not known.
     """
 
     def __init__(
@@ -59,8 +63,10 @@ class ReservationStore:
         connection: Connection,
         pool: str = DEFAULT_POOL,
         retry_delay: float | None = None,
+        pipeline: Pipeline | None = None,
     ) -> None:
         self.pool = pool
+        self._pipeline = pipeline
         self.compute = Compute(connection, retry_delay)
         self.access = FlavorAccess(self.compute)
         self.placement = PlacementClient(
@@ -105,7 +111,11 @@ class ReservationStore:
         # The generations come first; see state.
         entries = self.placement.resource_providers()
         nodes = before.nodes if before else tuple(self.compute.nodes())
-        pool = before.pool if before else self.read_pool()
+        aggregates = [] if before else self.compute.aggregates()
+        pool = before.pool if before else self._pool_among(aggregates)
+        locks = before.locks if before else None
+        if not before and self._pipeline:
+            locks = Locks(aggregates, self._pipeline)
         summaries = self._summaries()
         flavors = self.compute.records()
         records = record.read(flavors)
@@ -144,6 +154,7 @@ class ReservationStore:
                 entry.flavor.id: entry.flavor.extra_specs for entry in flavors
             },
             summaries=summaries,
+            locks=locks,
         )
 
     def records(self) -> record.Records:
@@ -157,7 +168,10 @@ class ReservationStore:
 
     def read_pool(self) -> Aggregate | None:
         """Return the aggregate of the pool; None if it does not exist."""
-        for aggregate in self.compute.aggregates():
+        return self._pool_among(self.compute.aggregates())
+
+    def _pool_among(self, aggregates: Iterable[Aggregate]) -> Aggregate | None:
+        for aggregate in aggregates:
             if aggregate.name == self.pool:
                 return aggregate
         return None

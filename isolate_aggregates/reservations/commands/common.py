@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, reservations, text
+from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import HostSlots, Status
 from isolate_aggregates.reservations.commands import times
@@ -38,6 +39,7 @@ def store(
     return reservations.ReservationStore(
         connection,
         conf[ia_conf.BLAZAR].aggregate_freepool_name,
+        pipeline=loading.deciding(conf),
     )
 
 

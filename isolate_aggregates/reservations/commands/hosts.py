@@ -16,6 +16,7 @@ from isolate_aggregates.filters import host_check, loading
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common
+from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.tools.cli import consent, output
 
 LOG = logging.getLogger(__name__)
@@ -175,7 +176,26 @@ class EnableHost(_HostCommand):
 
     def do(self, store: reservations.ReservationStore, host: str) -> None:
         """Enable one host."""
-        reservations.enable_host(store, host)
+        enabled = reservations.enable_host(store, host)
+        locks = Locks(
+            store.compute.aggregates(), loading.deciding(self.app.conf)
+        )
+        closed = locks.closed_to_flavor(
+            Flavor(
+                'of a reservation',
+                extra_specs=names.flavor_extra_specs(
+                    names.new_reservation_id()
+                ),
+            ),
+            {enabled.name: enabled.service},
+        )
+        for name, reason in closed.items():
+            LOG.warning(
+                'Host %s %s. Only reservations whose flavors open it get '
+                'slots there.',
+                name,
+                reason,
+            )
 
     def _warn_if_open(self) -> None:
         """Log a warning if no configured filter enforces the pool's lock."""

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds hosts that other locks close to the servers of reservations.
+
+Whoever boots a server with the flavor of a reservation, the request filters
+decide. So slots on a host that they exclude could never be used.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import host_check
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.reservations.reservation import Reservation
+
+
+class Locks:
+    """The decisions of the request filters about reservations.
+
+    :param pipeline: The filters that run in nova-scheduler.
+    """
+
+    def __init__(
+        self, aggregates: Iterable[Aggregate], pipeline: Pipeline
+    ) -> None:
+        self._aggregates = tuple(aggregates)
+        self._index = AggregateIndex(self._aggregates)
+        self._pipeline = pipeline
+        self._memberships: dict[str, set[str]] = {}
+        for aggregate in self._aggregates:
+            for service in aggregate.hosts:
+                uuids = self._memberships.setdefault(service, set())
+                uuids.add(aggregate.uuid)
+        # Most reservations differ only in the class of their slots, which no
+        # lock depends on.
+        self._destinations: dict[Any, ExplainedDestination] = {}
+
+    def closed(
+        self, reservation: Reservation, services: Mapping[str, str | None]
+    ) -> dict[str, str]:
+        """Return why hosts are closed to the servers of a reservation.
+
+        Locks that only an image opens count as closed.
+
+        :param services: The compute services of hosts, by name of the host.
+        :returns: The predicate of a sentence, by name of the host.
+        """
+        key = (
+            reservation.project,
+            tuple(sorted(reservation.shape.extra_specs.items())),
+        )
+        if key not in self._destinations:
+            self._destinations[key] = self._decide(
+                reservation.flavor, reservation.project
+            )
+        return self._closed(self._destinations[key], services)
+
+    def closed_to_flavor(
+        self, flavor: Flavor, services: Mapping[str, str | None]
+    ) -> dict[str, str]:
+        """Return the same for the servers of a flavor and of any project."""
+        return self._closed(self._decide(flavor, None), services)
+
+    def _decide(
+        self, flavor: Flavor, project: str | None
+    ) -> ExplainedDestination:
+        request = Request(flavor, project_id=project or None)
+        return decide(request, self._index, self._pipeline).destination
+
+    def _closed(
+        self,
+        destination: ExplainedDestination,
+        services: Mapping[str, str | None],
+    ) -> dict[str, str]:
+        forbidden = destination.forbidden_aggregates
+        required = destination.required_aggregates
+        closed = {}
+        for host, service in services.items():
+            uuids = self._memberships.get(service or '', set())
+            if (
+                not destination.refusals
+                and forbidden.isdisjoint(uuids)
+                and not any(choice.isdisjoint(uuids) for choice in required)
+            ):
+                continue
+            reasons = host_check.objections(destination, uuids)
+            closed[host] = f'is closed to its servers: {"; ".join(reasons)}'
+        return closed
