@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 _LONGEST = 200
+_WORD = re.compile(r'[\w.:@/+-]+')
 
 
 def escaped(text: str) -> str:
@@ -25,6 +26,15 @@ def escaped(text: str) -> str:
         c if c.isprintable() else c.encode('unicode_escape').decode('ascii')
         for c in text
     )
+
+
+def quoted(name: str) -> str:
+    """Return a name that a tenant chose, to embed in a sentence.
+
+    A name that is not a single word is quoted, so that nobody takes it for a
+    part of the sentence.
+    """
+    return name if _WORD.fullmatch(name) else repr(name)
 
 
 def short(message: object) -> str:

@@ -38,6 +38,7 @@ from isolate_aggregates.filters.contract import PROJECT_ID, RequestFilter
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import Flavor, RequestSpec
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.text import quoted
 
 _HINT = 'reservation'
 _INSTANCE_RESERVATION = 'aggregate_instance_extra_specs:reservation'
@@ -120,7 +121,7 @@ class BlazarReservation(RequestFilter):
         project_id: str | None,
         aggregates: AggregateIndex,
     ) -> Constraint:
-        hint = f'the hint {_HINT}={",".join(names)}'
+        hint = f'the hint {_HINT}={",".join(map(quoted, names))}'
         pools = [a for a in self._pools(aggregates) if a.name in names]
         if not pools:
             return Refuse(

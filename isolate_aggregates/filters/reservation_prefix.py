@@ -35,6 +35,7 @@ from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.text import quoted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,8 +186,9 @@ class ReservationPrefix(RequestFilter):
             return Refuse(
                 Cause(
                     'unknown-reservation',
-                    f'no aggregate has the metadata key {", ".join(unknown)}, '
-                    'which the request names',
+                    'no aggregate has the metadata key '
+                    f'{", ".join(map(quoted, unknown))}, which the request '
+                    'names',
                 )
             )
         foreign = [
@@ -206,8 +208,8 @@ class ReservationPrefix(RequestFilter):
             return Refuse(
                 Cause(
                     'foreign-reservation',
-                    f'{", ".join(foreign)} is named by the image or a hint, '
-                    f'but {requester} does not own it',
+                    f'{", ".join(map(quoted, foreign))} is named by the image '
+                    f'or a hint, but {requester} does not own it',
                 )
             )
         uuids = {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Phrases that the causes of several filters share."""
 
+from isolate_aggregates.text import quoted
+
 
 def lacking(flavor: str, image: str | None, verb: str) -> str:
     """Return that neither flavor nor image do something, as text.
@@ -10,4 +12,4 @@ def lacking(flavor: str, image: str | None, verb: str) -> str:
     """
     if image is None:
         return f'flavor {flavor} does not {verb}'
-    return f'neither flavor {flavor} nor image {image} {verb}s'
+    return f'neither flavor {flavor} nor image {quoted(image)} {verb}s'

@@ -18,6 +18,7 @@ import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates import exception
+from isolate_aggregates.text import quoted
 
 # The supported releases of Nova.
 OLDEST_NOVA = 31
@@ -272,7 +273,8 @@ def _memory_encryption(settings: Settings) -> str | None:
     if not all(values):
         raise exception.InvalidRequest(
             f'The flavor has hw:mem_encryption={flavor} but the image has '
-            f'hw_mem_encryption={image}; set both to the same value.'
+            f'hw_mem_encryption={quoted(str(image))}; set both to the same '
+            'value.'
         )
     models = {
         'amd-sev': os_traits.HW_CPU_X86_AMD_SEV,

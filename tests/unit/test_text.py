@@ -25,6 +25,24 @@ def test_every_character_is_made_visible(given, shown):
     }
 
 
+@pytest.mark.parametrize(
+    ('name', 'shown'),
+    [
+        ('debian-12', 'debian-12'),
+        ('reservation:4d17', 'reservation:4d17'),
+        ('größe_2', 'größe_2'),
+        ('Windows 2022', "'Windows 2022'"),
+        ('x, which opens all', "'x, which opens all'"),
+        ("it's", '"it\'s"'),
+        ('a;b', "'a;b'"),
+        ('a\nb', r"'a\nb'"),
+        ('', "''"),
+    ],
+)
+def test_names_that_are_no_single_word_are_quoted(name, shown):
+    assert text.quoted(name) == shown
+
+
 def test_unabridged_lists_have_all_names():
     with text.unabridged():
         assert text.listed('abcdefg') == 'a, b, c, d, e, f, g'

@@ -263,7 +263,11 @@ def _condition(special: Iterable[Asker]) -> str:
     """Return the images or projects with which servers are let in."""
     images = {asker.image for asker in special if asker.image is not None}
     projects = {a.project for a in special if a.project is not None}
-    condition = f' with {text.named("image", images)}' if images else ''
+    condition = (
+        f' with {text.named("image", map(text.quoted, images))}'
+        if images
+        else ''
+    )
     if projects:
         condition += f' in {text.named("project", projects)}'
     return condition

@@ -8,6 +8,7 @@ import os_traits
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import similar_traits
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -49,7 +50,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
         default=Flavor(''),
     )
     for image in images:
-        subject = f'image {image.name} ({image.id})'
+        subject = f'image {quoted(image.name)} ({image.id})'
         if problem := _problem(Source.IMAGE, image=image):
             yield Finding(
                 'image-invalid', Severity.INFO, subject, problem, REFUSED
@@ -114,7 +115,7 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             yield _nowhere(cloud, subject, trait, ways)
     for image in cloud.snapshot.images:
         for trait in _unknown(cloud, traits_if_valid(image=image)):
-            subject = f'image {image.name} ({image.id})'
+            subject = f'image {quoted(image.name)} ({image.id})'
             key = xs.TRAIT_PREFIX + trait
             # The trait may be implied by another property.
             own = key in image.properties

@@ -14,7 +14,7 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     TRAIT_PREFIX,
 )
-from isolate_aggregates.text import listed, named, plural
+from isolate_aggregates.text import listed, named, plural, quoted
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import corrected_keys
 from isolate_aggregates.tools.audit.cloud import AuditedCloud, is_tenants
@@ -193,7 +193,7 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
             yield Finding(
                 'tenant-image-opens',
                 Severity.WARNING,
-                f'image {image.name} ({image.id})',
+                f'image {quoted(image.name)} ({image.id})',
                 f'of project {image.owner or "unknown"} requires trait '
                 f'{trait}, and [{ia_conf.GROUP}] trait_sources has image',
                 'its servers may land in aggregate '
@@ -244,13 +244,13 @@ def _image_key(
 ) -> Iterator[Finding]:
     reserved = cloud.index.with_key(key)
     if not reserved:
-        problem = f'names {key}, which no aggregate has'
+        problem = f'names {quoted(key)}, which no aggregate has'
         consequence = 'its servers are refused'
     elif is_tenants(image) and not any(
         grants(aggregate, image.owner, owner_key) for aggregate in reserved
     ):
         problem = (
-            f'names {key}, which does not belong to its project '
+            f'names {quoted(key)}, which does not belong to its project '
             f'{image.owner or "unknown"}'
         )
         consequence = 'its servers are refused, except those of the owner'
@@ -259,7 +259,7 @@ def _image_key(
     yield Finding(
         'reservation-key-left' if not reserved else 'reservation-key-foreign',
         Severity.INFO,
-        f'image {image.name} ({image.id})',
+        f'image {quoted(image.name)} ({image.id})',
         problem,
         consequence,
         (Repair(commands.unset_property(image, key)),),

@@ -17,7 +17,7 @@ from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.host_check import objections
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
-from isolate_aggregates.text import listed, named
+from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
@@ -139,7 +139,7 @@ class _ServerCheck:
         yield Finding(
             'server-misplaced',
             Severity.ERROR,
-            f'server {server.name} ({server.id})',
+            f'server {quoted(server.name)} ({server.id})',
             f'runs on host {host}: {"; ".join(reasons)}',
             f'project {server.project_id} uses a host that a new server would '
             'not get',
@@ -171,7 +171,7 @@ class _ServerCheck:
             yield Finding(
                 'server-changed',
                 Severity.WARNING,
-                f'server {server.name} ({server.id})',
+                f'server {quoted(server.name)} ({server.id})',
                 f'runs on host {host}, which a new server like it would not '
                 f'get: {"; ".join(why)}. '
                 f'{_what_changed(server, flavor, now, image)}',
@@ -281,13 +281,15 @@ def _what_changed(
         }
         properties = _difference(old_properties, new_properties)
         if properties:
-            return f'Since then, image {image.name} has {properties}'
+            return f'Since then, image {quoted(image.name)} has {properties}'
     return 'Since then, a lock, the traits of the host or the image changed'
 
 
 def _difference(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Return the keys that were added or removed, as text."""
-    additions = [f'{k}={v}' for k, v in now.items() if then.get(k) != v]
+    additions = [
+        f'{quoted(k)}={quoted(v)}' for k, v in now.items() if then.get(k) != v
+    ]
     removals = then.keys() - now.keys()
     parts = [f'got {listed(additions)}'] if additions else []
     if removals:
@@ -311,7 +313,7 @@ def _not_evaluated(server: PlacedServer, host: str, problem: str) -> Finding:
     return Finding(
         'server-not-evaluated',
         Severity.INFO,
-        f'server {server.name} ({server.id})',
+        f'server {quoted(server.name)} ({server.id})',
         f'runs on host {host}: {problem}',
         'it is not known whether it may run there',
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from isolate_aggregates.aggregates import tags
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import (
     LIKE_PREFIX,
@@ -78,8 +79,9 @@ def image_properties(cloud: AuditedCloud) -> Iterator[Finding]:
                 yield Finding(
                     'image-property-without-effect',
                     Severity.INFO,
-                    f'image {image.name} ({image.id})',
-                    f'has {key}={value}, but only {xs.TRAIT_PREFIX}<name>='
+                    f'image {quoted(image.name)} ({image.id})',
+                    f'has {quoted(key)}={quoted(value)}, but only '
+                    f'{xs.TRAIT_PREFIX}<name>='
                     f'{xs.REQUIRED} has an effect',
                     'the image does not require the trait',
                     tuple(_image_corrections(image, key, value)),

@@ -8,7 +8,7 @@ import dataclasses
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.text import listed
+from isolate_aggregates.text import listed, quoted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +69,8 @@ def check(
     zones = {_zone_of_host(host, unnamed, aggregates) for host in hosts}
     if zones and zone not in zones:
         raise exception.InvalidRequest(
-            f'nova-api refuses availability zone {zone}, as no host is in it; '
-            f'specify one of {listed(zones)}.'
+            f'nova-api refuses availability zone {quoted(zone)}, as no host '
+            f'is in it; specify one of {listed(zones)}.'
         )
 
 

@@ -7,6 +7,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause, Remark
 from isolate_aggregates.request import Request
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored import nova_api
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
 
@@ -23,7 +24,7 @@ def acceptance(
     refusals = list(nova_api.refusals(request))
     flavor = f'flavor {request.flavor.name}'
     if request.image is not None:
-        subject = f'{flavor} with image {request.image.name}'
+        subject = f'{flavor} with image {quoted(request.image.name)}'
     else:
         subject = flavor
         unsure = refusals

@@ -19,6 +19,7 @@ from isolate_aggregates.filters.required_metadata import (
     values_of,
 )
 from isolate_aggregates.request import Request, nova_image
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
 
 # The configuration group with the enabled host filters.
@@ -152,7 +153,7 @@ def image_properties(
             if values is not None and value not in values:
                 return (
                     f'in aggregates with {name}={",".join(sorted(values))}, '
-                    f'but the image has {name}={value}'
+                    f'but the image has {name}={quoted(value)}'
                 )
         return ''
 

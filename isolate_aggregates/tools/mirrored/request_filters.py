@@ -26,6 +26,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import Request
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
 
 _TENANT = 'filter_tenant_id'
@@ -91,15 +92,18 @@ def availability_zone(
     if members:
         yield Require(
             members,
-            Cause('requested-zone', f'availability zone {zone} was requested'),
+            Cause(
+                'requested-zone',
+                f'availability zone {quoted(zone)} was requested',
+            ),
         )
     else:
         yield Remark(
             Cause(
                 'zone-without-aggregate',
-                f'no aggregate has availability zone {zone}, so Nova requests '
-                "no zone; if it is not the default zone, Nova's API refuses "
-                'new servers in it',
+                f'no aggregate has availability zone {quoted(zone)}, so Nova '
+                "requests no zone; if it is not the default zone, Nova's API "
+                'refuses new servers in it',
             )
         )
 

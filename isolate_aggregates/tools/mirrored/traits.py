@@ -20,6 +20,7 @@ from isolate_aggregates.filters.constraints import (
     RequireRootTrait,
 )
 from isolate_aggregates.request import Request, implied, nova_image
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
 
 _IMAGE_TYPES = ('scheduler', 'query_placement_for_image_type_support')
@@ -76,7 +77,7 @@ def image_type_support(
         )
         return
     trait = f'COMPUTE_IMAGE_TYPE_{disk_format.upper()}'
-    reason = f'the disk format of the image is {disk_format}'
+    reason = f'the disk format of the image is {quoted(disk_format)}'
     if hasattr(os_traits, trait):
         yield _require(trait, reason)
     else:
@@ -107,7 +108,7 @@ def image_metadata(
         if model is None:
             continue
         trait = f'{prefix}_{model.replace("-", "_").upper()}'
-        reason = f'the image has {name}={model}'
+        reason = f'the image has {name}={quoted(model)}'
         if not hasattr(os_traits, trait):
             yield _unknown_trait(trait, reason)
             return
@@ -144,8 +145,8 @@ def _is_enabled(request: Request, name: str) -> bool:
     if len(values) > 1:
         raise exception.InvalidRequest(
             f'The flavor has {name}={settings.flavor(name)} but the image has '
-            f'{name.replace(":", "_")}={settings.image(name)}; set both '
-            'to the same value.'
+            f'{name.replace(":", "_")}={quoted(str(settings.image(name)))}; '
+            'set both to the same value.'
         )
     return any(values)
 

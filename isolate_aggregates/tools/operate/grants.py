@@ -13,6 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import tags
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.plan import Plan, Step
@@ -45,7 +46,7 @@ def grant_image(
     _check_known(cloud, trait)
     image = cloud.image(name)
     return _granted(
-        f'image {image.name}',
+        f'image {quoted(image.name)}',
         image.properties,
         xs.image_required_traits(image.properties),
         trait,
@@ -107,7 +108,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
     names.check_trait(trait)
     image = cloud.image(name)
     return _revoked(
-        f'image {image.name}',
+        f'image {quoted(image.name)}',
         image.properties,
         trait,
         functools.partial(cloud.glance.unset_property, image),
@@ -157,6 +158,6 @@ def _image_notes(
     project = cloud.connection.session.get_project_id()
     if image.owner not in (None, project):
         yield (
-            f'image {image.name} belongs to project {image.owner}, whose '
-            'members can change it and copy the property to other images'
+            f'image {quoted(image.name)} belongs to project {image.owner}, '
+            'whose members can change it and copy the property to other images'
         )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals for switches and devices in which flavor and image differ."""
 
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
     property_of,
@@ -29,11 +30,11 @@ def switches(combination: Combination) -> None:
             continue
         flavor, image = combination.flags(name)
         if None not in (flavor, image) and flavor != image:
+            value = combination.properties[property_of(name)]
             raise of_either(
                 f'the flavor has {name}={combination.specs[name]} but the '
-                f'image has {property_of(name)}='
-                f'{combination.properties[property_of(name)]}; set both to '
-                'the same value'
+                f'image has {property_of(name)}={quoted(str(value))}; set '
+                'both to the same value'
             )
 
 
