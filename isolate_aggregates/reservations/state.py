@@ -24,6 +24,10 @@ from isolate_aggregates.reservations.reservation import Reservation
 # The longest cleaning time, in seconds: a week.
 MOST_CLEANING = 604_800
 
+# How long after its time a start or an end counts as missed. The pages let
+# reconcile run twice a minute.
+LATE = datetime.timedelta(minutes=10)
+
 
 @dataclasses.dataclass(frozen=True)
 class HostSlots:
@@ -282,7 +286,7 @@ def status_of(
         _state(reservation, now),
         state.slots(reservation.id),
     )
-    problems = [*notes, *_problems(state, status, short)]
+    problems = [*notes, *_late(status, now), *_problems(state, status, short)]
     return dataclasses.replace(status, problems=tuple(problems))
 
 
@@ -292,6 +296,28 @@ def _state(reservation: Reservation, now: datetime.datetime) -> Phase:
     if reservation.pending is not None and not reservation.amount:
         return Phase.ASKED
     return Phase.ACTIVE if reservation.has_started(now) else Phase.PLANNED
+
+
+def _late(status: Status, now: datetime.datetime) -> Iterator[str]:
+    """Yield what has been due for so long that nobody seems to do it."""
+    reservation = status.reservation
+    is_open = any(slots.open for slots in status.hosts.values())
+    if is_open and reservation.end and now - reservation.end >= LATE:
+        what, due = 'ended, and its slots are still open', reservation.end
+    elif (
+        status.state is Phase.ACTIVE
+        and status.hosts
+        and not (is_open or reservation.has_access)
+        and now - reservation.start >= LATE
+    ):
+        what = 'started, and its slots are still closed'
+        due = reservation.start
+    else:
+        return
+    yield (
+        f'at {due.isoformat(timespec="seconds")} it {what}; let reservation '
+        'reconcile run regularly'
+    )
 
 
 def _problems(

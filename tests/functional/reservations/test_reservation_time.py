@@ -162,6 +162,27 @@ class Clock:
         return self.now
 
 
+def test_a_start_or_an_end_that_nobody_carries_out_is_a_problem(world):
+    def problems(hours):
+        now = NOW + hours * HOUR
+        [status] = reservations.list_reservations(world.store, now)
+        shown = reservations.show(world.store, status.reservation.id, now)
+        assert shown.problems == status.problems
+        return [problem.partition(' it ')[2] for problem in status.problems]
+
+    reserve(world, 1, 2)
+    advice = '; let reservation reconcile run regularly'
+    assert problems(1.1) == []
+    assert problems(1.2) == [
+        f'started, and its slots are still closed{advice}'
+    ]
+    reservations.reconcile_all(world.store, NOW + 1.2 * HOUR)
+    assert problems(1.3) == problems(2.1) == []
+    assert problems(2.2) == [f'ended, and its slots are still open{advice}']
+    reservations.reconcile_all(world.store, NOW + 2.2 * HOUR)
+    assert reservations.list_reservations(world.store, NOW + 3 * HOUR) == []
+
+
 def test_slots_leave_a_host_that_has_failed_for_long_enough(world):
     reservation = reserve(world, 0)
     world.add_host('h2')
