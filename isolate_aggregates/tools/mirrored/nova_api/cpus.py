@@ -103,20 +103,20 @@ def shared(combination: Combination) -> None:
     if combination.cpu_policy not in (None, 'shared'):
         return
     # An image can pin the CPUs of a flavor that has no policy.
-    flavor = of_flavor if combination.flavor_shares_cpus else of_either
-    in_flavor = combination.specs.get(_THREADS)
+    refusal = of_flavor if combination.flavor_shares_cpus else of_either
+    thread_policy = combination.specs.get(_THREADS)
     flavor_trait = _flavor_trait(combination)
-    if in_flavor or flavor_trait in _POLICY_OF_TRAIT:
+    if thread_policy or flavor_trait in _POLICY_OF_TRAIT:
         setting = (
-            f'{_THREADS}={in_flavor}'
-            if in_flavor
+            f'{_THREADS}={thread_policy}'
+            if thread_policy
             else f'trait:{_HYPERTHREADING}={flavor_trait}'
         )
-        raise flavor(f'{setting} requires pinned CPUs; {_PIN}')
+        raise refusal(f'{setting} requires pinned CPUs; {_PIN}')
     if combination.specs.get(_EMULATOR) == 'isolate':
-        raise flavor(f'{_EMULATOR}=isolate requires pinned CPUs; {_PIN}')
+        raise refusal(f'{_EMULATOR}=isolate requires pinned CPUs; {_PIN}')
     if combination.specs.get(_MASK):
-        raise flavor(
+        raise refusal(
             f'{_MASK} requires {_POLICY}=mixed; set both in the flavor'
         )
     if combination.properties.get(property_of(_THREADS)) or trait(combination):

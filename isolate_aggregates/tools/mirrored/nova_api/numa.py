@@ -54,9 +54,8 @@ def nodes(combination: Combination) -> None:
         return
     flavor = combination.flavor
     number = _number(combination)
-    if combination.specs.get(_THREADS) == '' and not pinning.trait(
-        combination
-    ):
+    is_empty = combination.specs.get(_THREADS) == ''
+    if is_empty and not pinning.trait(combination):
         raise of_either(f'{_THREADS} is empty; remove it from the flavor')
     cpus = _lists(combination, _CPUS)
     memory_sizes = _lists(combination, _MEMORY)
@@ -73,17 +72,8 @@ def nodes(combination: Combination) -> None:
             f'{_CPUS}.N and {_MEMORY}.N must be set for each of the {number} '
             'NUMA nodes'
         )
-    seen: set[int] = set()
-    for text in cpus:
-        ours = _cpus(text)
-        if seen & ours or any(cpu >= flavor.vcpus for cpu in ours):
-            raise of_either(
-                f'{_CPUS}.N must name each of the {flavor.vcpus} CPUs of the '
-                'flavor once'
-            )
-        seen |= ours
-    # Negative numbers count as others.
-    if not set(range(flavor.vcpus)) <= seen or min(seen, default=0) < 0:
+    numbers = sorted(cpu for text in cpus for cpu in _cpus(text))
+    if numbers != list(range(flavor.vcpus)):
         raise of_either(
             f'{_CPUS}.N must name each of the {flavor.vcpus} CPUs of the '
             'flavor once'
