@@ -12,7 +12,7 @@ from typing import Any
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.text import listed
+from isolate_aggregates.text import listed, plural
 from isolate_aggregates.tools.simulator import Simulator
 
 SKIPPED = (
@@ -63,11 +63,15 @@ class Scheduling:
                 '[scheduler] max_placement_results.'
             )
         if self.mixed:
+            shares = plural(
+                len(self.mixed),
+                'shares its inventory',
+                'share their inventory',
+            )
             yield (
                 'Nova may start it with resources of another host on '
-                f'{listed(self.mixed)}, which shares its inventory. This is '
-                'a mistake of Nova: see "Known Placement bugs" in the '
-                'documentation.'
+                f'{listed(self.mixed)}, which {shares}. This is a mistake of '
+                'Nova: see "Known Placement bugs" in the documentation.'
             )
 
     def lines(self) -> Iterator[str]:
