@@ -8,12 +8,22 @@ that of Nova's host filter `AggregateMultiTenancyIsolation
 which runs after the query to Placement. For a host in several such aggregates
 this filter is stricter: all of them must name the project, while Nova's filter
 passes the host if any of them does.
+
+``lock --domain`` writes such keys for a Keystone domain and its projects. They
+are compared like all others; only the reason names the domain.
 """
 
+import collections
 from collections.abc import Iterator, Sequence
 import dataclasses
 
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates import text
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    Lock,
+    domains,
+)
 from isolate_aggregates.filters.constraints import Cause, Forbid
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.request import RequestSpec
@@ -26,7 +36,7 @@ class IsolateTenants(RequestFilter):
     # Only the project of the request matters.
     KEY_SOURCES = ()
 
-    key_prefix: str = 'filter_tenant_id'
+    key_prefix: str = domains.TENANTS
 
     @property
     def METADATA(self) -> Sequence[str]:  # noqa: N802
@@ -41,24 +51,26 @@ class IsolateTenants(RequestFilter):
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Forbid]:
-        """Yield at most one constraint."""
-        foreign = tuple(
-            aggregate
-            for aggregate in aggregates.with_prefix(self.key_prefix)
-            if request.project_id not in self._projects(aggregate)
+        """Yield a constraint for each combination of domains."""
+        foreign: dict[tuple[str, ...], list[Aggregate]] = {}
+        for aggregate in aggregates.with_prefix(self.key_prefix):
+            if request.project_id not in self._projects(aggregate):
+                same = foreign.setdefault(domains.of(aggregate), [])
+                same.append(aggregate)
+        problem = (
+            f'project {request.project_id} is not one of them'
+            if request.project_id
+            else 'the request has no project'
         )
-        if foreign:
-            problem = (
-                f'project {request.project_id} is not one of them'
-                if request.project_id
-                else 'the request has no project'
-            )
+        for domain_ids, same in sorted(foreign.items()):
+            owners = f'in {self.key_prefix}'
+            if domain_ids:
+                owners = f'of {text.named("domain", domain_ids)} {owners}'
             yield Forbid(
-                foreign,
+                tuple(same),
                 Cause(
                     'other-projects',
-                    f'reserved for the projects in {self.key_prefix}; '
-                    f'{problem}',
+                    f'reserved for the projects {owners}; {problem}',
                 ),
             )
 
@@ -68,9 +80,31 @@ class IsolateTenants(RequestFilter):
         for aggregate in aggregates.with_prefix(self.key_prefix):
             projects = ','.join(sorted(self._projects(aggregate)))
             members.setdefault(projects, []).append(aggregate)
+        labels = {
+            projects: self._label(same[0], projects)
+            for projects, same in members.items()
+        }
+        shared = collections.Counter(labels.values())
         for projects, same in sorted(members.items()):
+            label = labels[projects]
+            # Until sync has updated all, they differ in the projects.
             name = f'{self.key_prefix}={projects}'
+            if shared[label] == 1:
+                name = label
             yield Lock(self.key_prefix, name, tuple(same))
+
+    def _label(self, aggregate: Aggregate, projects: str) -> str:
+        """Return a short name for the lock of an aggregate."""
+        owners = domains.of(aggregate)
+        if not owners:
+            return f'{self.key_prefix}={projects}'
+        by_hand = {
+            project.strip()
+            for value in domains.by_hand(aggregate).values()
+            for project in value.split(',')
+        }
+        tags = [key for owner in owners for key in domains.tag(owner)]
+        return ','.join([*tags, *sorted(by_hand - {''})])
 
     def _projects(self, aggregate: Aggregate) -> set[str]:
         return {

@@ -12,6 +12,7 @@ import shlex
 from typing import Any
 
 from agreement import agreed
+from fake_projects import OTHER, PROJECTS, SALES, FakeProjects
 from http_fakes import GLANCE, NOVA
 from live_example import ISOLATE, Live
 import pytest
@@ -22,6 +23,7 @@ from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.request import Flavor
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+NEW = '8e' * 16
 TAG = f'trait:{LICENSED}'
 FLAVORS_ONLY = f'{ISOLATE}[isolate_aggregates]\ntrait_sources = flavor\n'
 
@@ -636,3 +638,48 @@ def test_a_cloud_without_locks_is_reported(
 ) -> None:
     result = run('list', '--snapshot', str(write_cloud('aggregates: []')))
     assert (result.code, result.out) == (0, 'No aggregate is locked.\n')
+
+
+DOMAIN = f'{ISOLATE}[isolate_aggregates]\nrequest_filters = isolate_tenants\n'
+
+
+def test_an_aggregate_is_reserved_for_a_domain_that_sync_follows(operator):
+    keystone = FakeProjects(operator.http)
+    lock = operator.document(
+        'lock', 'rack-1', '--domain', 'sales', config=DOMAIN
+    )
+    assert [change['result'] for change in lock['changes']] == ['done']
+    own = f'filter_tenant_id:domain:{SALES}'
+    rack = operator.live.nova.aggregates[1]
+    assert rack.metadata == {own: SALES, f'{own}:{OTHER}': OTHER}
+
+    keystone.projects[1] = {'id': NEW, 'name': 'new', 'domain_id': SALES}
+    synced = operator.document('sync', '--yes', config=DOMAIN)
+    assert [(tag['action'], tag['subject']) for tag in synced['tags']] == [
+        ('add project', NEW),
+        ('remove project', OTHER),
+    ]
+    rack = operator.live.nova.aggregates[1]
+    assert rack.metadata == {own: SALES, f'{own}:{NEW}': NEW}
+
+    operator.document('unlock', 'rack-1', '--domain', 'sales', config=DOMAIN)
+    assert operator.live.nova.aggregates[1].metadata == {}
+
+
+def test_sync_fails_and_changes_no_tag_if_keystone_does(operator):
+    FakeProjects(operator.http)
+    operator.document('lock', 'rack-1', '--domain', 'sales', config=DOMAIN)
+    before = list(operator.live.nova.aggregates)
+    operator.http.get(PROJECTS, status_code=403)
+
+    result = operator.does('sync', '--yes', config=DOMAIN)
+
+    assert result.code == 1
+    assert 'projects of domains cannot be updated: ' in result.err
+    assert operator.live.nova.aggregates == before
+
+
+def test_a_key_for_a_domain_needs_an_aggregate(operator):
+    result = operator.does('grant', '--domain', 'sales', '--trait', LICENSED)
+    assert result.code == 2
+    assert '--domain and --aggregate need each other' in result.err

@@ -198,6 +198,7 @@ def test_json_and_yaml_have_one_document(
                 'why': 'aggregate win-hosts requires it',
             }
         ],
+        'tags': [],
         'problems': [problem],
         'failures': [],
     }

@@ -50,13 +50,16 @@ class FakeProjects:
 
     def _list(self, kind: str, request: Any) -> Any:
         # As MySQL compares.
-        [name] = request.qs['name']
+        [name] = request.qs.get('name', [None])
         [domain] = request.qs.get('domain_id', [None])
         return {
             kind: [
                 each
                 for each in getattr(self, kind)
-                if each['name'].lower() == name.lower()
-                and domain in (None, each.get('domain_id'))
+                if name is None
+                or (
+                    each['name'].lower() == name.lower()
+                    and domain in (None, each.get('domain_id'))
+                )
             ]
         }

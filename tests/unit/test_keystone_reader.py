@@ -11,7 +11,7 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.cloud.live.keystone import KeystoneClient
+from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
 
 
 @pytest.fixture
@@ -170,3 +170,40 @@ def test_a_failed_request_is_not_an_empty_list(
     with pytest.raises(exception.ServiceError) as caught:
         reader().project('acme')
     assert said in str(caught.value)
+
+
+def test_a_domain_has_its_projects(projects: FakeProjects) -> None:
+    domain = reader().domain('sales')
+    assert domain == Domain(SALES, 'sales', frozenset({OTHER}))
+    assert reader().domain_of_id(SALES) == domain
+
+
+def test_a_missing_domain_is_not_an_empty_one(projects: FakeProjects) -> None:
+    assert reader().domain_of_id('7b' * 16) is None
+    with pytest.raises(exception.NotFound):
+        reader().domain('7b' * 16)
+
+
+@pytest.mark.parametrize(
+    'part', [{'truncated': True}, {'links': {'next': f'{PROJECTS}?page=2'}}]
+)
+def test_a_part_of_the_projects_is_an_error(
+    projects: FakeProjects, http: requests_mock.Mocker, part: dict[str, Any]
+) -> None:
+    listed = {'projects': [{'id': OTHER, 'domain_id': SALES}], **part}
+    http.get(f'{PROJECTS}?domain_id={SALES}', json=listed)
+    with pytest.raises(exception.ServiceError, match='only a part'):
+        reader().domain_of_id(SALES)
+
+
+@pytest.mark.parametrize('status', [401, 403, 500, 503])
+@pytest.mark.parametrize('path', [f'{DOMAINS}/{SALES}', PROJECTS])
+def test_a_denied_or_failed_answer_is_not_an_empty_domain(
+    projects: FakeProjects,
+    http: requests_mock.Mocker,
+    path: str,
+    status: int,
+) -> None:
+    http.get(path, status_code=status)
+    with pytest.raises(exception.IsolateAggregatesError):
+        reader().domain_of_id(SALES)

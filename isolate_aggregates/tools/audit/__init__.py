@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from isolate_aggregates.tools.audit import (
     demands,
+    domains,
     keys,
     leftovers,
     membership,
@@ -37,6 +38,10 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
     membership.without_compute_node,
     tags.without_meaning,
     tags.other_case,
+    domains.projects_missing,
+    domains.projects_left,
+    domains.unknown,
+    domains.without_tag,
     traits.missing_on_hosts,
     traits.out_of_reach,
     traits.outside_aggregates,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.compute.servers import Port, Server
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
@@ -106,6 +107,12 @@ class Cloud(Protocol):
 
         :param domain: The id or name of its domain; None for any.
         :raises NotUnique: if projects in several domains have the name.
+        """
+
+    def domain_projects(self, ids: Iterable[str]) -> Projects:
+        """Return the projects of domains by id; None if there is none.
+
+        A saved cloud leaves out those that it does not know.
         """
 
     @property

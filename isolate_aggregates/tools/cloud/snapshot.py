@@ -29,6 +29,8 @@ class Snapshot:
     :param traits: Further traits that exist, which no provider has.
     :param resource_classes: Further custom resource classes, of which no
         provider has an inventory.
+    :param domains: The projects of domains that aggregates are reserved for,
+        by id; None if a domain does not exist. A cloud file may not have all.
     """
 
     origin: str
@@ -44,6 +46,9 @@ class Snapshot:
     )
     traits: frozenset[str] = frozenset()
     resource_classes: frozenset[str] = frozenset()
+    domains: Mapping[str, frozenset[str] | None] = dataclasses.field(
+        default_factory=dict
+    )
 
     @lazy_property
     def index(self) -> AggregateIndex:

@@ -9,17 +9,18 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.tools.cli import base, changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.locks import key_holders
-from isolate_aggregates.tools.operate import lock, unlock
-from isolate_aggregates.tools.operate.plan import Plan
+from isolate_aggregates.tools.operate import domain_locks, lock, unlock
+from isolate_aggregates.tools.operate.plan import Plan, joined
 
 
 class LockAggregate(changes.ChangeCommand):
-    """Let only servers that require some traits use the hosts of an aggregate.
+    """Let only servers with some traits or projects use hosts of an aggregate.
 
     Creates the traits, adds missing hosts to the aggregate's Placement
     aggregate, tags the aggregate and adds the traits to the hosts' resource
     providers, in this order: until it is done, the hosts take no new servers.
     Run it again after an error, or for new hosts: it does what is missing.
+    With domains, the aggregate gets tags for them and their projects.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -28,15 +29,36 @@ class LockAggregate(changes.ChangeCommand):
         parser.add_argument(
             '--trait',
             action='append',
-            required=True,
+            default=[],
             metavar='<trait>',
             help='Trait that servers must require, such as '
             'CUSTOM_LICENSED_WINDOWS; if repeated, they must require all',
         )
+        parser.add_argument(
+            '--domain',
+            action='append',
+            default=[],
+            metavar='<domain>',
+            help='Name or id of the Keystone domain whose projects may use '
+            'the hosts; if repeated, the projects of all of them',
+        )
+        self._usage = parser
         return parser
 
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Check the arguments and run the command."""
+        if not parsed_args.trait and not parsed_args.domain:
+            self._usage.error('--trait or --domain is required')
+        return super().run(parsed_args)
+
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        return lock.plan(cloud, args.aggregate, args.trait)
+        plans = []
+        self._domains = args.domain
+        if args.domain:
+            plans.append(domain_locks.lock(cloud, args.aggregate, args.domain))
+        if args.trait:
+            plans.append(lock.plan(cloud, args.aggregate, args.trait))
+        return joined(plans)
 
     def again(
         self, cloud: LiveCloud, args: argparse.Namespace, previous: Plan
@@ -47,6 +69,16 @@ class LockAggregate(changes.ChangeCommand):
         self, cloud: LiveCloud, plan: Plan
     ) -> Iterable[tuple[bool, str]]:
         """Yield which flavors and images can use the hosts."""
+        group = self.app.conf[ia_conf.GROUP]
+        if self._domains and 'isolate_tenants' not in group.request_filters:
+            yield (
+                True,
+                'name isolate_tenants in [isolate_aggregates] request_filters '
+                'of nova-scheduler; without it, only a host filter of Nova '
+                'keeps out other projects, if it is enabled',
+            )
+        if not plan.traits:
+            return
         base.warn_if_unguarded(cloud, self.app.conf)
         sources = self.app.conf[ia_conf.GROUP].trait_sources
         yield from key_holders.after_lock(cloud, plan.traits, sources)
@@ -65,6 +97,7 @@ class LockAggregate(changes.ChangeCommand):
                 'aggregate': {'name': aggregate.name, 'uuid': aggregate.uuid},
                 'hosts': sorted(aggregate.hosts),
                 'traits': list(self._plan.traits),
+                'domains': list(self._domains),
             },
             **super().document(),
         }
@@ -88,12 +121,27 @@ class UnlockAggregate(changes.ChangeCommand):
             default=[],
             metavar='<trait>',
             help='Trait that servers no longer need to require; may be '
-            'repeated. Default: all that lock the aggregate',
+            'repeated. Default without --domain: all that lock the aggregate',
+        )
+        parser.add_argument(
+            '--domain',
+            action='append',
+            default=[],
+            metavar='<domain>',
+            help='Name or id of a Keystone domain for whose projects the '
+            'hosts are no longer kept; may be repeated',
         )
         return parser
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        return unlock.plan(cloud, args.aggregate, args.trait)
+        plans = []
+        if args.trait or not args.domain:
+            plans.append(unlock.plan(cloud, args.aggregate, args.trait))
+        if args.domain:
+            plans.append(
+                domain_locks.unlock(cloud, args.aggregate, args.domain)
+            )
+        return joined(plans)
 
     def again(
         self, cloud: LiveCloud, args: argparse.Namespace, previous: Plan

@@ -3,9 +3,11 @@
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 from typing import Any
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import domains
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cli import base, fields, output, progress, usage
 from isolate_aggregates.tools.cloud import diff
@@ -48,6 +50,10 @@ class SaveSnapshot(usage.Command):
                 },
             },
             progress.reading,
+        )
+        named = domains.of_all(snapshot.aggregates)
+        snapshot = dataclasses.replace(
+            snapshot, domains=cloud.domain_projects(named)
         )
         cloud_file.save(snapshot, parsed_args.file)
         self.app.stdout.write(

@@ -21,7 +21,7 @@ from isolate_aggregates.tools.cli import (
 )
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
-from isolate_aggregates.tools.operate.sync import apply
+from isolate_aggregates.tools.operate.sync import apply, projects
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read
 from isolate_aggregates.tools.operate.sync.target import ProviderChange
@@ -58,6 +58,7 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
             (plans.Part.MIRROR, 'mirror host aggregates into Placement'),
             (plans.Part.TRAITS, 'add or remove traits'),
             (plans.Part.ROLLUPS, 'maintain rollups'),
+            (plans.Part.DOMAINS, 'update the projects of domains'),
         ):
             parser.add_argument(
                 f'--no-{part.value}',
@@ -130,12 +131,20 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
             self._result = self._carry_out(self._plan, live)
             _report(self._result)
         # A mark that is left in Placement does no harm.
-        self.is_undone = self.is_undone and bool(self._plan.changes)
+        self.is_undone = self.is_undone and bool(
+            self._plan.changes or self._plan.tags
+        )
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [
-                (c.host, c.provider, f'{c.action} {c.subject}', c.why)
-                for c in self._changes
+                *(
+                    ('', '', f'{c.action} {c.subject} ({c.aggregate})', c.why)
+                    for c in self._tags
+                ),
+                *(
+                    (c.host, c.provider, f'{c.action} {c.subject}', c.why)
+                    for c in self._changes
+                ),
             ],
         )
 
@@ -144,11 +153,17 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
         result = self._result
         return self._plan.changes if result is None else result.changes
 
+    @property
+    def _tags(self) -> Sequence[projects.TagChange]:
+        result = self._result
+        return self._plan.tags if result is None else result.tags
+
     def document(self) -> dict[str, Any]:
         result = self._result
         return {
             'applied': result is not None,
             'changes': [dataclasses.asdict(c) for c in self._changes],
+            'tags': [dataclasses.asdict(c) for c in self._tags],
             'problems': list(self._plan.problems),
             'failures': result.failures if result else [],
         }
@@ -161,8 +176,12 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
         if not self._result:
             for mark in self._plan.old_marks:
                 yield f'To be deleted: trait {mark}, {plans.IDLE}.'
+        tagged = len({tag.aggregate for tag in self._tags})
+        if tagged:
+            verb = 'updated' if self._result else 'to be updated'
+            yield f'Aggregates with tags {verb}: {tagged}.'
         if not changes:
-            if not self._plan.old_marks:
+            if not self._plan.old_marks and not tagged:
                 is_over = self._result is not None
                 yield 'Nothing was changed.' if is_over else 'Nothing to do.'
             return
@@ -183,10 +202,11 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
             [p for p in plans.Part if p not in without],
             args.forget,
         )
-        for problem in plan.problems:
+        problems = [*plan.problems, *filter(None, [snapshot.unread])]
+        for problem in problems:
             if problem not in self._logged_problems:
                 LOG.warning('%s.', problem)
-        self._logged_problems = frozenset(plan.problems)
+        self._logged_problems = frozenset(problems)
         return plan
 
     def _carry_out(
@@ -195,7 +215,11 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
         cloud: LiveCloud,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> apply.SyncResult:
-        return apply.carry_out(
+        # Before the rollups, which depend on the tags of aggregates.
+        tags, failures = projects.carry_out(
+            plan.differences, cloud.nova, cloud.domain_projects
+        )
+        result = apply.carry_out(
             plan,
             cloud.placement,
             cloud.aggregates,
@@ -203,6 +227,11 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
             progress.changing,
             is_stopped,
         )
+        result.tags += tags
+        result.failures += failures
+        if plan.snapshot.unread and plans.Part.DOMAINS in plan.parts:
+            result.failures.append(plan.snapshot.unread)
+        return result
 
     def _watch(self, args: argparse.Namespace) -> None:
         # Fail now if there are no credentials.
@@ -212,6 +241,8 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
             cloud = base.live_cloud(self.app)
             plan = self._plan_for(cloud, args)
             result = self._carry_out(plan, cloud, is_stopped)
+            for tag in result.tags:
+                self.app.stdout.write(f'{tag}; {tag.why}\n')
             for c in result.changes:
                 self.app.stdout.write(
                     f'{c.host}, {c.provider}: {c.action} {c.subject}; '

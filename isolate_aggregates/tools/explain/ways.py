@@ -10,7 +10,7 @@ import dataclasses
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import tags
+from isolate_aggregates.aggregates import domains, tags
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import required_metadata
@@ -185,8 +185,13 @@ class Ways:
                 p for k in keys for p in aggregate.metadata[k].split(',')
             }
             if keys and project not in project_ids:
-                value = f'{aggregate.metadata[keys[0]]},{project}'
-                yield (commands.set_tag(aggregate, keys[0], value),)
+                # Tags of domains have one value each, which sync restores.
+                by_hand = [k for k in keys if not domains.is_of_domain(k)]
+                key = (by_hand or [domains.TENANTS])[0]
+                value = ','.join(
+                    filter(None, [aggregate.metadata.get(key), project])
+                )
+                yield (commands.set_tag(aggregate, key, value),)
 
     def _tags(self) -> Iterator[Commands]:
         """Yield how to correct tags that no trait opens."""

@@ -48,6 +48,17 @@ class Plan:
     aggregate: Aggregate | None = None
 
 
+def joined(plans: Sequence[Plan]) -> Plan:
+    """Return one plan for several of the same aggregate."""
+    return Plan(
+        tuple(step for plan in plans for step in plan.steps),
+        tuple(trait for plan in plans for trait in plan.traits),
+        tuple(dict.fromkeys(note for plan in plans for note in plan.notes)),
+        tuple(problem for plan in plans for problem in plan.problems),
+        next((plan.aggregate for plan in plans if plan.aggregate), None),
+    )
+
+
 @dataclasses.dataclass
 class Outcome:
     """The result of a plan.

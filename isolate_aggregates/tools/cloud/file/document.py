@@ -132,6 +132,7 @@ class _Reader:
             'id', _placed('flavors', ((f.name, f.id) for f in flavors))
         )
         images = tuple(self._images())
+        domains = dict(self._domains())
         self._check_names(self._document, ())
         return Snapshot(
             origin=origin,
@@ -145,7 +146,21 @@ class _Reader:
             resource_classes=frozenset(
                 self._document.get('resource_classes', [])
             ),
+            domains=domains,
         )
+
+    def _domains(self) -> Iterator[tuple[str, frozenset[str] | None]]:
+        entries = self._document.get('domains', [])
+        self._once(
+            'the id',
+            (
+                (entry['id'], ('domains', number))
+                for number, entry in enumerate(entries)
+            ),
+        )
+        for entry in entries:
+            ids = entry['projects']
+            yield entry['id'], None if ids is None else frozenset(ids)
 
     def _note(self, place: Place, text: str) -> None:
         self.problems.append(Problem(place, text))

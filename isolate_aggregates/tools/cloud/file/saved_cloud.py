@@ -6,6 +6,7 @@ import contextlib
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.compute.servers import Port, Server
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import PlacementClient
@@ -101,6 +102,11 @@ class SnapshotCloud:
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the argument: a snapshot has no projects."""
         return name
+
+    def domain_projects(self, ids: Iterable[str]) -> Projects:
+        """Return the projects of the domains that the snapshot has."""
+        domains = self.snapshot.domains
+        return {each: domains[each] for each in ids if each in domains}
 
     # Unknown: the settings in the file describe the behaviour of its Nova.
     nova_releases = ()

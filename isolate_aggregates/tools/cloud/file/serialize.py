@@ -33,6 +33,15 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
             ],
             resource_classes=sorted(snapshot.resource_classes),
         ),
+        **_without_empty(
+            domains=[
+                {
+                    'id': each,
+                    'projects': None if ids is None else sorted(ids),
+                }
+                for each, ids in sorted(snapshot.domains.items())
+            ],
+        ),
         # All memberships are written explicitly, as the mirror in the live
         # cloud may be incomplete.
         'mirror_host_aggregates': False,

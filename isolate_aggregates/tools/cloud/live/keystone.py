@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds projects with Keystone's API.
+"""Finds projects and domains with Keystone's API.
 
 It uses the auth URL, because the service catalog may have no Keystone endpoint
 for the configured region or interface. See the `Identity API reference
@@ -7,6 +7,7 @@ for the configured region or interface. See the `Identity API reference
 """
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 from urllib import parse
 
@@ -17,6 +18,19 @@ from oslo_utils import uuidutils
 from isolate_aggregates import exception
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
+
+
+@dataclasses.dataclass(frozen=True)
+class Domain:
+    """A domain of Keystone.
+
+    :param projects: The ids of its projects, including disabled ones.
+    """
+
+    id: str
+    name: str
+    projects: frozenset[str] = frozenset()
+
 
 # The only domain id that is not a uuid.
 _DEFAULT_DOMAIN = 'default'
@@ -64,6 +78,76 @@ class KeystoneClient:
             ids = [f'{p["id"]} (domain {p["domain_id"]})' for p in projects]
             raise exception.NotUnique('project', name, ids)
         return str(projects[0]['id'])
+
+    def domain(self, name: str) -> Domain:
+        """Return a domain with all its projects.
+
+        :param name: Its id or name; an id takes precedence.
+        :raises NotFound: if there is no such domain.
+        """
+        domain = self.domain_of_id(self._domain(name))
+        if domain is None:
+            raise exception.NotFound(
+                'domain', name, f'Keystone at {self._service.endpoint}'
+            )
+        return domain
+
+    def domain_of_id(self, domain_id: str) -> Domain | None:
+        """Return the domain with an id and its projects; None if unknown.
+
+        :raises ServiceError: if Keystone cannot be asked, or does not answer
+            for all projects.
+        """
+        if not self._address:
+            raise exception.ServiceError(
+                'Keystone',
+                None,
+                'cannot be asked for domains: this auth type does not use '
+                'Keystone.',
+            )
+        path = f'{self._root}/domains/{parse.quote(domain_id, safe="")}'
+        # Asked first: a list of projects would be empty without an error if
+        # the credentials may not see the domain.
+        answer = self._service.request('GET', path, accept=(200, 404))
+        if answer.status_code == 404:
+            return None
+        actual, name = self._service.parsed(
+            path,
+            lambda document: (
+                str(document['domain']['id']),
+                str(document['domain']['name']),
+            ),
+            self._service.decode(answer, path),
+        )
+        # Some databases compare ids case-insensitively.
+        if actual != domain_id:
+            return None
+        return Domain(actual, name, self._projects(actual))
+
+    def _projects(self, domain_id: str) -> frozenset[str]:
+        query = parse.urlencode({'domain_id': domain_id})
+        path = f'{self._root}/projects?{query}'
+
+        def parsed(document: Any) -> frozenset[str]:
+            # Keystone may answer with a part of a long list.
+            links = document.get('links') or {}
+            if document.get('truncated') or links.get('next'):
+                raise exception.ServiceError(
+                    'Keystone',
+                    self._service.endpoint,
+                    f'returns only a part of the projects of domain '
+                    f'{domain_id}; raise its list_limit.',
+                )
+            return frozenset(
+                str(each['id'])
+                for each in document['projects']
+                if each['domain_id'] == domain_id
+            )
+
+        answer = self._service.request('GET', path)
+        return self._service.parsed(
+            path, parsed, self._service.decode(answer, path)
+        )
 
     def _domain(self, name: str) -> str:
         is_like_id = uuidutils.is_uuid_like(name) or name == _DEFAULT_DOMAIN

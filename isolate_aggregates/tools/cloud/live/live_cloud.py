@@ -2,13 +2,19 @@
 """A live cloud, read through its APIs."""
 
 from collections.abc import Callable, Iterable, Mapping
+import dataclasses
 from typing import Any
 
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    domains,
+    sources,
+)
 from isolate_aggregates.compute.client import NovaClient
 from isolate_aggregates.compute.servers import (
     PlacedServer,
@@ -27,7 +33,7 @@ from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.live.cyborg import CyborgClient
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
-from isolate_aggregates.tools.cloud.live.keystone import KeystoneClient
+from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
 from isolate_aggregates.tools.cloud.live.neutron import NeutronClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, compute_host
 from isolate_aggregates.tools.cloud.survey import Survey
@@ -150,8 +156,9 @@ class LiveCloud:
             self.placement,
             track=track,
         )
+        named = domains.of_all(snapshot.aggregates)
         return Survey(
-            snapshot,
+            dataclasses.replace(snapshot, domains=self.domain_projects(named)),
             nova=str(self.nova.newest.get_string()),
             placement=self.placement.read('/', _newest),
             traits=self.traits(),
@@ -208,6 +215,23 @@ class LiveCloud:
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the id of a project from Keystone."""
         return KeystoneClient(self.connection).project(name, domain)
+
+    def domain(self, name: str) -> Domain:
+        """Return the domain with an id or name from Keystone."""
+        return KeystoneClient(self.connection).domain(name)
+
+    def domain_projects(
+        self, ids: Iterable[str]
+    ) -> dict[str, frozenset[str] | None]:
+        """Return the projects of domains from Keystone, by id."""
+        known = {
+            each: KeystoneClient(self.connection).domain_of_id(each)
+            for each in sorted(ids)
+        }
+        return {
+            each: domain.projects if domain else None
+            for each, domain in known.items()
+        }
 
     @property
     def nova_releases(self) -> tuple[int, ...]:

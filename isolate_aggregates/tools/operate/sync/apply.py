@@ -30,6 +30,7 @@ from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.operate.sync.plan import SyncPlan, make
+from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange, Target
 
 # After so many consecutive failures, the cause is not a single provider.
@@ -46,12 +47,14 @@ class SyncResult:
     :param skipped: The names of providers that no longer exist.
     :param failures: What could not be done, one sentence each.
     :param untried: The number of providers that were not tried.
+    :param tags: The changes of tags of aggregates.
     """
 
     changes: list[ProviderChange] = dataclasses.field(default_factory=list)
     skipped: list[str] = dataclasses.field(default_factory=list)
     failures: list[str] = dataclasses.field(default_factory=list)
     untried: int = 0
+    tags: list[TagChange] = dataclasses.field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:

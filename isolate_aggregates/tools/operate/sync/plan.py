@@ -7,7 +7,7 @@ import enum
 
 import os_traits
 
-from isolate_aggregates.aggregates import Aggregate, Lock, tags
+from isolate_aggregates.aggregates import Aggregate, Lock, domains, tags
 from isolate_aggregates.aggregates import rollups as rollups_of
 from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request.extra_specs import (
@@ -15,7 +15,7 @@ from isolate_aggregates.request.extra_specs import (
     TRAIT_PREFIX,
 )
 from isolate_aggregates.text import named, plural
-from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.operate.sync import marks, projects
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import (
     ProviderChange,
@@ -44,6 +44,7 @@ class Part(enum.Enum):
     MIRROR = 'mirror'
     TRAITS = 'traits'
     ROLLUPS = 'rollups'
+    DOMAINS = 'domains'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,7 @@ class SyncPlan:
 
     :param pending: The targets that are not reached yet, by provider uuid.
     :param old_marks: The marks that are no longer in use afterwards.
+    :param differences: The tags of domains that are not right.
     :param problems: What cannot be done or looks wrong, one sentence each.
     """
 
@@ -64,11 +66,22 @@ class SyncPlan:
     old_marks: tuple[str, ...]
     problems: tuple[str, ...]
     forgets: bool = False
+    differences: tuple[domains.Difference, ...] = ()
+
+    @property
+    def tags(self) -> tuple[projects.TagChange, ...]:
+        """The changes of tags of aggregates."""
+        return tuple(
+            change
+            for difference in self.differences
+            for change in projects.changes(difference)
+        )
 
     @property
     def sentences(self) -> list[str]:
         """The changes and the marks to delete, one sentence each."""
         return [
+            *map(str, self.tags),
             *(
                 f'{c.host}, {c.provider}: {c.action} {c.subject}'
                 for c in self.changes
@@ -89,7 +102,7 @@ def make(
         memberships as they are.
     """
     if forget:
-        parts = frozenset(parts) - {Part.MIRROR}
+        parts = frozenset(parts) - {Part.MIRROR, Part.DOMAINS}
         locks = ()
     planner = _Planner(snapshot, locks, frozenset(parts), forget)
     nodes = (*snapshot.nodes, *snapshot.others)
@@ -124,6 +137,12 @@ def make(
             *(() if forget else planner.problems()),
         ),
         forgets=forget,
+        differences=tuple(
+            difference
+            for aggregate in snapshot.index
+            for difference in domains.differences(aggregate, snapshot.domains)
+            if Part.DOMAINS in parts
+        ),
     )
 
 
@@ -189,6 +208,10 @@ class _Planner:
         by_host = nodes_by_host(self._snapshot.nodes)
         if Part.TRAITS in self._parts:
             yield from tags.problems(self._snapshot.index)
+        if Part.DOMAINS in self._parts:
+            yield from projects.problems(
+                self._snapshot.index, self._snapshot.domains
+            )
         for aggregate in self._snapshot.index:
             hosts = aggregate.hosts - by_host.keys()
             if hosts:

@@ -3,7 +3,9 @@
 
 import dataclasses
 
-from isolate_aggregates.aggregates import AggregateIndex, tags
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex, domains, tags
+from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.providers import Below
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -23,6 +25,9 @@ class SyncSnapshot:
     :param below: The child providers of compute nodes with a trait that an
         aggregate requires. Servers that use such a provider meet the
         requirement.
+    :param domains: The projects of domains of aggregates, by id of the
+        domain; None if a domain does not exist. Unknown ones are missing.
+    :param unread: Why the domains could not be read; empty if they were.
     """
 
     index: AggregateIndex
@@ -31,11 +36,20 @@ class SyncSnapshot:
     problems: tuple[str, ...] = ()
     others: tuple[Provider, ...] = ()
     below: Below = dataclasses.field(default_factory=dict)
+    domains: Projects = dataclasses.field(default_factory=dict)
+    unread: str = ''
 
 
 def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
     """Read the state of a cloud."""
     index = AggregateIndex(cloud.aggregates())
+    known: Projects = {}
+    unread = ''
+    try:
+        # After the aggregates, see projects.py.
+        known = cloud.domain_projects(domains.of_all(tuple(index)))
+    except exception.IsolateAggregatesError as exc:
+        unread = f'projects of domains cannot be updated: {exc}'
     roots = cloud.roots(track)
     traits = cloud.traits()
     others = [root for root in roots if root.host is None]
@@ -50,6 +64,8 @@ def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
         ),
         others=tuple(root for root in others if root.aggregates),
         below=cloud.holders_below(traits & tags.all_required(index)),
+        domains=known,
+        unread=unread,
     )
 
 

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit finds tags that differ from the domains."""
+
+import dataclasses
+
+from oslo_config import cfg
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate, domains
+from isolate_aggregates.tools import audit
+from isolate_aggregates.tools.cloud.file import document, serialize
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+
+OWN = domains.tag('acme')
+
+
+def findings(metadata, known):
+    """Return kind, problem, and whether --fix repairs it, of each finding."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[])
+    group = Aggregate('uuid', 'acme-hosts', metadata, id=1)
+    snapshot = Snapshot('test', (group,), domains=known)
+    return [
+        (finding.kind, finding.problem, finding.safe)
+        for finding in audit.audit(audit.AuditedCloud.of(snapshot, conf))
+        if finding.kind.startswith('domain-')
+    ]
+
+
+@pytest.mark.parametrize(
+    ('metadata', 'known', 'expected'),
+    [
+        pytest.param(
+            OWN | domains.tags('acme', 'ab'),
+            {'acme': frozenset('ab')},
+            [],
+            id='as it should be',
+        ),
+        pytest.param(OWN, {}, [], id='a file that says nothing'),
+        pytest.param(
+            OWN | domains.tags('acme', 'a'),
+            {'acme': frozenset('ab')},
+            [
+                (
+                    'domain-project-missing',
+                    'is reserved for domain acme, but has no tag for b',
+                    False,
+                )
+            ],
+            id='a new project',
+        ),
+        pytest.param(
+            OWN | domains.tags('acme', 'ab'),
+            {'acme': frozenset('a')},
+            [
+                (
+                    'domain-project-left',
+                    'lets in projects as those of domain acme, which the '
+                    'domain does not have: b',
+                    True,
+                )
+            ],
+            id='a deleted project',
+        ),
+        pytest.param(
+            OWN,
+            {'acme': None},
+            [
+                (
+                    'domain-unknown',
+                    'is reserved for domain acme, which does not exist',
+                    False,
+                )
+            ],
+            id='no such domain',
+        ),
+        pytest.param(
+            domains.tags('acme', 'a'),
+            {'acme': frozenset('a')},
+            [
+                (
+                    'domain-tag-missing',
+                    'has tags of projects of a domain without a tag: '
+                    'filter_tenant_id:domain:acme:a',
+                    False,
+                )
+            ],
+            id='a tag removed by hand',
+        ),
+    ],
+)
+def test_what_differs_from_a_domain_is_found(metadata, known, expected):
+    assert findings(metadata, known) == expected
+
+
+def test_a_cloud_file_has_the_domains():
+    known = {'acme': frozenset('ab'), 'gone': None, 'new': frozenset()}
+    snapshot = Snapshot('file', domains=known)
+    saved = serialize.document(snapshot)
+    assert saved['domains'] == [
+        {'id': 'acme', 'projects': ['a', 'b']},
+        {'id': 'gone', 'projects': None},
+        {'id': 'new', 'projects': []},
+    ]
+    again = document.to_snapshot(saved, 'file')
+    assert dataclasses.replace(again, settings={}) == snapshot
