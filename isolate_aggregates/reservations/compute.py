@@ -91,6 +91,19 @@ class Compute(NovaClient):
                 )
             )
 
+    def own_records(self) -> list[FlavorRecord]:
+        """Return the reservations' flavors that the own project may use.
+
+        A member may call this; the records may be outdated, because only
+        administrators can read their revisions.
+        """
+        with self._asking('the flavors') as nova:
+            return [
+                entry
+                for entry in _records(paged(nova.flavors.list))
+                if record.is_ours(entry.description)
+            ]
+
     def record(self, flavor_id: str) -> FlavorRecord | None:
         """Return the flavor with this id as a record; None if it is gone."""
         with self._asking_for(flavor_id) as nova:
@@ -232,18 +245,19 @@ class Compute(NovaClient):
     # Servers.
 
     def servers_of(
-        self, flavor_id: str, service: str | None = None
+        self,
+        flavor_id: str,
+        service: str | None = None,
+        all_projects: bool = True,
     ) -> list[str]:
         """Return the ids of the servers that use a flavor.
 
         Shelved servers are included. Soft-deleted servers are not; they can be
         found by their allocations.
         """
-        query = {
-            'all_tenants': '1',
-            'flavor': flavor_id,
-            'limit': str(_PAGE),
-        }
+        query = {'flavor': flavor_id, 'limit': str(_PAGE)}
+        if all_projects:
+            query['all_tenants'] = '1'
         if service is not None:
             query['host'] = service
         servers: list[str] = []

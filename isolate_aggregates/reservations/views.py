@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import host_capacity, limits, plan
 from isolate_aggregates.reservations.plan import Assignment, FreePeriod
 from isolate_aggregates.reservations.reservation import Reservation, utc
@@ -118,6 +119,32 @@ def list_reservations(
     return [
         status_of(state, reservation, now, short)
         for reservation in state.reservations
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnReservation:
+    """What a member of a project can see of a reservation that has started.
+
+    :param servers: The number of the project's servers with its flavor,
+        shelved ones included.
+    """
+
+    flavor: Flavor
+    servers: int
+
+
+def list_own(store: ReservationStore) -> list[OwnReservation]:
+    """Return the reservations whose flavors the own project may use.
+
+    This needs only the rights of a member, and calls only Nova.
+    """
+    return [
+        OwnReservation(
+            entry.flavor,
+            len(store.compute.servers_of(entry.flavor.id, all_projects=False)),
+        )
+        for entry in store.compute.own_records()
     ]
 
 

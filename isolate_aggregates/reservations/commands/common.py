@@ -16,7 +16,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import HostSlots, Status
 from isolate_aggregates.reservations.commands import times
-from isolate_aggregates.reservations.reservation import Terms
+from isolate_aggregates.reservations.reservation import Shape, Terms
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import consent, fields, output
 
@@ -59,13 +59,7 @@ def document(status: Status) -> dict[str, Any]:
         'flavor': reservation.flavor.name,
         'amount': reservation.amount,
         'affinity': _AFFINITY[reservation.affinity],
-        'shape': {
-            'vcpus': shape.vcpus,
-            'ram': shape.ram,
-            'disk': shape.disk,
-            'ephemeral': shape.ephemeral,
-            'swap': shape.swap,
-        },
+        'shape': shape_document(shape),
         'properties': dict(sorted(shape.extra_specs.items())),
         'slots': status.slots,
         'used': status.used,
@@ -80,6 +74,17 @@ def document(status: Status) -> dict[str, Any]:
             **_terms(pending.terms or reservation.terms),
         },
         'problems': list(status.problems),
+    }
+
+
+def shape_document(shape: Shape) -> dict[str, int]:
+    """Return the size of a slot as a JSON document."""
+    return {
+        'vcpus': shape.vcpus,
+        'ram': shape.ram,
+        'disk': shape.disk,
+        'ephemeral': shape.ephemeral,
+        'swap': shape.swap,
     }
 
 

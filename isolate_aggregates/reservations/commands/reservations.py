@@ -10,11 +10,17 @@ from typing import Any
 from oslo_log import log as logging
 
 from isolate_aggregates import reservations, text
-from isolate_aggregates.reservations import Phase
+from isolate_aggregates.reservations import Phase, Shape, views
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.views import OwnReservation
 from isolate_aggregates.tools.cli import base
 
 LOG = logging.getLogger(__name__)
+
+_NOT_SHOWN = (
+    'Only administrators can see the number of slots, hosts, start, end, and '
+    'reservations that have not started.'
+)
 
 
 class ShowReservation(common.OneReservation):
@@ -40,13 +46,22 @@ class ListReservations(common.ReservationLister):
 
     Sorted by start. As json or yaml: one document with everything about each.
     With --ending-within the exit status is 3 if there are any, and 1 if one
-    cannot be read.
+    cannot be read. Only --mine works without the rights of an administrator.
     """
+
+    _own: Sequence[OwnReservation] | None = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument(
+            '--mine',
+            action='store_true',
+            help='Show only the flavors of the reservations of your own '
+            'project that have started, and the number of its servers',
+        )
+        which.add_argument(
             '--ending-within',
             type=times.duration,
             metavar='<duration>',
@@ -60,6 +75,8 @@ class ListReservations(common.ReservationLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the reservations."""
         store = common.store(self.app.conf, self.app.connect())
+        if parsed_args.mine:
+            return self._own_rows(views.list_own(store))
         now = times.now()
         statuses = reservations.list_reservations(
             store, now, self.log_unreadable
@@ -77,6 +94,47 @@ class ListReservations(common.ReservationLister):
                 and status.reservation.end - now <= within
             ]
         )
+
+    def _own_rows(
+        self, own: Sequence[OwnReservation]
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        self._own = own
+        self.nothing = 'No reservation of your project has started.'
+        return (
+            ('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers'),
+            [
+                (
+                    entry.flavor.name,
+                    entry.flavor.vcpus,
+                    entry.flavor.ram,
+                    entry.flavor.disk,
+                    entry.servers,
+                )
+                for entry in own
+            ],
+        )
+
+    def after(self) -> Iterable[str]:
+        """Say what --mine cannot show."""
+        if self._own is None:
+            return super().after()
+        return ['', _NOT_SHOWN]
+
+    def document(self) -> dict[str, Any]:
+        """Return the reservations as a JSON document."""
+        if self._own is None:
+            return super().document()
+        return {
+            'reservations': [
+                {
+                    'id': entry.flavor.id,
+                    'flavor': entry.flavor.name,
+                    'shape': common.shape_document(Shape.like(entry.flavor)),
+                    'servers': entry.servers,
+                }
+                for entry in self._own
+            ]
+        }
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
