@@ -47,7 +47,9 @@ class Opened:
 
     def verdict(self, row: str, column: str) -> Any:
         """Return the cell of a row and a column."""
-        head = self.page.get_by_role('columnheader', name=column, exact=True)
+        head = self.page.locator('#grid thead').get_by_title(
+            column, exact=True
+        )
         place = head.evaluate('(cell) => cell.cellIndex')
         return self.row(row).locator('th, td').nth(place)
 

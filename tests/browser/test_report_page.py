@@ -193,8 +193,8 @@ def test_only_one_cell_is_a_stop_of_the_tabulator(open_report):
 
 def test_a_column_of_hosts_can_be_expanded(open_report):
     report = open_report('campus')
-    heads = report.page.locator('#grid thead th:not(:first-child)')
-    report.page.get_by_role('columnheader', name='gpus, 3 hosts').click()
+    heads = report.page.locator('#grid thead .name')
+    report.page.get_by_title('gpus, 3 hosts').click()
     assert 'gpu-1, gpu-2, gpu-3' in report.page.locator('#reason').inner_text()
     report.page.get_by_role('button', name='Show each of these hosts').click()
     assert heads.all_inner_texts() == ['gpu-1', 'gpu-2', 'gpu-3']
@@ -254,7 +254,7 @@ def test_columns_are_named_after_the_aggregate_of_their_hosts(open_report):
             ],
         )
     )
-    heads = report.page.locator('#grid thead th:not(:first-child)')
+    heads = report.page.locator('#grid thead .name')
     assert heads.all_inner_texts() == [
         'whole, 3 hosts',
         'trait:CUSTOM_B, 3 hosts',
@@ -272,9 +272,9 @@ def test_search_keeps_rows_with_matching_names(open_report):
     page.get_by_label('Search').fill('GPU')
     rows = page.locator('#grid tbody th')
     assert rows.all_inner_texts() == ['gpu.large']
-    assert page.locator(
-        '#grid thead th:not(:first-child)'
-    ).all_inner_texts() == ['gpus, 3 hosts']
+    assert page.locator('#grid thead .name').all_inner_texts() == [
+        'gpus, 3 hosts'
+    ]
     assert page.locator('.card:visible h3').all_inner_texts() == [
         'trait:CUSTOM_GPU'
     ]
@@ -318,7 +318,7 @@ def test_rows_can_be_limited_to_flavors_without_a_host(open_report):
 
 def test_findings_can_be_filtered_by_severity(open_report):
     report = open_report('campus')
-    report.page.get_by_label('Severity').select_option('error')
+    report.page.locator('#severity').select_option('error')
     locator = report.page.locator('.finding:visible')
     assert locator.locator('.badge').all_inner_texts() == ['error']
 
@@ -336,6 +336,30 @@ def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
     assert second.startswith('or: isolate-aggregates lock AGGREGATE ')
 
 
+def test_an_error_at_the_top_leads_to_its_finding(open_report):
+    opened = open_report('campus')
+    page = opened.page
+    page.locator('#severity').select_option('info')
+    page.locator('#errors').get_by_role('link').click()
+    page.wait_for_function("document.activeElement.id === 'finding-1'")
+    finding = page.locator('#finding-1')
+    assert finding.is_visible()
+    assert finding.locator('.badge').inner_text() == 'error'
+
+
+def test_similar_hosts_stand_below_their_lock(open_report):
+    opened = open_report('campus')
+    head = opened.page.locator('#grid thead').get_by_title('gpus, 3 hosts')
+    assert head.locator('.lock').inner_text() == 'trait:CUSTOM_GPU'
+
+
+def test_search_finds_the_hosts_of_an_aggregate_and_a_lock(open_report):
+    opened = open_report('campus')
+    for word in ('confidential', 'trait:CUSTOM_CONF'):
+        opened.page.get_by_label('Search').fill(word)
+        assert list(answers(opened)) == ['sec-1']
+
+
 # Sorting.
 
 
@@ -343,25 +367,25 @@ def test_rows_and_columns_are_sorted(open_report):
     report = open_report('campus')
     page = report.page
     rows = page.locator('#grid tbody th')
-    heads = page.locator('#grid thead th:not(:first-child)')
+    heads = page.locator('#grid thead .name')
     given = rows.all_inner_texts()
-    page.get_by_label('Sort rows').select_option('fewest')
+    page.get_by_label('Sort').select_option('fewest')
     assert rows.all_inner_texts()[:3] == [
         'fpga.small', 'secret.small', 'nvme.large'
     ]  # fmt: skip
-    page.get_by_label('Sort rows').select_option('most')
+    page.get_by_label('Sort').select_option('most')
     assert rows.all_inner_texts()[-1] == 'fpga.small'
-    page.get_by_label('Sort rows').select_option('name')
+    page.get_by_label('Sort').select_option('name')
     assert rows.all_inner_texts() == sorted(given)
-    page.get_by_label('Sort rows').select_option('given')
+    page.get_by_label('Sort').select_option('given')
     assert rows.all_inner_texts() == given
     page.locator('input[value="aggregate"]').check(force=True)
-    page.get_by_label('Sort columns').select_option('hosts')
+    page.get_by_label('Sort').select_option('most')
     assert heads.all_inner_texts()[:2] == ['rack-b', 'rack-a']
-    page.get_by_label('Sort columns').select_option('name')
+    page.get_by_label('Sort').select_option('name')
     assert heads.all_inner_texts()[0] == 'biology'
     # A cell describes the row and the column that are shown.
-    page.get_by_label('Sort rows').select_option('most')
+    page.get_by_label('Sort').select_option('most')
     assert 'gpu.large on gpus' in open_cell(report, 'gpu.large', 'gpus')
 
 
@@ -370,7 +394,7 @@ def test_names_are_sorted_by_their_numbers(open_report):
     report = open_report(
         make_snapshot([], [make_compute_node('a')], flavors=flavors)
     )
-    report.page.get_by_label('Sort rows').select_option('name')
+    report.page.get_by_label('Sort').select_option('name')
     assert report.page.locator('#grid tbody th').all_inner_texts() == [
         'f9', 'f10', 'f100'
     ]  # fmt: skip
@@ -381,14 +405,14 @@ def test_locks_and_findings_are_sorted(open_report):
     page = report.page
     locks = page.locator('.card h3')
     given = locks.all_inner_texts()
-    page.get_by_label('Sort locks').select_option('hosts')
+    page.get_by_label('Sort').select_option('most')
     assert locks.all_inner_texts()[0] == 'trait:CUSTOM_LICENSED_WINDOWS'
-    page.get_by_label('Sort locks').select_option('used')
+    page.get_by_label('Sort').select_option('used')
     assert locks.all_inner_texts()[0] == 'trait:CUSTOM_GPU'
-    page.get_by_label('Sort locks').select_option('given')
+    page.get_by_label('Sort').select_option('given')
     assert locks.all_inner_texts() == given
     findings = page.locator('.finding h3 bdi')
-    page.get_by_label('Sort findings').select_option('name')
+    page.get_by_label('Sort').select_option('name')
     names = findings.all_inner_texts()
     assert names == sorted(names)
 
@@ -417,7 +441,7 @@ def test_locks_can_be_paged_through(open_report):
     page.get_by_role('button', name='Locks after').click()
     assert locator.inner_text() == 'locks 21 to 40 of 60'
     assert not set(before) & set(names.all_inner_texts())
-    page.get_by_label('Sort locks').select_option('name')
+    page.get_by_label('Sort').select_option('name')
     assert names.first.inner_text() == 'trait:CUSTOM_T0'
     page.get_by_role('button', name='Locks after').press('Enter')
     assert names.first.inner_text() == 'trait:CUSTOM_T20'
@@ -519,7 +543,7 @@ def test_a_tried_request_agrees_with_the_matrix(open_report):
     page = report.page
     page.locator('input[value="host"]').check(force=True)
     flavors = page.locator('#try-flavor option').all_inner_texts()
-    heads = page.locator('#grid thead th:not(:first-child)').all_inner_texts()
+    heads = page.locator('#grid thead .name').all_inner_texts()
     for flavor in flavors:
         for image in ('debian', 'windows-2022'):
             page.locator('#try-flavor').select_option(flavor)
@@ -731,7 +755,7 @@ def test_print_names_the_selection_and_unfolds_everything(open_report):
     report = open_report(big_cloud())
     page = report.page
     page.get_by_label('Search').fill('CUSTOM_T')
-    page.get_by_label('Sort rows').select_option('most')
+    page.get_by_label('Sort').select_option('most')
     page.get_by_role('button', name='Locks after').click()
     folded = page.locator('details:not([open])').count()
     assert folded
@@ -740,7 +764,7 @@ def test_print_names_the_selection_and_unfolds_everything(open_report):
     assert page.locator('details:not([open])').count() == 0
     page.emulate_media(media='print')
     assert page.locator('#printed').inner_text() == (
-        'Search: CUSTOM_T. Sort rows: Most hosts first'
+        'Search: CUSTOM_T. Sort: Most hosts first'
     )
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator('#locks-shown').text_content() == (
@@ -795,7 +819,7 @@ def test_axe_finds_nothing_where_sections_are_folded_or_empty(open_report):
 def test_a_large_cloud_keeps_the_page_small(open_report):
     report = open_report(big_cloud())
     page = report.page
-    heads = page.locator('#grid thead th:not(:first-child)')
+    heads = page.locator('#grid thead .name')
     most = report.nodes()
     for view in ('lock', 'aggregate', 'host'):
         page.locator(f'input[value="{view}"]').check(force=True)

@@ -166,7 +166,7 @@ def test_the_figures_count_the_cloud(content):
 def test_locks_and_findings_are_in_the_html(content):
     texts = Page(page.render(content)).texts
     assert 'trait:CUSTOM_WINDOWS' in texts
-    assert 'MEMORY_MB' in texts
+    assert 'Memory' in texts
     used = [' '.join(text.split()) for text in texts]
     assert '12 of 16 used (75 %)' in used
     assert 'flavor lost' in texts
@@ -186,13 +186,16 @@ def test_the_matrix_is_data(content):
     cells = Page(page.render(content)).cells
     assert [group['hosts'] for group in cells['groups']] == [['open'], ['win']]
     [plain, keyed, lost] = cells['rows']
-    assert plain['cells'][0] == 0
-    assert keyed['cells'][1] == 0
-    assert 0 not in lost['cells']
-    [number] = cells['cases'][plain['cells'][1]]
+    assert cells['lines'][plain['cells']][0] == 0
+    assert cells['lines'][keyed['cells']][1] == 0
+    assert 0 not in cells['lines'][lost['cells']]
+    [number] = cells['cases'][cells['lines'][plain['cells']][1]]
     reason = cells['reasons'][number]
     assert reason['filter'] == 'isolate_aggregates'
-    assert reason['text'].startswith('aggregate windows: ')
+    assert reason['text'] == [
+        'aggregate windows: locked by trait CUSTOM_WINDOWS, which ',
+        ' does not require',
+    ]
     assert [c['name'] for c in cells['columns']['lock']] == [
         'trait:CUSTOM_WINDOWS',
         '(no lock)',
@@ -237,6 +240,53 @@ def test_cpu_memory_and_disk_come_first(conf):
         bar.resource_class for bar in report_content.bars(content.locks[0])
     ]
     assert shown == ['VCPU', 'MEMORY_MB', 'DISK_GB', 'CUSTOM_A']
+
+
+@pytest.mark.parametrize(
+    ('resource_class', 'value', 'amount'),
+    [
+        ('VCPU', 1200, '1,200'),
+        ('MEMORY_MB', 2048 * 1024, '2,048'),
+        ('MEMORY_MB', 1536, '1.5'),
+        ('DISK_GB', 4000, '4,000'),
+    ],
+)
+def test_memory_is_shown_in_gib(resource_class, value, amount):
+    assert Bar(resource_class, 0, value).amount(value) == amount
+
+
+def test_errors_come_first_and_link_to_their_finding(conf):
+    snapshot = make_snapshot(
+        [make_aggregate('windows', WINDOWS, ['win'])],
+        [make_compute_node('win')],
+    )
+    found = Page(
+        page.render(Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW))
+    )
+    [link] = [
+        attributes['href']
+        for _, attributes in found.elements
+        if (attributes.get('href') or '').startswith('#finding-')
+    ]
+    [subject] = [
+        finding
+        for finding in found.elements
+        if finding[1].get('id') == link.removeprefix('#')
+    ]
+    assert subject[1]['data-severity'] == 'error'
+    assert found.text.index('Errors', 200) < found.text.index('Search')
+
+
+def test_flavors_with_the_same_answers_are_told_once(conf):
+    snapshot = make_snapshot(
+        [make_aggregate('windows', WINDOWS, ['win'])],
+        [make_compute_node('win', traits=['CUSTOM_WINDOWS'])],
+        flavors=[make_flavor(f'flavor-{n}') for n in range(50)],
+    )
+    content = Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW)
+    cells = Page(page.render(content)).cells
+    assert len(cells['rows']) == 50
+    assert len(cells['lines']) == len(cells['reasons']) == 1
 
 
 # That it is well closed.
@@ -403,11 +453,11 @@ def test_the_command_offers_more_projects_to_try(run):
         for row, changes, expected in zip(
             page.cells['rows'], tried, known['rows'], strict=True
         ):
-            held = list(row['cells'])
+            held = list(page.cells['lines'][row['cells']])
             for place, case in changes:
                 held[place] = case
             assert answers(page.cells, held) == answers(
-                known, expected['cells']
+                known, known['lines'][expected['cells']]
             )
 
 

@@ -12,6 +12,8 @@ from isolate_aggregates.tools.matrix.matrix import Matrix, Row
 from isolate_aggregates.tools.matrix.rules import Objection
 
 _T = TypeVar('_T', bound=Hashable)
+# The name of the filter and the parts of the text.
+_Reason = tuple[str | None, tuple[str, ...]]
 
 
 def cells(
@@ -23,20 +25,25 @@ def cells(
 ) -> dict[str, Any]:
     """Encode the matrix, with every text only once.
 
-    A cell is the index of a case. A case is a list of indexes of reasons; case
-    0 is empty. Columns refer to groups of hosts. The script builds the columns
-    for single hosts.
+    A row refers to a line, which many flavors share. A line has for each group
+    of hosts the index of a case, and a case the indexes of reasons; case 0 is
+    empty. The text of a reason is a list of parts, with the flavor of the row
+    between them. Columns refer to groups of hosts. The script builds the
+    columns for single hosts.
 
     :param other_projects: The same rows for other projects, encoded as
         differences: the index of the group and the index of its case.
     """
-    reasons: _Numbers[Objection] = _Numbers()
+    reasons: _Numbers[_Reason] = _Numbers()
+    shared_lines: _Numbers[tuple[int, ...]] = _Numbers()
     cases: _Numbers[tuple[int, ...]] = _Numbers()
     cases.of(())
 
     def line(row: Row) -> tuple[int, ...]:
         return tuple(
-            cases.of(tuple(map(reasons.of, objections)))
+            cases.of(
+                tuple(reasons.of(_reason(row, each)) for each in objections)
+            )
             for objections in row.objections
         )
 
@@ -72,12 +79,12 @@ def cells(
             for group in matrix.groups
         ],
         'reasons': [
-            {'filter': reason.filter_name, 'text': reason.text}
-            for reason in reasons
+            {'filter': filter_name, 'text': parts}
+            for filter_name, parts in reasons
         ],
         'cases': list(cases),
         'rows': [
-            {**_about(row, image), 'cells': row_cases}
+            {**_about(row, image), 'cells': shared_lines.of(row_cases)}
             for row, row_cases, image in zip(
                 matrix.rows,
                 lines,
@@ -85,6 +92,7 @@ def cells(
                 strict=False,
             )
         ],
+        'lines': list(shared_lines),
         'tries': tries,
         'columns': {
             'alike': _columns(alike),
@@ -105,6 +113,11 @@ class _Numbers(Generic[_T]):
 
     def of(self, thing: _T) -> int:
         return self._numbers.setdefault(thing, len(self._numbers))
+
+
+def _reason(row: Row, objection: Objection) -> _Reason:
+    flavor = f'flavor {row.request.flavor.name}'
+    return objection.filter_name, tuple(objection.text.split(flavor))
 
 
 def _about(row: Row, image: str | None) -> dict[str, Any]:

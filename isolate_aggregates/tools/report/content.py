@@ -23,6 +23,8 @@ from isolate_aggregates.tools.report.calendar import Calendar
 
 # Resource classes to show first; others follow by name.
 _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
+# Resource classes that are amounts of storage; Nova's GB are GiB too.
+_LABELS = {'MEMORY_MB': 'Memory', 'DISK_GB': 'Disk'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +148,24 @@ class Bar:
         return self.total - self.used
 
     @property
+    def label(self) -> str:
+        """The name on the page."""
+        return _LABELS.get(self.resource_class, self.resource_class)
+
+    @property
+    def unit(self) -> str:
+        """The unit on the page, if it has one."""
+        return 'GiB' if self.resource_class in _LABELS else ''
+
+    def amount(self, value: int) -> str:
+        """Format an amount in the unit of the page."""
+        if self.resource_class == 'MEMORY_MB' and value % 1024:
+            return f'{value / 1024:,.1f}'
+        if self.resource_class == 'MEMORY_MB':
+            value //= 1024
+        return f'{value:,}'
+
+    @property
     def percent(self) -> int:
         """The usage in percent of the total."""
         if not self.total:
@@ -188,6 +208,15 @@ def figures(content: Content) -> list[Figure]:
             severity=severity,
         )
         for severity in sorted(Severity, reverse=True)
+    ]
+
+
+def errors(content: Content) -> list[tuple[int, Finding]]:
+    """Return the findings that are errors, with their places from 1 on."""
+    return [
+        (place, finding)
+        for place, (finding, _) in enumerate(content.findings, start=1)
+        if finding.severity is Severity.ERROR
     ]
 
 

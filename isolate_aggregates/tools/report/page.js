@@ -10,6 +10,8 @@
   // More locks or findings than these make a page long.
   const MOST_ITEMS = 20;
   const MOST_ANSWERS = 40;
+  // More names than these hide what comes after them.
+  const MOST_NAMES = 8;
   const SIGNS = { yes: '✓', some: '◐', no: '×' };
   const WORDS = {
     yes: 'may use all of them',
@@ -24,7 +26,7 @@
   const panel = $('reason');
   const state = {
     view: 'alike', search: '', rows: 'all', only: null,
-    rowOrder: 'given', columnOrder: 'given',
+    order: 'given',
     firstRow: 0, firstColumn: 0,
     // The cell that the tabulator key leads to; row and column -1 are heads.
     row: 0, column: 0,
@@ -54,7 +56,15 @@
     .flatMap((group, place) =>
       group.hosts.map((host) => ({ name: host, host, groups: [place] })))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
+  // The names of the locks of each group of hosts.
+  const locks = data.groups.map((_, place) => data.columns.lock
+    .filter(({ groups }) => groups.includes(place))
+    .map(({ name }) => name).join(' + '));
+  // A reason has the name of the flavor between its parts.
+  const wording = (reason, row) => data.reasons[reason].text
+    .join(`flavor ${row.flavor}`);
   for (const row of data.rows) {
+    row.cells = data.lines[row.cells];
     row.name = [row.flavor, row.image].filter((n) => n !== null).join(' + ');
     row.text = fold(
       [row.name, ...row.keys.map(([, text]) => text)].join('\n'));
@@ -100,10 +110,9 @@
       if (those.length || !some.length) columns = those;
     }
     return {
-      rows: sorted(rows, ORDERS[state.rowOrder], (row) => row.size),
-      columns: sorted(columns, ORDERS[state.columnOrder], (column) =>
-        state.columnOrder === 'hosts' ? hostsOf(column).length
-          : rows.filter((row) => verdict(row, column) !== 'no').length),
+      rows: sorted(rows, ORDERS[state.order], (row) => row.size),
+      columns: sorted(
+        columns, ORDERS[state.order], (column) => hostsOf(column).length),
     };
   };
 
@@ -112,7 +121,6 @@
     name: (a, b) => collator.compare(a.one.name, b.one.name),
     most: (a, b) => b.size - a.size,
     fewest: (a, b) => a.size - b.size,
-    hosts: (a, b) => b.size - a.size,
   };
   // Those that are alike in this stay in the order in which they came.
   const sorted = (things, order, size) => (order
@@ -120,9 +128,19 @@
       .map(({ one }) => one)
     : things);
 
-  const head = (text, scope) => {
+  // The locks of a column; of a lock it is the name.
+  const lockOf = (column) => {
+    if (state.view === 'lock' || !column.groups.length) return '';
+    const names = new Set(column.groups.map((place) => locks[place]));
+    return names.size > 1 ? 'several locks' : [...names][0];
+  };
+
+  const head = (text, scope, lock = '') => {
     const cell = make('th', undefined, { tabindex: -1, scope });
-    cell.append(make('span', text));
+    const names = make('div');
+    if (lock) names.append(make('span', lock, { class: 'lock' }), ' ');
+    names.append(make('span', text, { class: 'name' }));
+    cell.append(names);
     cell.title = text;
     return cell;
   };
@@ -144,7 +162,7 @@
     const label = data.rows.some((row) => row.image !== null)
       ? 'Flavor and image' : 'Flavor';
     top.append(make('th', label, { scope: 'col' }));
-    top.append(...columns.map((column) => head(column.name, 'col')));
+    top.append(...columns.map((column) => head(column.name, 'col', lockOf(column))));
     const body = make('tbody');
     for (const row of rows) {
       const line = make('tr');
@@ -303,6 +321,7 @@
     button.addEventListener('click', close);
     panel.replaceChildren(...parts, button);
     panel.hidden = false;
+    $('hint').hidden = true;
     panel.scrollTop = 0;
   };
 
@@ -324,6 +343,7 @@
 
   const close = () => {
     panel.hidden = true;
+    $('hint').hidden = false;
     panel.replaceChildren();
     mark(null);
     go(state.row, state.column);
@@ -346,10 +366,10 @@
     if (!column.groups.length) parts.push(make('p', 'It has no hosts.'));
     const list = make('ul');
     for (const [reason, kept] of places) {
-      const { filter, text } = data.reasons[reason];
-      const item = make('li', text);
+      const { filter } = data.reasons[reason];
+      const item = make('li', wording(reason, row));
       const from = kept.length === column.groups.length ? ''
-        : hostsOf({ groups: kept }).join(', ');
+        : few(hostsOf({ groups: kept }));
       if (filter) item.append(make('div', `filter ${filter}`, { class: 'by' }));
       if (from) item.append(make('div', `on ${from}`, { class: 'by' }));
       list.append(item);
@@ -372,7 +392,20 @@
     return `#${parts}`;
   };
 
+  // A finding may be on another page, or not match the search.
+  const showFinding = (element) => {
+    $('search').value = $('severity').value = '';
+    $('search').dispatchEvent(new Event('input'));
+    const place = items.finding.findIndex((one) => one.element === element);
+    first.finding = place - place % MOST_ITEMS;
+    arrange('finding');
+    element.scrollIntoView();
+    element.focus();
+  };
+
   const follow = () => {
+    const finding = location.hash.match(/^#(finding-\d+)$/);
+    if (finding && $(finding[1])) showFinding($(finding[1]));
     const parts = new URLSearchParams(location.hash.slice(1));
     const name = Object.keys(data.columns).find((one) => parts.has(one));
     if (!parts.has('flavor') || !name) return;
@@ -410,14 +443,23 @@
     $('matrix').scrollIntoView();
   };
 
+  const few = (names) => names.length <= MOST_NAMES ? names.join(', ')
+    : `${names.slice(0, MOST_NAMES).join(', ')} and ` +
+      `${number(names.length - MOST_NAMES)} more`;
+
   const aboutHosts = (column) => {
     const hosts = hostsOf(column);
     const aggregates = new Set(
       column.groups.flatMap((place) => data.groups[place].aggregates));
     const parts = [
       make('h4', count(hosts.length, 'host', 'hosts')),
-      make('p', hosts.join(', ') || 'none', { class: 'names' }),
+      make('p', few(hosts) || 'none', { class: 'names' }),
     ];
+    if (hosts.length > MOST_NAMES) {
+      const all = make('details', undefined, { class: 'names unprinted' });
+      all.append(make('summary', 'All of them'), make('p', hosts.join(', ')));
+      parts.push(all);
+    }
     if (aggregates.size) {
       parts.push(
         make('h4', count(aggregates.size, 'aggregate', 'aggregates')),
@@ -463,11 +505,13 @@
     const held = [...data.rows[place].cells];
     const other = data.tries[chosen('project') - 1];
     for (const [group, its] of other?.[place] || []) held[group] = its;
-    const all = data.columns.host.map(({ host, groups: [group] }) =>
-      ({ host, reasons: data.cases[held[group]] }));
+    const all = data.columns.host.map(({ host, text, groups: [group] }) => ({
+      host, text: `${text}\n${fold(locks[group])}`,
+      reasons: data.cases[held[group]],
+    }));
     const wanted = $('try-hosts').value;
-    // A word that is in no name of a host is not about hosts.
-    const called = all.filter(({ host }) => fold(host).includes(state.search));
+    // A word that no host, aggregate or lock has is not about hosts.
+    const called = all.filter(({ text }) => text.includes(state.search));
     const match = (called.length ? called : all).filter(({ reasons }) =>
       !wanted || (wanted === 'yes') === !reasons.length);
     // First those that it may go to.
@@ -484,7 +528,8 @@
       const line = make('tr');
       const why = make('td');
       why.append(...reasons.map((reason) => {
-        const { filter, text } = data.reasons[reason];
+        const { filter } = data.reasons[reason];
+        const text = wording(reason, data.rows[place]);
         return make('p', filter ? `${text} (filter ${filter})` : text);
       }));
       line.append(make('th', host, { scope: 'row' }),
@@ -564,10 +609,13 @@
   }
 
   const order = (kind) => {
-    const by = $(`${kind}-order`).value;
+    if (!items[kind].length) return;
+    const by = { most: 'hosts', fewest: 'hosts' }[state.order] || state.order;
     items[kind] = sorted(
-      items[kind], by === 'name' ? ORDERS.name : ORDERS.most,
-      ({ element, given }) => Number(element.dataset[by] ?? -given));
+      [...items[kind]].sort((a, b) => a.given - b.given),
+      by === 'name' ? ORDERS.name
+        : state.order === 'fewest' ? ORDERS.fewest : ORDERS.most,
+      ({ element }) => Number(element.dataset[by] ?? 0));
     items[kind][0].element.parentNode.append(
       ...items[kind].map((one) => one.element));
     first[kind] = 0;
@@ -603,17 +651,15 @@
     if ($('try')) attempt();
   });
   if ($('severity')) $('severity').addEventListener('change', filter);
-  for (const what of ['row', 'column']) {
-    $(`${what}-order`).addEventListener('change', (event) => {
-      state[`${what}Order`] = event.target.value;
-      state[what === 'row' ? 'firstRow' : 'firstColumn'] = 0;
-      draw();
-    });
-  }
+  $('order').addEventListener('change', () => {
+    state.order = $('order').value;
+    state.firstRow = state.firstColumn = 0;
+    for (const kind of Object.keys(items)) order(kind);
+    draw();
+  });
   for (const kind of ['lock', 'finding']) {
     if (!items[kind].length) continue;
     arrange(kind);
-    $(`${kind}-order`).addEventListener('change', () => order(kind));
     for (const [where, by] of [['back', -MOST_ITEMS], ['on', MOST_ITEMS]]) {
       $(`${kind}s-${where}`).addEventListener('click', () => {
         first[kind] += by;

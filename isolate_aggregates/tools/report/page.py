@@ -39,11 +39,13 @@ def render(content: Content) -> str:
         finalize=_shown,
     )
     environment.filters['number'] = lambda value: f'{value:,}'
+    environment.filters['amount'] = lambda value, bar: bar.amount(value)
     environment.filters['moment'] = calendar.time_text
     locks = [overview.lock for overview in content.locks]
     return environment.from_string(template).render(
         content=content,
         figures=report_content.figures(content),
+        errors=report_content.errors(content),
         bars=report_content.bars,
         cells=text.all_escaped(
             cells(
