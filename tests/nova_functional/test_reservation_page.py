@@ -31,6 +31,11 @@ class ReservationPageTest(PageTest, ReservationTest):
 
     def fill(self):
         """Create a reservation with a server, and a spare host."""
+        # The limits of the page would refuse it.
+        unset = self.terminal.type(
+            'openstack aggregate unset --property reservation_limit freepool'
+        )
+        assert unset.code == 0, unset.output
         self.done('host', 'enable', *self.HOSTS)
         self.done(
             'create', '--id', self.RESERVATION, '--project', self.PROJECT,
@@ -43,6 +48,10 @@ class ReservationPageTest(PageTest, ReservationTest):
             if command.text.startswith('openstack server create')
         ]
         assert self.terminal.type(create.text).code == 0
+
+    def enable_pool(self):
+        """Enable hosts again, which the page has disabled."""
+        self.done('host', 'enable', *self.POOL)
 
     def break_web_1(self):
         """Let the host break that web-1 has come to."""
@@ -77,6 +86,7 @@ class ReservationPageTest(PageTest, ReservationTest):
             PAGE,
             before={
                 'reservation reconcile -c': self.let_servers_go,
+                'property reservation_limit=': self.enable_pool,
                 'reservation repair': self.fill,
                 'reservation move --evacuate': self.break_web_1,
             },
