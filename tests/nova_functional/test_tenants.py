@@ -2,9 +2,11 @@
 """What a tenant cannot take: foreign hosts, and hosts behind a trait."""
 
 from base import ISOLATE, OTHER_IMAGE, RESERVATIONS, CloudTest, host_of
+from day_two import CommandTest
 from nova.scheduler import utils as scheduler_utils
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.tools.cloud.live import keystone
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 OWNER, FRIEND, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
@@ -35,6 +37,76 @@ class TenantsTest(CloudTest):
 
         message = self.refusal_of(flavor, project=STRANGER)
         assert message.startswith('No valid host was found')
+
+
+class Domains:
+    """A Keystone with one domain.
+
+    :param projects: The ids of the projects, which a test may change.
+    """
+
+    def __init__(self, projects):
+        self.projects = projects
+
+    def domain(self, name):
+        """Return the domain."""
+        return keystone.Domain('acme-id', name, frozenset(self.projects))
+
+    def domain_of_id(self, domain_id):
+        """Return the domain."""
+        return self.domain('acme')
+
+
+class DomainTest(CommandTest):
+    """An aggregate that is reserved for a domain."""
+
+    REQUEST_FILTERS = ('isolate_tenants',)
+
+    def setUp(self):
+        super().setUp()
+        self.domains = Domains({OWNER, FRIEND})
+        self.stub_out(
+            'isolate_aggregates.tools.cloud.live.live_cloud.KeystoneClient',
+            lambda _: self.domains,
+        )
+        # Nova's own filter reads the same tags, and compares whole values.
+        self.flags(
+            limit_tenants_to_placement_aggregate=True, group='scheduler'
+        )
+
+    def hosts(self):
+        return {
+            project: self.host_for(self.small, project=project)
+            for project in (OWNER, FRIEND, STRANGER)
+        }
+
+    def test_servers_of_all_its_projects_land_there_and_no_others(self):
+        self.small = self.flavor()
+        self.aggregate('theirs', ['host1'])
+        assert self.run_command('lock', 'theirs', '--domain', 'acme').code == 0
+        assert self.hosts() == {
+            OWNER: 'host1',
+            FRIEND: 'host1',
+            STRANGER: 'host2',
+        }
+
+        self.domains.projects = {OWNER, STRANGER}
+        assert self.run_command('sync', '--yes').code == 0
+        assert self.hosts() == {
+            OWNER: 'host1',
+            FRIEND: 'host2',
+            STRANGER: 'host1',
+        }
+
+        self.domains.projects = set()
+        assert self.run_command('sync', '--yes').code == 0
+        assert set(self.hosts().values()) == {'host2'}
+
+        assert self.run_command('sync', '--yes').code == 0
+        unlock = ('unlock', 'theirs', '--domain', 'acme')
+        assert self.run_command(*unlock).code == 0
+        aggregate = self.admin_api.api_get('/os-aggregates').body['aggregates']
+        assert aggregate[0]['metadata'] == {}
 
 
 class StolenTraitTest(CloudTest):
