@@ -40,6 +40,8 @@ LIVE = {
     'servers-out-of-reach',
 }
 
+DOMAIN = 'filter_tenant_id:domain:acme'
+PROJECTS_OF_ACME = 'domains:\n- {id: acme, projects: [p1]}\n'
 SETTINGS = """
 settings:
   scheduler:
@@ -291,6 +293,19 @@ CLOUDS: Mapping[str, str] = {
             "required_member_prefix: ['reservation:']",
             'required_member_prefix: []',
         )
+    ),
+    'a project of the domain has no tag': cloud(
+        tagged(f'{DOMAIN}=acme') + PROJECTS_OF_ACME
+    ),
+    'a project is not in the domain': cloud(
+        tagged(f'{DOMAIN}=acme', f'{DOMAIN}:p1=p1', f'{DOMAIN}:old=old')
+        + PROJECTS_OF_ACME
+    ),
+    'the domain does not exist': cloud(
+        tagged(f'{DOMAIN}=acme') + PROJECTS_OF_ACME.replace('[p1]', 'null')
+    ),
+    'the tag of the domain is missing': cloud(
+        tagged(f'{DOMAIN}:p1=p1') + PROJECTS_OF_ACME
     ),
     'a disabled host': cloud(
         hosts=HOSTS.replace(

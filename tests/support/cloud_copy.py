@@ -21,7 +21,7 @@ from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.operate.sync import plan
+from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
 
 # A flavor, an image and a project, by their names.
@@ -283,6 +283,13 @@ class CloudCopy:
     def _sync(self) -> None:
         locks = self._filters.locks(self.snapshot.index)
         sync_plan = plan.make(read(SnapshotCloud(self.snapshot)), locks)
+        for group in projects.updated(
+            self.snapshot.aggregates, sync_plan.differences
+        ):
+            [old] = [
+                a for a in self.snapshot.aggregates if a.uuid == group.uuid
+            ]
+            self._replace('aggregates', old, group)
         for target in sync_plan.targets:
             old = self._provider(target.provider)
             self._change_provider(

@@ -24,7 +24,7 @@ from isolate_aggregates.tools.advice.commands import (
 )
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.operate.sync import plan
+from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
 
 _Values = Mapping[str, str | None]
@@ -48,6 +48,13 @@ def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
     sync_plan = plan.make(
         read(SnapshotCloud(snapshot)), filters.locks(snapshot.index)
     )
+    if sync_plan.differences:
+        snapshot = dataclasses.replace(
+            snapshot,
+            aggregates=projects.updated(
+                snapshot.aggregates, sync_plan.differences
+            ),
+        )
     targets = {target.provider: target for target in sync_plan.pending}
     if not targets:
         return snapshot

@@ -56,12 +56,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
                     'exist',
                     'no new server can use the hosts for this domain, and '
                     'sync leaves the tags as they are',
-                    (
-                        Repair(
-                            text='let in another domain or project; then '
-                            f'revoke --domain {domain_id} takes the tags away'
-                        ),
-                    ),
+                    # Who may use the hosts then is a decision.
                 )
 
 
@@ -78,11 +73,4 @@ def without_tag(cloud: AuditedCloud) -> Iterator[Finding]:
                 f'{listed(keys)}',
                 'the projects can use the hosts, and sync does not follow '
                 'the domain',
-                (
-                    Repair(
-                        text='grant --domain restores the tag and lets in '
-                        'the whole domain; without these tags, the aggregate '
-                        'is open to all projects if it has no others'
-                    ),
-                ),
             )

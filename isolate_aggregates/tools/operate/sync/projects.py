@@ -64,6 +64,24 @@ def changes(difference: Difference) -> Iterator[TagChange]:
         )
 
 
+def updated(
+    aggregates: Iterable[Aggregate], differences: Iterable[Difference]
+) -> tuple[Aggregate, ...]:
+    """Return the aggregates without the differences."""
+    after = {aggregate.uuid: aggregate for aggregate in aggregates}
+    for difference in differences:
+        old = after[difference.aggregate.uuid]
+        kept = {
+            key: value
+            for key, value in old.metadata.items()
+            if key not in difference.foreign
+        }
+        after[old.uuid] = dataclasses.replace(
+            old, metadata=kept | dict(difference.missing)
+        )
+    return tuple(after.values())
+
+
 def problems(
     aggregates: Iterable[Aggregate], known: Projects
 ) -> Iterator[str]:
