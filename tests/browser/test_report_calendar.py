@@ -57,7 +57,7 @@ def detail(report):
 
 MIDDLE = (
     'busy, 03 Mar 2027, 12:00 to 07 Mar 2027, 12:00 UTC: 1 slot, free '
-    '4,032 MEMORY_MB, 6 VCPU'
+    '3.938 GiB memory, 6 VCPU'
 )
 
 
@@ -155,19 +155,19 @@ def test_bars_have_accessible_names_and_a_table(report):
     ] == [
         [
             'busy', '01 Mar 2027, 12:00', '03 Mar 2027, 12:00', '0',
-            '4,096 MEMORY_MB, 10 VCPU',
+            '4 GiB memory, 10 VCPU',
         ],
         [
             'busy', '03 Mar 2027, 12:00', '07 Mar 2027, 12:00', '1',
-            '4,032 MEMORY_MB, 6 VCPU',
+            '3.938 GiB memory, 6 VCPU',
         ],
         [
             'busy', '07 Mar 2027, 12:00', '09 Mar 2027, 12:00', '1,234',
-            '0 MEMORY_MB, 0 VCPU',
+            '0 GiB memory, 0 VCPU',
         ],
         [
             'free', '01 Mar 2027, 12:00', '09 Mar 2027, 12:00', '0',
-            '4,096 MEMORY_MB, 10 VCPU',
+            '4 GiB memory, 10 VCPU',
         ],
         ['down', '', '', '', 'is down'],
     ]  # fmt: skip

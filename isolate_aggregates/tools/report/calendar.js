@@ -7,6 +7,11 @@
   const MOST = 40;
   const WIDTH = 1000;
   const HEIGHT = 28;
+  // Amounts of storage; Nova's GB are GiB too.
+  const UNITS = {
+    MEMORY_MB: { size: 1024, word: 'memory' },
+    DISK_GB: { size: 1, word: 'disk' },
+  };
 
   const $ = (id) => document.getElementById(id);
   const data = JSON.parse($('room-data').textContent);
@@ -40,7 +45,9 @@
   const free = (period) => period.free
     .map((amount, place) => [amount, data.classes[place]])
     .filter(([amount]) => amount !== null)
-    .map(([amount, name]) => `${number(amount)} ${name}`).join(', ');
+    .map(([amount, name]) => UNITS[name]
+      ? `${number(amount / UNITS[name].size)} GiB ${UNITS[name].word}`
+      : `${number(amount)} ${name}`).join(', ');
   const slots = (period) => period.slots === 1 ? '1 slot'
     : `${number(period.slots)} slots`;
   const about = (host, period) => period
