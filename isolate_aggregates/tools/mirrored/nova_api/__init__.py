@@ -4,7 +4,7 @@
 nova-api answers 400 to a flavor that contradicts itself or the image
 (``API._validate_flavor_image_nostatus`` in ``nova.compute.api``, and what it
 calls in ``nova.virt.hardware``). The rules are repeated here: commands run
-where Nova is not installed, and for any release. See decision record 0034.
+where Nova is not installed, and for any release. See decision record 0032.
 What :mod:`isolate_aggregates.request.implied` refuses is not repeated.
 """
 
