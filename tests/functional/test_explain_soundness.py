@@ -358,6 +358,12 @@ def test_the_counts_and_remedies_are_right_and_complete(explained, world):
     def helps(dropped):
         return bool(judge.usable([requirements[place] for place in dropped]))
 
+    if judge.offered():
+        # What a host has whose candidates Nova skips may be more than what is
+        # asked for here: its reason says what would help.
+        event('Nova skips all hosts')
+        assert all(map(helps, remedies))
+        return
     if not remedies:
         assert not helps(places.values())
         return

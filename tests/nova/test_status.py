@@ -153,8 +153,7 @@ def test_a_source_that_cannot_be_read_is_a_failure(conf):
     conf.config(cloud_file='/nonexistent.yaml', group=ia_conf.GROUP)
     assert result_of(conf, 'source') == (
         Code.FAILURE,
-        'Cloud file /nonexistent.yaml: cannot be read: No such file or '
-        'directory.',
+        '/nonexistent.yaml cannot be read: No such file or directory.',
     )
 
 

@@ -54,7 +54,7 @@ class OpenStackTest(CommandTest):
         assert self.done('lock', 'list')['locks'] == []
 
         self.done('lock', 'create', 'licensed', '--trait', LICENSED)
-        self.done('key', 'grant', '--flavor', keyed, '--trait', LICENSED)
+        self.done('key', 'add', '--flavor', keyed, '--trait', LICENSED)
         assert self.host_for(keyed) == 'host1'
         assert self.host_for(plain) == 'host2'
         [lock] = self.done('lock', 'list')['locks']
@@ -62,7 +62,7 @@ class OpenStackTest(CommandTest):
         offered = self.done('candidate', 'list', '--flavor', plain)
         assert [host['name'] for host in offered['hosts']] == ['host2']
 
-        self.done('key', 'revoke', '--flavor', keyed, '--trait', LICENSED)
+        self.done('key', 'remove', '--flavor', keyed, '--trait', LICENSED)
         self.done('lock', 'delete', 'licensed')
         assert self.done('lock', 'list')['locks'] == []
         assert self.host_for(plain) == 'host1'

@@ -14,7 +14,7 @@ from isolate_aggregates.tools.cli import terminal
 
 _CHANGES = frozenset({
     *('grant', 'revoke', 'unlock'),
-    *('lock create', 'lock delete', 'key grant', 'key revoke'),
+    *('lock create', 'lock delete', 'key add', 'key remove'),
     *('reservation create', 'reservation end', 'reservation move'),
     *('reservation repair', 'reservation set', 'reservation update'),
     *('reservation host enable', 'reservation host disable'),
