@@ -149,8 +149,13 @@ def test_a_missing_thing_is_named_with_the_place_searched(
         ),
         pytest.param(
             ('lock',),
-            '<aggregate> and --trait are required',
+            '<aggregate> is required',
             id='a command without its arguments',
+        ),
+        pytest.param(
+            ('reservation', 'create'),
+            '--project is required',
+            id='a command without its options',
         ),
         pytest.param(
             ('--os-cloud',),
