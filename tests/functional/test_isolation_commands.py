@@ -20,6 +20,7 @@ import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute.client import ComputeNode
+from isolate_aggregates.placement import providers
 from isolate_aggregates.request import Flavor
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
@@ -664,6 +665,26 @@ def test_an_aggregate_is_reserved_for_a_domain_that_sync_follows(operator):
 
     operator.document('unlock', 'rack-1', '--domain', 'sales', config=DOMAIN)
     assert operator.live.nova.aggregates[1].metadata == {}
+
+
+def test_repairs_of_other_findings_let_no_project_in(operator):
+    keystone = FakeProjects(operator.http)
+    operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A', config=DOMAIN)
+    operator.document('lock', 'rack-1', '--domain', 'sales', config=DOMAIN)
+    before = operator.live.nova.aggregates[1]
+    keystone.projects[1] = {'id': NEW, 'name': 'new', 'domain_id': SALES}
+    placement = operator.live.placement
+    [provider, *_] = placement.resource_providers(required=['CUSTOM_A'])
+    providers.change_traits(
+        placement, provider['uuid'], lambda traits: traits - {'CUSTOM_A'}
+    )
+
+    result = operator.does('audit', '--fix', '--yes', config=DOMAIN)
+
+    assert 'trait CUSTOM_A' in result.out + result.err
+    assert 'CUSTOM_A' in providers.traits(placement, provider['uuid'])
+    assert operator.live.nova.aggregates[1] == before
+    assert NEW in result.out
 
 
 def test_sync_fails_and_changes_no_tag_if_keystone_does(operator):

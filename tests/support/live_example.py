@@ -31,6 +31,7 @@ class Live:
     ) -> None:
         self._placement = EmbeddedPlacement()
         adapter = self._placement.open()
+        self.placement = PlacementClient(adapter)
         self.placement_url = adapter.get_endpoint()
         http.register_uri(
             requests_mock.ANY,
@@ -43,7 +44,7 @@ class Live:
         snapshot = cloud_file.load(example)
         placement_backup.play_once(
             example.read_text('utf-8'),
-            lambda: load.into_placement(snapshot, PlacementClient(adapter)),
+            lambda: load.into_placement(snapshot, self.placement),
         )
         FakeKeystone(
             http,

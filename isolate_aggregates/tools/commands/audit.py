@@ -4,6 +4,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
 import itertools
 from typing import Any
 
@@ -189,7 +190,12 @@ class AuditCloud(consent.Confirming, output.ReportLister):
                 cloud, self.app.conf, args.servers, progress.reading
             )
         # What sync would do can be more than the findings say.
-        self._synced = audited_cloud.plan.sentences
+        plan = audited_cloud.plan
+        # To let in projects of a domain is no repair of something else.
+        self._lets_in = any(each.missing for each in plan.differences)
+        if self._lets_in:
+            plan = dataclasses.replace(plan, differences=())
+        self._synced = plan.sentences
         self._effects = audited_cloud.effects
         return audit(audited_cloud)
 
@@ -219,6 +225,8 @@ class AuditCloud(consent.Confirming, output.ReportLister):
             return False
         for todo in _safe(self._findings):
             for command in todo:
+                if self._lets_in and (command,) == commands.SYNC:
+                    command = (*command, '--no-domains')
                 # The user has already agreed.
                 status = _run((*command, '--yes'), _Beside(self.app))
                 if status:
