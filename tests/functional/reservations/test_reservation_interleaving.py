@@ -22,12 +22,14 @@ from thorough import THOROUGH, every
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations.host_capacity import HostClaims
 
 EVERY = every(12)
 
 X, Y, Z, W = (f'4d17d41a-830d-47b2-91c7-4f9fc0ae611{c}' for c in 'cdef')
 SHAPE = reservations.Shape(4, 1024, 10)
 SLOTS_OF_A_HOST = 2
+OVERSOLD = 'a host is oversold'
 OTHER = 'b' * 32
 START = NOW + HOUR
 
@@ -178,7 +180,7 @@ def check(world, *promises):
             if one.start <= moment and (one.end is None or moment < one.end):
                 for host, slots in status.hosts.items():
                     taken[host] = taken.get(host, 0) + slots.total
-        assert all(number <= SLOTS_OF_A_HOST for number in taken.values())
+        assert max(taken.values()) <= SLOTS_OF_A_HOST, OVERSOLD
     assert {name for _, name in world.slots()} <= set(statuses)
     assert len(world.classes()) == len(statuses)
     assert set(world.records()) == set(statuses)
@@ -658,3 +660,21 @@ def test_no_history_oversells_or_loses_a_reservation(world, monkeypatch, seed):
         for command, refusal in history.told
     ):
         assert world.store.read().reservation(W).amount, history.told
+
+
+def test_a_history_that_oversells_is_noticed(world, monkeypatch):
+    """The check counts by itself, without the planner."""
+    kept = world.keep()
+    for seed in range(10):
+        world.put_back(kept)
+        begin(world)
+        with monkeypatch.context() as patched:
+            # Each reservation is planned as if there were no others.
+            patched.setattr(HostClaims, 'claims', lambda *_, **__: iter(()))
+            History(world, seed).run()
+            try:
+                check(world, {}, {'is_gone': True})
+            except AssertionError as exc:
+                if OVERSOLD in str(exc):
+                    return
+    pytest.fail('No history oversells a host.')
