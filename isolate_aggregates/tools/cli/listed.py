@@ -35,7 +35,7 @@ DESCRIPTIONS = {
     ),
     'list': 'Show all locks, and the hosts and the capacity behind each.',
     'lock': (
-        'Let only servers that require some traits use the hosts of an '
+        'Let only servers with some traits or projects use hosts of an '
         'aggregate.'
     ),
     'matrix': 'Show which flavors and images may use which hosts.',
