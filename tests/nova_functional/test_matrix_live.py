@@ -59,7 +59,10 @@ class MatrixTest(CommandTest):
             )
             page = path.read_text('utf-8')
         cells = json.loads(re.search(r'id="cells">(.*?)</script>', page)[1])
-        shown = {row['flavor']: row['cells'] for row in cells['rows']}
+        shown = {
+            row['flavor']: cells['lines'][row['cells']]
+            for row in cells['rows']
+        }
         groups = [group['hosts'] for group in cells['groups']]
         assert groups == [['host1'], ['host2']]
         assert sorted(
