@@ -601,9 +601,12 @@ def interrupted(world, number, command, other, stop):
 
 
 CREATING = (create, create_later, give_away)
+# Without take_over, whose clock is an hour behind: for it a reservation that
+# another command has just ended goes on. Clocks that differ so much are
+# refused (ReservationStore.now), and reconcile_all takes over, too.
 ANY = (
     *(more, longer, shorter, too_many, end, reconcile_all, repair, to_other),
-    *(later, move, take_over, *CREATING),
+    *(later, move, *CREATING),
 )
 
 
