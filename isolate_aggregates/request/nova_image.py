@@ -29,7 +29,7 @@ _LOWER = frozenset({
     'hw_vif_model', 'hw_vm_mode', 'img_hv_type', 'os_type',
 })  # fmt: skip
 
-_INTEGERS = frozenset({
+INTEGERS = frozenset({
     'hw_cpu_cores', 'hw_cpu_max_cores', 'hw_cpu_max_sockets',
     'hw_cpu_max_threads', 'hw_cpu_sockets', 'hw_cpu_threads', 'hw_device_id',
     'hw_maxphysaddr_bits', 'hw_numa_nodes', 'hw_redirected_usb_ports',
@@ -44,7 +44,7 @@ LISTS = frozenset({_TRAITS, *_NODES})
 _MOST_NODES = 128
 
 # All supported properties, except those that are lists in Nova.
-KNOWN = _BOOLEANS | _INTEGERS | _LOWER | {
+KNOWN = _BOOLEANS | INTEGERS | _LOWER | {
     'hw_auto_disk_config', 'hw_cdrom_bus', 'hw_cpu_policy',
     'hw_cpu_realtime_mask', 'hw_cpu_thread_policy', 'hw_disk_bus',
     'hw_disk_type', 'hw_ephemeral_encryption_format',
@@ -152,7 +152,7 @@ def kept(
     if name in _LOWER:
         text = text.lower()
         return _OTHERS.get(name, {}).get(text, text)
-    if name in _INTEGERS:
+    if name in INTEGERS:
         # Nova refuses an image with another text.
         with contextlib.suppress(ValueError):
             return str(int(text))
@@ -165,7 +165,7 @@ def is_false(name: str, value: str) -> bool:
     :param value: Its value as :func:`kept` returns it.
     """
     return (name in _BOOLEANS and value == 'False') or (
-        name in _INTEGERS and value == '0'
+        name in INTEGERS and value == '0'
     )
 
 

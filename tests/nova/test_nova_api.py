@@ -31,7 +31,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image, Request, nova_image
 from isolate_aggregates.tools.mirrored import (
     acceptance,
     mirror,
@@ -353,7 +353,7 @@ def test_the_values_of_properties_are_those_of_nova():
     if RELEASE < 34 and 'hw_mem_encryption_model' in ours:
         ours['hw_mem_encryption_model'] -= {'amd-sev-snp', 'intel-tdx'}
     assert ours == enumerations
-    assert image_rules.NUMBERS & ImageMetaProps.fields.keys() == numbers
+    assert nova_image.INTEGERS & ImageMetaProps.fields.keys() == numbers
     if RELEASE == 34:
         assert image_rules.VALUES.keys() == enumerations.keys()
-        assert numbers == image_rules.NUMBERS
+        assert numbers == nova_image.INTEGERS

@@ -87,14 +87,6 @@ VALUES: Mapping[str, tuple[str, ...]] = types.MappingProxyType({
 # Releases before this one know only the first two models.
 _MORE_MODELS = 34
 
-NUMBERS = frozenset({
-    'hw_cpu_cores', 'hw_cpu_max_cores', 'hw_cpu_max_sockets',
-    'hw_cpu_max_threads', 'hw_cpu_sockets', 'hw_cpu_threads', 'hw_device_id',
-    'hw_maxphysaddr_bits', 'hw_numa_nodes', 'hw_redirected_usb_ports',
-    'hw_serial_port_count', 'hw_video_ram', 'img_compression_level',
-    'img_version',
-})  # fmt: skip
-
 _VERSION = 'img_hv_requested_version'
 _VERSIONS = re.compile(r'\s*(<=|>=|<|>|!=|==)\s*\S+\s*')
 
@@ -110,7 +102,7 @@ def values(combination: Combination) -> None:
                 f'image property {own_name} is {text!r}, but must be one of '
                 f'{", ".join(sorted(allowed))}'
             )
-        if name in NUMBERS:
+        if name in nova_image.INTEGERS:
             _number(own_name, text)
         if name == _VERSION and not all(
             map(_VERSIONS.fullmatch, text.split(','))
