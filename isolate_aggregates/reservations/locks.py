@@ -48,9 +48,12 @@ class Locks:
         :param services: The compute services of hosts, by name of the host.
         :returns: The predicate of a sentence, by name of the host.
         """
+        shape = reservation.shape
         key = (
             reservation.project,
-            tuple(sorted(reservation.shape.extra_specs.items())),
+            *(shape.vcpus, shape.ram, shape.disk),
+            *(shape.ephemeral, shape.swap),
+            tuple(sorted(shape.extra_specs.items())),
         )
         if key not in self._destinations:
             self._destinations[key] = self._decide(

@@ -4,11 +4,17 @@
 import json
 
 from agreement import agreed
+from function_filter import FunctionFilter
 import pytest
 import reservation_world
-from reservation_world import PROJECT
+from reservation_world import NOW, PROJECT
 
+from isolate_aggregates import reservations
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.filters.constraints import Forbid
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import providers
+from isolate_aggregates.reservations.locks import Locks
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 GPU = 'trait:CUSTOM_GPU_POOL'
@@ -125,3 +131,22 @@ def test_without_the_filters_of_nova_scheduler_nothing_is_closed(
     lock('h1', {GPU: 'required'})
     created = run('reservation', *CREATE, '--amount', '3', '--yes')
     assert (created.code, created.err) == (0, '')
+
+
+def test_a_filter_may_decide_by_the_size_of_a_slot(world):
+    """As one of another package does; decisions are kept for equal slots."""
+
+    def forbid_large(request, aggregates):
+        if request.flavor.vcpus > 4:
+            yield Forbid(tuple(aggregates), 'is for small servers')
+
+    pool = Aggregate('uuid', 'pool', hosts=frozenset({'h1'}))
+    locks = Locks([pool], Pipeline({'mine': FunctionFilter(forbid_large)}))
+    closed = [
+        locks.closed(
+            reservations.new(PROJECT, 1, reservations.Shape(vcpus, 64), NOW),
+            {'h1': 'h1', 'h2': 'h2'},
+        )
+        for vcpus in (4, 8, 4)
+    ]
+    assert [set(hosts) for hosts in closed] == [set(), {'h1'}, set()]
