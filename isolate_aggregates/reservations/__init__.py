@@ -20,7 +20,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     list_hosts(store)                     -> list[ReservationHost]
 
     new(project, amount, shape, start, end, affinity, id,
-        allow_uncounted, labels)      -> Reservation
+        allow_uncounted, labels)          -> Reservation
     preview(store, reservation, now)      -> Status
     find(store, reservation, now)         -> Status
     create(store, reservation, now)       -> Status
@@ -29,7 +29,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     calendar(store, now, start, end)      -> list[HostCalendar]
     update(store, id, now, amount=, end=,
            project=, start=, affinity=,
-           name=, note=, dry_run=)                      -> Status
+           name=, note=, dry_run=)        -> Status
     end(store, id, now)                   -> Status
     move(store, id, now, hosts, dry_run=) -> Status
     evacuate(store, id)                   -> list[str]

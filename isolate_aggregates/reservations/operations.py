@@ -335,19 +335,25 @@ def update(
             ),
         )
 
-    is_only_labelled = (amount, project, start) == (None, None, None) and all(
-        isinstance(value, Unchanged) for value in (end, affinity)
+    has_labels = name is not None or note is not None
+    needs_plan = (
+        not has_labels
+        or (amount, project, start) != (None, None, None)
+        or not (isinstance(end, Unchanged) and isinstance(affinity, Unchanged))
     )
-    if not is_only_labelled and not dry_run:
-        _change(store, reservation_id, now, decide, is_done)
-    elif not is_only_labelled:
-        status = _preview_change(store, reservation_id, now, decide)
     if dry_run:
-        if is_only_labelled:
-            status = show(store, reservation_id, now)
+        status = (
+            _preview_change(store, reservation_id, now, decide)
+            if needs_plan
+            else show(store, reservation_id, now)
+        )
         return dataclasses.replace(
             status, reservation=labelled(status.reservation)
         )
+    if needs_plan:
+        status = _change(store, reservation_id, now, decide, is_done)
+        if not has_labels:
+            return status
     _write(store, reservation_id, now, labelled)
     return show(store, reservation_id, now)
 
