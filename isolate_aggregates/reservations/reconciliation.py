@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that reconciles one reservation, from any state.
+"""Reconciles reservations from any state: a run for each, a round for all.
 
 Each step reads the current state and does what is missing, so that the next
 run completes an interrupted one. Concurrent runs and commands are safe,

@@ -42,14 +42,9 @@ class HelpFormatter(usage.HelpFormatter):
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A command in the help.
-
-    :param name: The name to show.
-    :param own_name: Its name in ``isolate-aggregates``, which tells its task.
-    """
+    """A command in the help."""
 
     name: str
-    own_name: str
     description: str
 
 
@@ -57,7 +52,7 @@ def lines(commands: Iterable[tuple[str, Any]]) -> Iterator[Line]:
     """Yield the commands that a command manager of cliff has."""
     for name, entry_point in commands:
         description = entry_point.load()(None, None).get_description()
-        yield Line(name, name, description.split('\n')[0])
+        yield Line(name, description.split('\n')[0])
 
 
 class Parser(usage.Parser):
@@ -108,7 +103,7 @@ def _place(line: Line) -> tuple[int, int, str]:
         (len(start), task, number)
         for task, (_, starts) in enumerate(_TASKS)
         for number, start in enumerate(starts)
-        if line.own_name.startswith(start)
+        if line.name.startswith(start)
     )
     return task, number, line.name
 
