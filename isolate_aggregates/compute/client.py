@@ -345,7 +345,7 @@ class NovaClient:
             path, servers.original_request, self.direct.decode(answer, path)
         )
 
-    def servers(self) -> Iterator[servers.PlacedServer]:
+    def servers(self) -> Iterator[servers.Server]:
         """Yield the servers of all projects, while they are read.
 
         :raises ServiceTooOld: if Nova leaves out servers in cells that are

@@ -23,29 +23,37 @@ if TYPE_CHECKING:
 # Nova's default maximum page size; it can be configured lower.
 _PAGE = 1000
 _EVERYBODY = {'all_tenants': '1'}
+_HOST = 'OS-EXT-SRV-ATTR:host'
 
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """The request that an existing server was created with.
+    """A server with its host, and the request that it was created with.
 
+    :param name: Its name, chosen by its owner.
+    :param host: Its compute service; None if it has no host.
+    :param flavor: Its flavor, as it was when the server got it; None if
+        unknown because its cell is down.
     :param image_id: The id of its image; None if it boots from a volume.
-    :param availability_zone: The zone that was requested, and to which it is
-        pinned.
     :param image_properties: The image properties that Nova stores with the
         server; None if Nova does not provide them.
-    :param host: Its compute service; None if it has no host.
+    :param availability_zone: The zone that was requested, and to which it is
+        pinned.
     """
 
     id: str
-    flavor: Flavor
-    image_id: str | None
+    name: str
     project_id: str
-    scheduler_hints: Mapping[str, tuple[str, ...]]
+    status: str
+    host: str | None = None
+    flavor: Flavor | None = None
+    image_id: str | None = None
+    scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    image_properties: Mapping[str, str] | None = None
     availability_zone: str | None = None
     zone_known: bool = True
-    image_properties: Mapping[str, str] | None = None
-    host: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,31 +75,6 @@ class Port:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlacedServer:
-    """A server and its host.
-
-    :param name: Its name, chosen by its owner.
-    :param flavor: Its flavor, as it was when the server got it; None if
-        unknown because its cell is down.
-    :param image_id: The id of its image; None if it boots from a volume.
-    :param image_properties: The image properties that Nova stores with the
-        server; None if Nova does not provide them.
-    """
-
-    id: str
-    name: str
-    project_id: str
-    status: str
-    host: str | None = None
-    flavor: Flavor | None = None
-    image_id: str | None = None
-    scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(
-        default_factory=dict
-    )
-    image_properties: Mapping[str, str] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Servers:
     """The servers of a cloud.
 
@@ -99,32 +82,15 @@ class Servers:
     :param images: Their images by id, without deleted ones.
     """
 
-    placed: tuple[PlacedServer, ...]
+    placed: tuple[Server, ...]
     images: Mapping[str, Image]
     hints_known: bool
 
 
 def original_request(document: Mapping[str, Any]) -> Server:
     """Parse a server in the format of microversion 2.47 or later."""
-    server = document['server']
-    host = server.get('OS-EXT-SRV-ATTR:host')
-    zone = server.get('OS-EXT-AZ:availability_zone')
-    # Before 2.96, this is the zone of its host once it has a host.
-    zone_known = 'pinned_availability_zone' in server or not (host and zone)
-    return Server(
-        id=server['id'],
-        flavor=_flavor(server['flavor']),
-        image_id=_image_id(server),
-        project_id=server['tenant_id'],
-        scheduler_hints=hints_from(server.get('scheduler_hints')),
-        availability_zone=server.get(
-            'pinned_availability_zone', None if host else zone
-        )
-        or None,
-        zone_known=zone_known,
-        image_properties=_image_properties(server),
-        host=host,
-    )
+    # Only administrators see the host, which the request does not need.
+    return _server({_HOST: None, **document['server']})
 
 
 def hints_from(
@@ -137,9 +103,7 @@ def hints_from(
     }
 
 
-def list_all(
-    nova: 'client.Service', microversion: str
-) -> Iterator[PlacedServer]:
+def list_all(nova: 'client.Service', microversion: str) -> Iterator[Server]:
     """Yield the servers of all projects and cells.
 
     :param microversion: The microversion, at least 2.69: earlier ones leave
@@ -186,31 +150,40 @@ def ids_of(nova: 'client.Service', name: str, microversion: str) -> list[str]:
     return nova.parsed(path, parse_page, nova.get(path, microversion))
 
 
-def _out_of_reach(document: Mapping[str, Any]) -> list[PlacedServer]:
+def _out_of_reach(document: Mapping[str, Any]) -> list[Server]:
     """Return the servers in cells that are down, with few attributes."""
     return [
-        PlacedServer(server['id'], server['id'], '', server['status'])
+        Server(server['id'], server['id'], '', server['status'])
         for server in document['servers']
         if 'name' not in server
     ]
 
 
-def _page(document: Mapping[str, Any]) -> list[PlacedServer]:
-    return [_placed(server) for server in document['servers']]
+def _page(document: Mapping[str, Any]) -> list[Server]:
+    return [_server(server) for server in document['servers']]
 
 
-def _placed(server: Mapping[str, Any]) -> PlacedServer:
-    return PlacedServer(
+def _server(server: Mapping[str, Any]) -> Server:
+    # A KeyError reports that the user may not see it.
+    host = server[_HOST]
+    zone = server.get('OS-EXT-AZ:availability_zone')
+    # Before 2.96, this is the zone of its host once it has a host.
+    zone_known = 'pinned_availability_zone' in server or not (host and zone)
+    return Server(
         id=server['id'],
         name=server['name'],
         project_id=server['tenant_id'],
         status=server['status'],
-        # Visible only to administrators; a KeyError reports its absence.
-        host=server['OS-EXT-SRV-ATTR:host'],
+        host=host,
         flavor=_flavor(server['flavor']),
         image_id=_image_id(server),
         scheduler_hints=hints_from(server.get('scheduler_hints')),
         image_properties=_image_properties(server),
+        availability_zone=server.get(
+            'pinned_availability_zone', None if host else zone
+        )
+        or None,
+        zone_known=zone_known,
     )
 
 

@@ -3,12 +3,14 @@
 
 import io
 import json
+import os
 import shlex
 import types
 
 from agreement import agreed
 from base import CONF, IMAGE, ISOLATE, LiveTest, host_of
 from cliff import commandmanager
+import fixtures
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 import pytest
@@ -91,7 +93,19 @@ class AuditTest(LiveTest):
         )
         findings = json.loads(output)['findings']
         assert status == (4 if findings else 0)
+        assert json.loads(self.audit_of_a_file(*arguments)) == json.loads(
+            output
+        )
         return {finding['kind']: finding for finding in findings}
+
+    def audit_of_a_file(self, *arguments):
+        """Audit a cloud file of the cloud, which has the same findings."""
+        path = os.path.join(self.useFixture(fixtures.TempDir()).path, 'cloud')
+        self.ours('snapshot', 'save', path)
+        return self.ours(
+            *('audit', '-f', 'json', '--snapshot', path),
+            *arguments,
+        )[1]
 
     def repair(self, *kinds, servers=False, which=0):
         """Expect findings, run what repairs them, and expect them gone.

@@ -4,7 +4,7 @@
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.compute.servers import PlacedServer, Servers
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.testing import make_snapshot
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
@@ -51,9 +51,9 @@ def kinds(*arguments, **more) -> list[str]:
     return [finding.kind for finding in findings(*arguments, **more)]
 
 
-def server(name='vm', host='h1', flavor=None, **more) -> PlacedServer:
+def server(name='vm', host='h1', flavor=None, **more) -> Server:
     """Return a running server."""
-    return PlacedServer(
+    return Server(
         f'id-of-{name}', name, 'demo', 'ACTIVE', host, flavor, **more
     )
 

@@ -20,6 +20,7 @@ import yaml
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cli import base
@@ -828,6 +829,49 @@ def provider_trees(draw):
 
 
 @st.composite
+def servers(draw, present, images, flavors):
+    """Return servers, some with a flavor that is still the same; or None."""
+    if draw(st.booleans()):
+        return None
+    same = [dataclasses.replace(flavor, id='') for flavor in present]
+    others = flavors.map(lambda flavor: dataclasses.replace(flavor, id=''))
+    placed = draw(
+        distinct(
+            st.builds(
+                Server,
+                id=NAMES,
+                name=TEXT,
+                project_id=TEXT,
+                status=TEXT,
+                host=st.none() | NAMES,
+                flavor=st.none() | others | st.sampled_from(same)
+                if same
+                else others,
+                image_id=st.none() | TEXT,
+                scheduler_hints=st.dictionaries(
+                    TEXT, st.lists(TEXT, max_size=2).map(tuple), max_size=2
+                ),
+                image_properties=st.none() | TEXTS,
+                availability_zone=st.none() | TEXT,
+            ),
+            'id',
+        )
+    )
+    hints_known = not placed or draw(st.booleans())
+    if not hints_known:
+        placed = tuple(
+            dataclasses.replace(
+                one,
+                scheduler_hints={},
+                availability_zone=None,
+                zone_known=False,
+            )
+            for one in placed
+        )
+    return Servers(placed, {one.id: one for one in images}, hints_known)
+
+
+@st.composite
 def snapshots(draw):
     """Return clouds of every kind a cloud file can describe."""
     aggregates = draw(
@@ -865,12 +909,15 @@ def snapshots(draw):
         owner=st.none() | TEXT,
         visibility=st.none() | TEXT,
     )
+    some_flavors = draw(distinct(flavors, 'name', 'id'))
+    some_images = draw(distinct(images, 'id'))
     return Snapshot(
         origin='drawn',
         aggregates=aggregates,
         providers=draw(provider_trees()),
-        flavors=draw(distinct(flavors, 'name', 'id')),
-        images=draw(distinct(images, 'id')),
+        flavors=some_flavors,
+        images=some_images,
+        servers=draw(servers(some_flavors, some_images, flavors)),
         settings=draw(
             st.fixed_dictionaries(
                 {},

@@ -9,7 +9,7 @@ from samples import parsed
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.compute.servers import PlacedServer, Servers
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
@@ -101,7 +101,7 @@ def meter(conf, write_cloud):
 def placed(flavor, number=1):
     """Return servers with a flavor."""
     return [
-        PlacedServer(f'{flavor}-{n}', 'x', 'p', 'ACTIVE', 'e1', Flavor(flavor))
+        Server(f'{flavor}-{n}', 'x', 'p', 'ACTIVE', 'e1', Flavor(flavor))
         for n in range(number)
     ]
 
@@ -243,7 +243,7 @@ def test_the_ten_most_used_flavors_are_counted(meter):
         *placed('f11'),
         # A deleted flavor, and a server in a cell that is down.
         *placed('gone', 9),
-        PlacedServer('x', 'x', '', 'UNKNOWN'),
+        Server('x', 'x', '', 'UNKNOWN'),
     ]
     told = {
         part

@@ -14,7 +14,7 @@ import yaml
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.compute.servers import PlacedServer, Servers
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.placement.provider import Inventory
 from isolate_aggregates.tools.audit import AuditedCloud
@@ -175,7 +175,7 @@ def test_rollups_are_verified_if_they_have_all_hosts(cloud_of):
 
 def test_servers_are_counted_by_location(windows):
     def server(name, host, flavor='m1.small', image='debian-12'):
-        return PlacedServer(
+        return Server(
             name,
             name,
             'p',
@@ -199,7 +199,7 @@ def test_servers_are_counted_by_location(windows):
         server('d', 'win-2', image='gone'),
         # Without a host, and in a cell that is down.
         server('e', None),
-        PlacedServer('f', 'f', '', 'UNKNOWN'),
+        Server('f', 'f', '', 'UNKNOWN'),
     )
     windows.audited = dataclasses.replace(
         windows.audited, servers=Servers(placed, images, True)

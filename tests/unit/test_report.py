@@ -486,8 +486,9 @@ def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
         ),
         pytest.param(
             ['page.html', '--servers'],
-            2,
-            '--servers needs a live cloud: leave out --servers or --snapshot',
+            1,
+            'examples/windows-licensing.yaml has no servers; save it again '
+            'without --no-servers.\n',
             id='servers of a file',
         ),
         pytest.param(

@@ -11,7 +11,7 @@ import dataclasses
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute.servers import PlacedServer, Servers
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.host_check import objections
@@ -111,7 +111,7 @@ class _ServerCheck:
         self._hints_matter = _matters(self.cloud, 'hint')
 
     def findings(
-        self, server: PlacedServer, host: str, flavor: Flavor
+        self, server: Server, host: str, flavor: Flavor
     ) -> Iterator[Finding]:
         """Yield the findings on a server on its host."""
         key = _likeness(server, flavor)
@@ -148,7 +148,7 @@ class _ServerCheck:
 
     def _changed(
         self,
-        server: PlacedServer,
+        server: Server,
         host: str,
         flavor: Flavor,
         aggregates: frozenset[str],
@@ -180,7 +180,7 @@ class _ServerCheck:
 
     def _objections(
         self,
-        server: PlacedServer,
+        server: Server,
         host: str,
         flavor: Flavor,
         image: Image | None,
@@ -217,7 +217,7 @@ class _ServerCheck:
         return self._shared.union(*own)
 
     def _conclude(
-        self, server: PlacedServer, flavor: Flavor, image: Image | None
+        self, server: Server, flavor: Flavor, image: Image | None
     ) -> ExplainedDestination | str:
         """Return the conclusions of the filters, or why there are none."""
         request = Request(
@@ -237,7 +237,7 @@ class _ServerCheck:
 
     def _doubt(
         self,
-        server: PlacedServer,
+        server: Server,
         flavor: Flavor,
         destination: ExplainedDestination,
     ) -> str:
@@ -265,7 +265,7 @@ class _ServerCheck:
 
 
 def _what_changed(
-    server: PlacedServer, then: Flavor, now: Flavor, image: Image | None
+    server: Server, then: Flavor, now: Flavor, image: Image | None
 ) -> str:
     """Return what has changed since a server was placed."""
     specs = _difference(then.extra_specs, now.extra_specs)
@@ -297,7 +297,7 @@ def _difference(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     return ' and '.join(parts)
 
 
-def _likeness(server: PlacedServer, flavor: Flavor) -> Hashable:
+def _likeness(server: Server, flavor: Flavor) -> Hashable:
     """Return a key; servers with equal keys have the same conclusions."""
     return (
         flavor.name,
@@ -309,7 +309,7 @@ def _likeness(server: PlacedServer, flavor: Flavor) -> Hashable:
     )
 
 
-def _not_evaluated(server: PlacedServer, host: str, problem: str) -> Finding:
+def _not_evaluated(server: Server, host: str, problem: str) -> Finding:
     return Finding(
         'server-not-evaluated',
         Severity.INFO,
@@ -319,7 +319,7 @@ def _not_evaluated(server: PlacedServer, host: str, problem: str) -> Finding:
     )
 
 
-def _migration(server: PlacedServer) -> Iterator[Repair]:
+def _migration(server: Server) -> Iterator[Repair]:
     if server.status in _LIVE + _COLD:
         yield Repair(commands.migrate(server.id, live=server.status in _LIVE))
 

@@ -78,8 +78,7 @@ class Cloud(Protocol):
     ) -> Survey:
         """Read everything that an audit needs.
 
-        :param servers: Whether to include the servers of all projects. A saved
-            cloud has none.
+        :param servers: Whether to include the servers of all projects.
         """
 
     def members(self, max_length: int) -> Members:
@@ -126,8 +125,8 @@ class Cloud(Protocol):
         Nova requires the trait once all its compute services set it.
         """
 
-    def ports(self, server_id: str) -> Sequence[Port]:
-        """Return the ports of a server."""
+    def ports(self, server_id: str) -> Sequence[Port] | None:
+        """Return the ports of a server; None if they are unknown."""
 
     def segment_aggregates(self, port: Port) -> Sequence[frozenset[str]]:
         """Return the aggregates of each segment that a port can be on."""

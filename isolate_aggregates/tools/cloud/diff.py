@@ -15,6 +15,7 @@ _KINDS = {
     'providers': 'resource provider',
     'flavors': 'flavor',
     'images': 'image',
+    'servers': 'server',
 }
 # The sections that are lists of names.
 _NAMES = {'traits': 'trait', 'resource_classes': 'resource class'}
@@ -51,10 +52,13 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
         for aggregate in cloud[section]
     }
     for section, kind in _KINDS.items():
+        if not (section in old and section in new):
+            # It is not known which servers there are.
+            continue
         olds, news = (_by_id(cloud[section]) for cloud in (old, new))
         for key in sorted(
             olds.keys() | news.keys(),
-            key=lambda k: (olds.get(k) or news[k])['name'],
+            key=lambda k: _label(olds.get(k) or news[k]),
         ):
             for change in _change(kind, olds.get(key), news.get(key)):
                 if (kind, change.what) == ('resource provider', 'aggregates'):
@@ -98,6 +102,11 @@ def _named(
     return [{'name': names.get(uuid), 'uuid': uuid} for uuid in uuids]
 
 
+def _label(thing: Mapping[str, Any]) -> str:
+    # Servers may have no name.
+    return str(thing.get('name') or thing['id'])
+
+
 def _by_id(things: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     by_id = {}
     for thing in things:
@@ -112,9 +121,9 @@ def _change(
 ) -> Iterator[Change]:
     if old is None or new is None:
         some = old or new or {}
-        yield Change(kind, some['name'], '', old, new)
+        yield Change(kind, _label(some), '', old, new)
         return
-    yield from _parts(kind, new['name'], old, new)
+    yield from _parts(kind, _label(new), old, new)
 
 
 def _parts(

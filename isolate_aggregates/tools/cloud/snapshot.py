@@ -5,16 +5,18 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import TypeVar
 
+import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.text import meant
 
-_T = TypeVar('_T', Flavor, Image)
+_T = TypeVar('_T', Flavor, Image, Server)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Snapshot:
         provider has an inventory.
     :param domains: The projects of domains that aggregates are reserved for,
         by id; None if a domain does not exist. A cloud file may not have all.
+    :param servers: The servers of all projects; None if they were left out.
     """
 
     origin: str
@@ -49,6 +52,7 @@ class Snapshot:
     domains: Mapping[str, frozenset[str] | None] = dataclasses.field(
         default_factory=dict
     )
+    servers: Servers | None = None
 
     @lazy_property
     def index(self) -> AggregateIndex:
@@ -73,6 +77,13 @@ class Snapshot:
         """All traits that exist, including the standard traits."""
         return self.traits.union(os_traits.get_traits(), self.provider_traits)
 
+    @lazy_property
+    def all_resource_classes(self) -> frozenset[str]:
+        """All resource classes that exist, including the standard ones."""
+        return self.resource_classes.union(
+            orc.STANDARDS, *(p.inventories for p in self.providers)
+        )
+
     def flavor(self, name: str) -> Flavor:
         """Return the flavor with an id or, if there is none, a name."""
         return self._find('flavor', name, self.flavors)
@@ -80,6 +91,23 @@ class Snapshot:
     def image(self, name: str) -> Image:
         """Return the image with an id or, if there is none, a name."""
         return self._find('image', name, self.images)
+
+    def server(self, name: str) -> Server:
+        """Return the server with an id or, if there is none, a name."""
+        return self._find('server', name, self.known_servers.placed)
+
+    @property
+    def known_servers(self) -> Servers:
+        """The servers.
+
+        :raises CloudFileError: if they were left out.
+        """
+        if self.servers is None:
+            raise exception.CloudFileError(
+                self.origin,
+                of_file='has no servers; save it again without --no-servers',
+            )
+        return self.servers
 
     def requested_host(self, name: str) -> ComputeHost:
         """Return a host with its compute nodes; no nodes if it is unknown."""

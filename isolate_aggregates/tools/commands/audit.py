@@ -68,7 +68,7 @@ class AuditCloud(consent.Confirming, output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Audit the cloud; return the exit status."""
-        base.check_live(self._usage, parsed_args, 'servers', 'fix')
+        base.check_live(self._usage, parsed_args, 'fix')
         for option in ('yes', 'dry_run'):
             if getattr(parsed_args, option) and not parsed_args.fix:
                 name = option.replace('_', '-')

@@ -100,7 +100,6 @@ class ExportMetrics(usage.Command):
     def _check(self, args: argparse.Namespace) -> None:
         if args.textfile and args.interval:
             self._usage.error('--interval has no effect with --textfile')
-        base.check_live(self._usage, args, 'servers')
         if args.no_cloud and not (args.scheduler or args.sync_textfile):
             self._usage.error(
                 '--no-cloud leaves nothing to export; add --scheduler or '
@@ -169,7 +168,9 @@ class ExportMetrics(usage.Command):
 
         def servers() -> Iterable[Any]:
             if args.snapshot:
-                raise exception.MetricsError('A cloud file has no servers.')
+                from isolate_aggregates.tools.cloud.file import cloud_file
+
+                return cloud_file.load(args.snapshot).known_servers.placed
             live = base.live_cloud(self.app)
             return track(live.nova.servers(), 'servers', None)
 

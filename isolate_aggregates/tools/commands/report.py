@@ -53,7 +53,7 @@ class WriteReport(usage.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        base.check_live(self._usage, parsed_args, 'servers', 'calendar')
+        base.check_live(self._usage, parsed_args, 'calendar')
         path = parsed_args.file
         if path != '-':
             # Fail now, as reading a large cloud takes minutes.

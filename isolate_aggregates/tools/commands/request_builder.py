@@ -173,6 +173,11 @@ class RequestBuilder:
         """Add what the request of a server contained."""
         args = self._args
         server = self._cloud.server(args.server)
+        if server.flavor is None:
+            raise exception.InvalidRequest(
+                f'The flavor of server {server.id} is unknown, because its '
+                'cell was down.'
+            )
         zone = (
             request.availability_zone
             if args.availability_zone.zone
@@ -251,13 +256,18 @@ class RequestBuilder:
                 f'what the ports of server {server_id} request: {_said(exc)}'
             )
             return request
-        if not ports:
+        if ports is None:
+            self.not_known.append(
+                f'what the ports of server {server_id} request, which are not '
+                'in a cloud file; specify it with --port-request'
+            )
+        elif not ports:
             self.not_known.append(
                 f'the networks that server {server_id} was requested with: it '
                 'has no ports now; specify what they requested with '
                 '--port-request'
             )
-        for port in ports:
+        for port in ports or ():
             request = dataclasses.replace(
                 request,
                 resource_groups=(*request.resource_groups, *port.groups),

@@ -20,7 +20,8 @@ class SaveSnapshot(usage.Command):
 
     It has everything that decides where servers may go: aggregates, resource
     providers, flavors, images, and the scheduler settings of the configuration
-    file. It has no credentials.
+    file. Of the servers it has what they were requested with, and their hosts.
+    It has no credentials.
     """
 
     app: Any
@@ -29,6 +30,11 @@ class SaveSnapshot(usage.Command):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'file', metavar='<file>', help='Cloud file to write'
+        )
+        parser.add_argument(
+            '--no-servers',
+            action='store_true',
+            help='Leave out the servers of the projects',
         )
         return parser
 
@@ -55,10 +61,17 @@ class SaveSnapshot(usage.Command):
         snapshot = dataclasses.replace(
             snapshot, domains=cloud.domain_projects(named)
         )
+        servers = ''
+        if not parsed_args.no_servers:
+            known = cloud.servers(snapshot.images, progress.reading)
+            snapshot = dataclasses.replace(
+                snapshot, servers=known, images=tuple(known.images.values())
+            )
+            servers = f', {len(known.placed)} servers'
         cloud_file.save(snapshot, parsed_args.file)
         self.app.stdout.write(
             f'Wrote {len(snapshot.aggregates)} aggregates, '
-            f'{len(snapshot.providers)} resource providers, '
+            f'{len(snapshot.providers)} resource providers{servers}, '
             f'{len(snapshot.flavors)} flavors and '
             f'{len(snapshot.images)} images to {parsed_args.file}.\n'
         )

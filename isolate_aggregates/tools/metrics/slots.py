@@ -19,7 +19,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.compute.servers import PlacedServer
+from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -63,7 +63,7 @@ class SlotCounter:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
-        servers: Callable[[], Iterable[PlacedServer]],
+        servers: Callable[[], Iterable[Server]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._conf = conf
@@ -144,7 +144,7 @@ class SlotCounter:
         return self._ranked
 
 
-def _by_flavor(servers: Iterable[PlacedServer]) -> Counter[str]:
+def _by_flavor(servers: Iterable[Server]) -> Counter[str]:
     return Counter(server.flavor.name for server in servers if server.flavor)
 
 

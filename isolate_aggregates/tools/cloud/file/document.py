@@ -15,6 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+import dataclasses
 from typing import Any
 import uuid
 
@@ -24,6 +25,7 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
@@ -133,6 +135,7 @@ class _Reader:
         )
         images = tuple(self._images())
         domains = dict(self._domains())
+        servers = self._servers(flavors, images)
         self._check_names(self._document, ())
         return Snapshot(
             origin=origin,
@@ -147,6 +150,7 @@ class _Reader:
                 self._document.get('resource_classes', [])
             ),
             domains=domains,
+            servers=servers,
         )
 
     def _domains(self) -> Iterator[tuple[str, frozenset[str] | None]]:
@@ -344,16 +348,70 @@ class _Reader:
 
     def _flavors(self) -> Iterator[Flavor]:
         for entry in self._document.get('flavors', []):
-            sizes = {
-                key: entry.get(key, 0)
-                for key in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
-            }
-            yield Flavor(
-                name=entry['name'],
-                id=str(entry.get('id', derived_uuid('flavor', entry['name']))),
-                extra_specs=_texts(entry.get('extra_specs')),
-                **sizes,
+            default = derived_uuid('flavor', entry['name'])
+            yield _flavor(entry, str(entry.get('id', default)))
+
+    def _servers(
+        self, flavors: Iterable[Flavor], images: Iterable[Image]
+    ) -> Servers | None:
+        entries = self._document.get('servers')
+        if entries is None:
+            return None
+        self._once(
+            'the id',
+            (
+                (entry['id'], ('servers', number))
+                for number, entry in enumerate(entries)
+            ),
+        )
+        # Nova keeps no id of the flavor of a server.
+        present = {f.name: dataclasses.replace(f, id='') for f in flavors}
+        return Servers(
+            tuple(
+                self._server(entry, ('servers', number), present)
+                for number, entry in enumerate(entries)
+            ),
+            {image.id: image for image in images},
+            all(
+                entry.get('scheduler_hints', {}) is not None
+                for entry in entries
+            ),
+        )
+
+    def _server(
+        self,
+        entry: Mapping[str, Any],
+        place: Place,
+        flavors: Mapping[str, Flavor],
+    ) -> Server:
+        flavor = entry['flavor']
+        if isinstance(flavor, str):
+            self._look_up(
+                (*place, 'flavor'),
+                flavor,
+                flavors,
+                'which is not a flavor of this file',
             )
+            flavor = flavors.get(flavor)
+        elif flavor is not None:
+            flavor = _flavor(flavor)
+        hints = entry.get('scheduler_hints') or {}
+        properties = entry.get('image_properties')
+        return Server(
+            id=entry['id'],
+            name=entry.get('name', ''),
+            project_id=entry['project'],
+            status=entry.get('status', 'ACTIVE'),
+            host=entry.get('host'),
+            flavor=flavor,
+            image_id=entry.get('image'),
+            scheduler_hints={key: tuple(hints[key]) for key in hints},
+            image_properties=None
+            if properties is None
+            else _texts(properties),
+            availability_zone=entry.get('availability_zone'),
+            zone_known=entry.get('availability_zone', '') is not None,
+        )
 
     def _images(self) -> Iterator[Image]:
         entries = self._document.get('images', [])
@@ -385,6 +443,18 @@ class _Reader:
                 min_disk=entry.get('min_disk', 0),
                 size=entry.get('size', 0),
             )
+
+
+def _flavor(entry: Mapping[str, Any], number: str = '') -> Flavor:
+    return Flavor(
+        name=entry['name'],
+        id=number,
+        extra_specs=_texts(entry.get('extra_specs')),
+        **{
+            key: entry.get(key, 0)
+            for key in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+        },
+    )
 
 
 def _placed(

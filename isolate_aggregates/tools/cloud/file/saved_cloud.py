@@ -7,7 +7,7 @@ import contextlib
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.domains import Projects
-from isolate_aggregates.compute.servers import Port, Server
+from isolate_aggregates.compute.servers import Port
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider, trees
@@ -39,6 +39,7 @@ class SnapshotCloud:
         self.flavor = snapshot.flavor
         self.image = snapshot.image
         self.requested_host = snapshot.requested_host
+        self.server = snapshot.server
 
     @lazy_property
     def placement(self) -> PlacementClient:
@@ -93,7 +94,13 @@ class SnapshotCloud:
         self, servers: bool = False, track: Track = untracked
     ) -> Survey:
         """Return the snapshot as a survey."""
-        return Survey(self.snapshot)
+        known = self.snapshot.known_servers if servers else None
+        return Survey(
+            self.snapshot,
+            traits=self.traits(),
+            resource_classes=self.snapshot.all_resource_classes,
+            servers=known,
+        )
 
     def members(self, max_length: int) -> Members:
         """Return an object that verifies rollups in the snapshot."""
@@ -118,9 +125,8 @@ class SnapshotCloud:
         with_owner = sum('OWNER_NOVA' in node.traits for node in nodes)
         return with_owner, len(nodes) - with_owner
 
-    def ports(self, server_id: str) -> tuple[Port, ...]:
-        """Raise NotFound: a snapshot has no servers."""
-        raise exception.NotFound('server', server_id, self.snapshot.origin)
+    def ports(self, server_id: str) -> None:
+        """Return None: a snapshot has no ports."""
 
     def segment_aggregates(self, port: Port) -> tuple[frozenset[str], ...]:
         """Raise NotFound: a snapshot has no networks."""
@@ -133,10 +139,6 @@ class SnapshotCloud:
         raise exception.NotFound(
             'device profile', profile, self.snapshot.origin
         )
-
-    def server(self, name: str) -> Server:
-        """Raise NotFound: a snapshot has no servers."""
-        raise exception.NotFound('server', name, self.snapshot.origin)
 
     def close(self) -> None:
         """Stop the embedded Placement."""

@@ -2,10 +2,12 @@
 """Converts a snapshot to the document of a cloud file."""
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.file.document import VERSION
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -63,19 +65,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         'providers': [
             _tree_document(root, children) for root in children.get(None, [])
         ],
-        'flavors': [
-            _without_empty(
-                name=f.name,
-                id=f.id,
-                vcpus=f.vcpus,
-                ram=f.ram,
-                disk=f.disk,
-                ephemeral=f.ephemeral,
-                swap=f.swap,
-                extra_specs=dict(sorted(f.extra_specs.items())),
-            )
-            for f in snapshot.flavors
-        ],
+        'flavors': [_flavor(flavor) for flavor in snapshot.flavors],
         'images': [
             {'name': i.name}
             | _without_empty(
@@ -90,6 +80,66 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
             )
             for i in snapshot.images
         ],
+        **_servers(snapshot),
+    }
+
+
+def _flavor(flavor: Flavor) -> dict[str, Any]:
+    return _without_empty(
+        name=flavor.name,
+        id=flavor.id,
+        vcpus=flavor.vcpus,
+        ram=flavor.ram,
+        disk=flavor.disk,
+        ephemeral=flavor.ephemeral,
+        swap=flavor.swap,
+        extra_specs=dict(sorted(flavor.extra_specs.items())),
+    )
+
+
+def _servers(snapshot: Snapshot) -> dict[str, Any]:
+    if snapshot.servers is None:
+        return {}
+    present = {f.name: dataclasses.replace(f, id='') for f in snapshot.flavors}
+    unknown_hints = (
+        {} if snapshot.servers.hints_known else {'scheduler_hints': None}
+    )
+    return {
+        'servers': [
+            {
+                'id': server.id,
+                'project': server.project_id,
+                'status': server.status,
+                'flavor': server.flavor
+                and (
+                    server.flavor.name
+                    if server.flavor == present.get(server.flavor.name)
+                    else _flavor(server.flavor)
+                ),
+            }
+            | unknown_hints
+            | ({} if server.zone_known else {'availability_zone': None})
+            | _without_empty(
+                name=server.name,
+                host=server.host,
+                image=server.image_id,
+                scheduler_hints={
+                    key: list(values)
+                    for key, values in sorted(server.scheduler_hints.items())
+                },
+                availability_zone=server.availability_zone,
+            )
+            | (
+                {}
+                if server.image_properties is None
+                else {
+                    'image_properties': dict(
+                        sorted(server.image_properties.items())
+                    )
+                }
+            )
+            for server in snapshot.servers.placed
+        ]
     }
 
 

@@ -17,6 +17,7 @@ _KINDS = {
     'children': 'child',
     'flavors': 'flavor',
     'images': 'image',
+    'servers': 'server',
 }
 
 

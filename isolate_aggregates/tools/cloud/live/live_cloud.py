@@ -17,7 +17,6 @@ from isolate_aggregates.aggregates import (
 )
 from isolate_aggregates.compute.client import NovaClient
 from isolate_aggregates.compute.servers import (
-    PlacedServer,
     Port,
     Server,
     Servers,
@@ -165,11 +164,15 @@ class LiveCloud:
             resource_classes=self.placement.read(
                 '/resource_classes', _class_names
             ),
-            servers=self._servers(snapshot.images, track) if servers else None,
+            servers=self.servers(snapshot.images, track) if servers else None,
             nova_releases=self.nova_releases,
         )
 
-    def _servers(self, images: Iterable[Image], track: Track) -> Servers:
+    def servers(self, images: Iterable[Image], track: Track) -> Servers:
+        """Return the servers of all projects, with their images.
+
+        :param images: The images that are read already.
+        """
         servers = tuple(track(self.nova.servers(), 'servers', None))
         images_by_id = {image.id: image for image in images}
         other_ids = _used_images(servers) - images_by_id.keys()
@@ -288,5 +291,5 @@ def _class_names(document: Any) -> frozenset[str]:
     return frozenset(entry['name'] for entry in document['resource_classes'])
 
 
-def _used_images(servers: Iterable[PlacedServer]) -> set[str]:
+def _used_images(servers: Iterable[Server]) -> set[str]:
     return {server.image_id for server in servers if server.image_id}
