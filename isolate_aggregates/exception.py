@@ -147,6 +147,19 @@ class CloudFileError(IsolateAggregatesError):
         )
 
 
+class ChangesFileError(IsolateAggregatesError):
+    """A file of another tool cannot be read, or describes no changes.
+
+    :param problem: The place in the file and what is wrong there, with what
+        separates it from the name of the file.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f'{path}{problem}.')
+
+
 class NotFound(IsolateAggregatesError):
     """An object does not exist in the cloud.
 

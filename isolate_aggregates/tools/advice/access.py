@@ -229,13 +229,27 @@ def affected(before: Snapshot, after: Snapshot) -> frozenset[str] | None:
     ):
         return None
     hosts: set[str] = set()
-    for old, new in zip(before.aggregates, after.aggregates, strict=True):
-        if old is not new:
-            hosts |= old.hosts | new.hosts
+    for old, new in changed_aggregates(before, after):
+        for aggregate in filter(None, (old, new)):
+            hosts |= aggregate.hosts
     for was, now in zip(before.providers, after.providers, strict=True):
         if was is not now and was.host:
             hosts.add(was.host)
     return frozenset(hosts)
+
+
+def changed_aggregates(
+    before: Snapshot, after: Snapshot
+) -> Iterator[tuple[Aggregate | None, Aggregate | None]]:
+    """Yield the aggregates that differ, as they were and as they are."""
+    was, now = (
+        {aggregate.uuid: aggregate for aggregate in snapshot.aggregates}
+        for snapshot in (before, after)
+    )
+    for uuid in dict.fromkeys((*was, *now)):
+        old, new = was.get(uuid), now.get(uuid)
+        if old is not new:
+            yield old, new
 
 
 def among(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:

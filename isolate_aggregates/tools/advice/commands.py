@@ -28,8 +28,17 @@ client_names: contextvars.ContextVar[Mapping[str, str]] = (
     contextvars.ContextVar('client_names', default=MappingProxyType({}))
 )
 
+# The visibilities of an image, each of which is an option without a value.
+VISIBILITIES = ('public', 'private', 'community', 'shared')
+
 # Options without a value.
-FLAGS = ('--all-projects', '--enable', '--live-migration', '--wait')
+FLAGS = (
+    '--all-projects',
+    '--enable',
+    '--live-migration',
+    '--wait',
+    *(f'--{visibility}' for visibility in VISIBILITIES),
+)
 
 # Repairs traits on hosts, memberships in Placement, and rollups.
 SYNC: Commands = ((PROGRAM, 'sync'),)
@@ -83,6 +92,29 @@ def _escaped(character: str) -> str:
     # Escaped as bytes, which do not depend on the locale.
     octets = character.encode('utf-8', 'surrogatepass')
     return ''.join(f'\\x{byte:02x}' for byte in octets)
+
+
+def create_aggregate(name: str, zone: str | None = None) -> Command:
+    """Return the command that creates a host aggregate."""
+    option = (f'--zone={zone}',) if zone else ()
+    return _openstack(('aggregate', 'create', *option), name)
+
+
+def delete_aggregate(aggregate: Aggregate) -> Command:
+    """Return the command that deletes a host aggregate without hosts."""
+    return _openstack(('aggregate', 'delete'), _id_of(aggregate))
+
+
+def set_zone(aggregate: Aggregate, zone: str) -> Command:
+    """Return the command that sets the availability zone of an aggregate."""
+    words = ('aggregate', 'set', f'--zone={zone}')
+    return _openstack(words, _id_of(aggregate))
+
+
+def rename_aggregate(aggregate: Aggregate, name: str) -> Command:
+    """Return the command that renames a host aggregate."""
+    words = ('aggregate', 'set', f'--name={name}')
+    return _openstack(words, _id_of(aggregate))
 
 
 def remove_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
@@ -146,6 +178,30 @@ def replace_tag(
     return (put, *unset)
 
 
+def create_flavor(flavor: Flavor) -> Command:
+    """Return the command that creates a flavor."""
+    sizes = {
+        name: value
+        for name in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+        if (value := getattr(flavor, name))
+    }
+    words = (
+        *(('--id', flavor.id) if flavor.id else ()),
+        *(word for n, v in sizes.items() for word in (f'--{n}', str(v))),
+        *_properties(flavor.extra_specs),
+    )
+    return _openstack(('flavor', 'create', *words), flavor.name)
+
+
+def set_spec(flavor: Flavor, key: str, value: str) -> Command:
+    """Return the command that sets an extra spec of a flavor.
+
+    :param key: The key, without "=", which the client takes as the separator.
+    """
+    words = ('flavor', 'set', *_property(f'{key}={value}'))
+    return _openstack(words, flavor.id or flavor.name)
+
+
 def unset_spec(flavor: Flavor, key: str) -> Commands:
     """Return the command that removes an extra spec from a flavor."""
     words = ('flavor', 'unset', *_property(key))
@@ -161,8 +217,7 @@ def replace_spec(
     """
     if '=' in to:
         return ()
-    words = ('flavor', 'set', *_property(f'{to}={value}'))
-    put = _openstack(words, flavor.id or flavor.name)
+    put = set_spec(flavor, to, value)
     if instead_of == to:
         return (put,)
     unset = unset_spec(flavor, instead_of)
@@ -184,6 +239,30 @@ def grant(flavor: Flavor, traits: Iterable[str]) -> Commands:
         (PROGRAM, 'grant', f'--flavor={name}', '--trait', trait)
         for trait in traits
     )
+
+
+def create_image(image: Image) -> Command:
+    """Return the command that creates an image, without its data."""
+    words = (
+        *(('--id', image.id) if image.id else ()),
+        *(('--disk-format', image.disk_format) if image.disk_format else ()),
+        *(('--min-disk', str(image.min_disk)) if image.min_disk else ()),
+        *(('--min-ram', str(image.min_ram)) if image.min_ram else ()),
+        *((f'--{image.visibility}',) if image.visibility else ()),
+        *_properties(image.properties),
+    )
+    return _openstack(('image', 'create', *words), image.name)
+
+
+def delete_image(image: Image) -> Command:
+    """Return the command that deletes an image."""
+    return _openstack(('image', 'delete'), image.id or image.name)
+
+
+def set_visibility(image: Image, visibility: str) -> Command:
+    """Return the command that sets the visibility of an image."""
+    words = ('image', 'set', f'--{visibility}')
+    return _openstack(words, image.id or image.name)
 
 
 def unset_property(image: Image, key: str) -> Commands:
@@ -302,6 +381,14 @@ def _property(text: str) -> Command:
     if text.startswith('-'):
         return (f'--property={text}',)
     return ('--property', text)
+
+
+def _properties(values: Mapping[str, str]) -> Iterable[str]:
+    return (
+        word
+        for key, value in sorted(values.items())
+        for word in _property(f'{key}={value}')
+    )
 
 
 def _each(option: str, values: Iterable[str]) -> Iterable[str]:

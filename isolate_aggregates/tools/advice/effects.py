@@ -25,6 +25,8 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
+# Lets no server in.
+_DELETE_FLAVOR = ('flavor', 'delete')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Effects:
 
     def _sentence(self, todo: Commands) -> str:
         if todo not in self._sentences:
-            with _silent():
+            with silent():
                 self._sentences[todo] = self._compared(todo)
         return self._sentences[todo]
 
@@ -99,8 +101,9 @@ class Effects:
         gains: dict[Asker, _Hosts] = {}
         losses: dict[Asker, _Hosts] = {}
         # Each command is compared: nothing may be open only in between.
-        for after in outcome.outcomes(self._snapshot, todo, self._filters):
-            if after is self._snapshot:
+        afters = outcome.outcomes(self._snapshot, todo, self._filters)
+        for command, after in zip(todo, afters, strict=True):
+            if after is self._snapshot or command[1:3] == _DELETE_FLAVOR:
                 continue
             losses = {}
             for asker, more, less in self._differences(after):
@@ -184,14 +187,15 @@ class Effects:
 
     def _projects(self, after: Snapshot) -> tuple[str | None, ...]:
         """Return the projects to ask about."""
-        before = self._snapshot.aggregates
         changes = [
             aggregate
-            for old, new in zip(before, after.aggregates, strict=True)
-            if old != new
-            for aggregate in (new, old)
+            for pair in access.changed_aggregates(self._snapshot, after)
+            for aggregate in pair
+            if aggregate is not None
         ]
-        return access.projects(changes or before, self._pipeline)
+        return access.projects(
+            changes or self._snapshot.aggregates, self._pipeline
+        )
 
 
 _Servers = tuple[Flavor, Image | None, str | None]
@@ -202,7 +206,7 @@ _Worlds = tuple[Offers, Offers]
 
 
 @contextlib.contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Drop the warnings about flavors, which are evaluated again and again."""
     logger = logging.getLogger(resources.__name__)
     logger.addFilter(_nothing)
@@ -237,7 +241,7 @@ def _sentence(
     more = ranges.folded(_NONE.union(*special.values())) if special else ''
     names = {asker.flavor for asker in gains} - {''}
     hosts = ranges.folded(everywhere) if everywhere else more
-    condition = _condition(special) if special else ''
+    condition = images_and_projects(special) if special else ''
     if everywhere and special:
         condition = f', and {more}{condition}'
     if not names:
@@ -259,7 +263,7 @@ def _sentence(
     return f'lets flavor {name} use {hosts}{condition}{no_longer}'
 
 
-def _condition(special: Iterable[Asker]) -> str:
+def images_and_projects(special: Iterable[Asker]) -> str:
     """Return the images or projects with which servers are let in."""
     images = {asker.image for asker in special if asker.image is not None}
     projects = {a.project for a in special if a.project is not None}

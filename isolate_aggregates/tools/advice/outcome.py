@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries out commands on a snapshot, in memory."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 from typing import Any
 
@@ -10,6 +10,7 @@ import os_traits
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     REQUIRED,
     RESERVATION_TRAIT,
@@ -19,15 +20,20 @@ from isolate_aggregates.tools.advice.commands import (
     FLAGS,
     PROGRAM,
     SYNC,
+    VISIBILITIES,
     Command,
     Commands,
 )
+from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
 
 _Values = Mapping[str, str | None]
+
+# The metadata in which Nova stores the availability zone of an aggregate.
+_ZONE = 'availability_zone'
 
 
 def outcomes(
@@ -80,24 +86,45 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
 
     A command that changes nobody's access returns it unchanged.
     """
-    words, options = _parsed(command)
+    words, options = parsed(command)
     values = _values(options.get('property', ()))
     removals = dict.fromkeys(options.get('property', ()))
+    zone = dict(zip([_ZONE], options.get('zone', ()), strict=False))
     match words:
+        case [_, 'aggregate', 'create', name]:
+            return _with_aggregate(snapshot, name, values | zone)
+        case [_, 'aggregate', 'delete', name]:
+            return _without(
+                snapshot,
+                'aggregates',
+                lambda one: _named(name)(one) and not one.hosts,
+            )
         case [_, 'aggregate', 'set', name]:
-            return _put(snapshot, 'aggregates', name, 'metadata', values)
+            snapshot = _put(
+                snapshot, 'aggregates', name, 'metadata', values | zone
+            )
+            return _renamed(snapshot, name, options.get('name', ()))
         case [_, 'aggregate', 'unset', name]:
             return _put(snapshot, 'aggregates', name, 'metadata', removals)
         case [_, 'aggregate', 'add', 'host', name, host]:
             return _moved(snapshot, name, frozenset({host}).union)
         case [_, 'aggregate', 'remove', 'host', name, host]:
             return _moved(snapshot, name, lambda hosts: hosts - {host})
+        case [_, 'flavor', 'create', name]:
+            return _with_flavor(snapshot, name, values, options)
+        case [_, 'flavor', 'delete', name]:
+            return _without(snapshot, 'flavors', _named(name))
         case [_, 'flavor', 'set', name]:
             return _put(snapshot, 'flavors', name, 'extra_specs', values)
         case [_, 'flavor', 'unset', name]:
             return _put(snapshot, 'flavors', name, 'extra_specs', removals)
+        case [_, 'image', 'create', name]:
+            return _with_image(snapshot, name, values, options)
+        case [_, 'image', 'delete', name]:
+            return _without(snapshot, 'images', _named(name))
         case [_, 'image', 'set', name]:
-            return _put(snapshot, 'images', name, 'properties', values)
+            snapshot = _put(snapshot, 'images', name, 'properties', values)
+            return _shown(snapshot, name, _visibility(options))
         case [_, 'image', 'unset', name]:
             return _put(snapshot, 'images', name, 'properties', removals)
         case [_, 'compute', 'service', 'set', host, _] if 'enable' in options:
@@ -123,7 +150,7 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
     return snapshot
 
 
-def _parsed(command: Command) -> tuple[list[str], dict[str, list[str]]]:
+def parsed(command: Command) -> tuple[list[str], dict[str, list[str]]]:
     """Return the plain words of a command, and its options with values."""
     words: list[str] = []
     options: dict[str, list[str]] = {}
@@ -142,7 +169,7 @@ def _parsed(command: Command) -> tuple[list[str], dict[str, list[str]]]:
     return words, options
 
 
-def _values(texts: Iterable[str]) -> dict[str, str | None]:
+def _values(texts: Iterable[str]) -> dict[str, str]:
     pairs = (text.partition('=') for text in texts)
     return {key: value for key, _, value in pairs}
 
@@ -171,8 +198,14 @@ def _put(
     def change(thing: Any) -> Any:
         new_values = {**getattr(thing, part), **values}
         present = {k: v for k, v in new_values.items() if v is not None}
-        return dataclasses.replace(thing, **{part: present})
+        fields: dict[str, Any] = {part: present}
+        if field == 'aggregates' and _ZONE in values:
+            # Nova stores the zone as metadata.
+            fields['availability_zone'] = values[_ZONE]
+        return dataclasses.replace(thing, **fields)
 
+    if not values:
+        return snapshot
     return _with(snapshot, field, _named(name), change)
 
 
@@ -181,6 +214,107 @@ def _named(name: str) -> Callable[[Any], bool]:
     return lambda one: (
         name == str(one.name if one.id in (None, '') else one.id)
     )
+
+
+def _with_aggregate(
+    snapshot: Snapshot, name: str, metadata: Mapping[str, str]
+) -> Snapshot:
+    if any(one.name == name for one in snapshot.aggregates):
+        # Nova refuses a second one with the name.
+        return snapshot
+    aggregate = Aggregate(
+        uuid=derived_uuid('aggregate', name),
+        name=name,
+        metadata=metadata,
+        availability_zone=metadata.get(_ZONE),
+    )
+    return dataclasses.replace(
+        snapshot, aggregates=(*snapshot.aggregates, aggregate)
+    )
+
+
+def _with_flavor(
+    snapshot: Snapshot,
+    name: str,
+    extra_specs: Mapping[str, str],
+    options: Mapping[str, Sequence[str]],
+) -> Snapshot:
+    sizes = {
+        size: int(value)
+        for size in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+        for value in options.get(size, ())
+    }
+    [number] = options.get('id') or [derived_uuid('flavor', name)]
+    if any(one.name == name or one.id == number for one in snapshot.flavors):
+        # Nova refuses a second one with the name or id.
+        return snapshot
+    flavor = Flavor(name, number, extra_specs=extra_specs, **sizes)
+    return dataclasses.replace(snapshot, flavors=(*snapshot.flavors, flavor))
+
+
+def _with_image(
+    snapshot: Snapshot,
+    name: str,
+    properties: Mapping[str, str],
+    options: Mapping[str, Sequence[str]],
+) -> Snapshot:
+    [number] = options.get('id') or [derived_uuid('image', name)]
+    [min_ram] = options.get('min-ram', [0])
+    [min_disk] = options.get('min-disk', [0])
+    if any(one.id == number for one in snapshot.images):
+        # Glance refuses a second one with the id.
+        return snapshot
+    image = Image(
+        name,
+        number,
+        properties,
+        visibility=_visibility(options),
+        disk_format=next(iter(options.get('disk-format', ())), None),
+        min_ram=int(min_ram),
+        min_disk=int(min_disk),
+    )
+    return dataclasses.replace(snapshot, images=(*snapshot.images, image))
+
+
+def _visibility(options: Iterable[str]) -> str | None:
+    return next((each for each in VISIBILITIES if each in options), None)
+
+
+def _shown(snapshot: Snapshot, name: str, visibility: str | None) -> Snapshot:
+    """Set the visibility of an image."""
+    if visibility is None:
+        return snapshot
+    return _with(
+        snapshot,
+        'images',
+        _named(name),
+        lambda image: dataclasses.replace(image, visibility=visibility),
+    )
+
+
+def _renamed(
+    snapshot: Snapshot, name: str, new_names: Sequence[str]
+) -> Snapshot:
+    if not new_names:
+        return snapshot
+    return _with(
+        snapshot,
+        'aggregates',
+        _named(name),
+        lambda one: dataclasses.replace(one, name=new_names[-1]),
+    )
+
+
+def _without(
+    snapshot: Snapshot, field: str, is_meant: Callable[[Any], bool]
+) -> Snapshot:
+    """Remove some aggregates, flavors or images."""
+    things: dict[str, Any] = {
+        field: tuple(
+            thing for thing in getattr(snapshot, field) if not is_meant(thing)
+        )
+    }
+    return dataclasses.replace(snapshot, **things)
 
 
 def _moved(

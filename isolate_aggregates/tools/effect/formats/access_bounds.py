@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts that servers must and may use while a cloud is changed."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from typing import Any
+
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.advice import access, effects
+from isolate_aggregates.tools.advice.access import Asker, Offers, Questions
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+
+_Hosts = frozenset[str]
+
+# The most combinations of flavors, images and projects that are asked about.
+# If there are more, no image is combined with a project.
+_MOST_ASKERS = 2000
+
+# The names of flavors and the ids of images stay when they are changed.
+_Key = tuple[str, str | None, str | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """A cloud at one moment, and the hosts that servers may use."""
+
+    snapshot: Snapshot
+    access: Mapping[_Key, _Hosts]
+
+
+class Bounds:
+    """The access before and after a change, which limits it in between.
+
+    :param afters: The cloud after each command; the last one is the result.
+    """
+
+    def __init__(
+        self,
+        before: Snapshot,
+        afters: Sequence[Snapshot],
+        pipeline: Pipeline,
+    ) -> None:
+        after = afters[-1] if afters else before
+        self._pipeline = pipeline
+        self._offers: dict[Hashable, Offers] = {}
+        # Keeps the snapshots of the offers, which are known by their id.
+        self._kept: list[Snapshot] = []
+        self._members = _flavors(before, afters)
+        states = (before, *afters)
+        images = dict.fromkeys(
+            image.id or image.name if image else None
+            for snapshot in (before, after)
+            for image in access.images(snapshot, pipeline)
+        )
+        images |= {
+            image.id or image.name: None
+            for image in _distinct(states, 'images')
+            if not any(image is same for same in before.images)
+        }
+        projects = access.projects(_distinct(states, 'aggregates'), pipeline)
+        self._keys: list[_Key] = [
+            (flavor, image, project)
+            for flavor in self._members
+            for image in images
+            for project in projects
+        ]
+        if len(self._keys) > _MOST_ASKERS:
+            self._keys = [
+                key for key in self._keys if key[1] is None or key[2] is None
+            ]
+        self._names = {
+            image.id or image.name: image.name
+            for image in _distinct(states, 'images')
+        }
+        self.start = self.state(before)
+        old, new = self.start.access, self.state(after).access
+        self._most = {key: old[key] | new[key] for key in self._keys}
+        self._least = {key: old[key] & new[key] for key in self._keys}
+
+    def state(
+        self, snapshot: Snapshot, previous: State | None = None
+    ) -> State:
+        """Return the access to the hosts of a snapshot.
+
+        :param previous: A state of which this one is a change, to look only at
+            the hosts that have moved.
+        """
+        moved_hosts = _moved(previous.snapshot, snapshot) if previous else None
+        if previous is None or moved_hosts is None:
+            offers = self._offers_of(snapshot)
+            return State(snapshot, self._access(snapshot, offers))
+        some = Offers(access.among(snapshot, moved_hosts))
+        return State(
+            snapshot,
+            {
+                key: previous.access[key] - moved_hosts | hosts
+                for key, hosts in self._access(snapshot, some).items()
+            },
+        )
+
+    def violations(
+        self, state: State
+    ) -> Iterator[tuple[Asker, _Hosts, _Hosts]]:
+        """Yield who may use too many or too few hosts, with these hosts."""
+        for key, hosts in state.access.items():
+            too_many = hosts - self._most[key]
+            too_few = self._least[key] - hosts
+            if too_many or too_few:
+                flavor, image, project = key
+                name = None if image is None else self._names.get(image, image)
+                for member in self._members[flavor]:
+                    yield Asker(member, name, project), too_many, too_few
+
+    def _access(
+        self, snapshot: Snapshot, offers: Offers
+    ) -> dict[_Key, _Hosts]:
+        """Return the hosts that all servers may use."""
+        flavors = {flavor.name: flavor for flavor in access.flavors(snapshot)}
+        images: dict[str | None, Image | None] = {
+            image.id or image.name: image for image in snapshot.images
+        }
+        images[None] = None
+        questions = Questions(snapshot, self._pipeline)
+        answers = {}
+        with effects.silent():
+            for key in self._keys:
+                flavor_name, image_id, project = key
+                flavor = flavors.get(flavor_name)
+                answers[key] = (
+                    offers.hosts(
+                        questions.of(flavor, images[image_id], project)
+                    )
+                    if flavor and image_id in images
+                    else frozenset()
+                )
+        return answers
+
+    def _offers_of(self, snapshot: Snapshot) -> Offers:
+        # Tags and keys change nothing in Placement.
+        key = id(snapshot.providers), snapshot.traits
+        if key not in self._offers:
+            self._kept.append(snapshot)
+            self._offers[key] = Offers(snapshot)
+        return self._offers[key]
+
+
+def _moved(before: Snapshot, after: Snapshot) -> _Hosts | None:
+    """Return the hosts that joined or left aggregates.
+
+    None if there are other changes: metadata may change the access to any
+    host, for example if a project gets an aggregate of its own.
+    """
+    for old, new in access.changed_aggregates(before, after):
+        if not (old and new) or old.metadata != new.metadata:
+            return None
+    return access.affected(before, after)
+
+
+def _flavors(
+    before: Snapshot, afters: Sequence[Snapshot]
+) -> dict[str, tuple[str, ...]]:
+    """Return the names of the flavors to ask about, with those they stand for.
+
+    Of flavors that no command changes and whose extra specs are equal, those
+    that need less stand for the others: what a smaller one may use, a larger
+    one may use if it fits.
+    """
+    existing = {id(flavor) for flavor in before.flavors}
+    last = afters[-1] if afters else before
+    remaining = {flavor.name for flavor in last.flavors}
+    changed = {
+        *(
+            flavor.name
+            for snapshot in afters
+            for flavor in snapshot.flavors
+            if id(flavor) not in existing
+        ),
+        *({flavor.name for flavor in before.flavors} - remaining),
+    }
+    kinds: dict[Hashable, list[Flavor]] = {}
+    for flavor in access.flavors(before):
+        if flavor.name not in changed:
+            specs = frozenset(flavor.extra_specs.items())
+            kinds.setdefault(specs, []).append(flavor)
+    members: dict[str, tuple[str, ...]] = {
+        name: (name,) for name in sorted(changed)
+    }
+    for flavors in kinds.values():
+        for flavor in flavors:
+            if not any(_is_smaller(other, flavor) for other in flavors):
+                members[flavor.name] = tuple(
+                    other.name
+                    for other in flavors
+                    if other is flavor or _is_smaller(flavor, other)
+                )
+    return members
+
+
+def _is_smaller(flavor: Flavor, than: Flavor) -> bool:
+    sizes, others = (
+        (one.vcpus, one.ram, one.disk + one.ephemeral, one.swap)
+        for one in (flavor, than)
+    )
+    if sizes == others:
+        return flavor.name < than.name
+    return all(a <= b for a, b in zip(sizes, others, strict=True))
+
+
+def _distinct(states: Iterable[Snapshot], field: str) -> Iterator[Any]:
+    """Yield each object of some snapshots once."""
+    seen: set[int] = set()
+    for snapshot in states:
+        for thing in getattr(snapshot, field):
+            if id(thing) not in seen:
+                seen.add(id(thing))
+                yield thing

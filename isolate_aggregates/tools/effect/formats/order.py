@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds a safe order of commands.
+
+An order is safe if, after each of its commands, all servers may use only hosts
+that they may use before or after all of them, and may use all hosts that they
+may use before and after all of them. So no server without the key gets in, and
+none with the key is refused, at any moment.
+
+This is found by carrying the commands out in memory, with commands of the same
+kind as one step at first. Where this has gaps, steps become smaller: one for
+each object, then one for each command. If no order is safe, the chosen one
+lets in the fewest servers and, among these orders, refuses the fewest.
+"""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+import heapq
+import itertools
+
+from isolate_aggregates import text
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.advice import access, commands, outcome
+from isolate_aggregates.tools.advice.access import Asker
+from isolate_aggregates.tools.advice.commands import Commands
+from isolate_aggregates.tools.advice.effects import images_and_projects
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.effect.formats.access_bounds import Bounds, State
+from isolate_aggregates.tools.effect.formats.precedence import Precedence
+
+# How many sets of steps are evaluated for each size of steps. All of eight
+# steps are 256.
+_MOST_STATES = 256
+# How many small steps are arranged, if larger ones have gaps.
+_MOST_STEPS = 24
+
+# The number of servers that are let in, and of those that are refused.
+_Cost = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Gap:
+    """Servers whose access is wrong after a command.
+
+    :param step: The number of the command in the order, from 1.
+    :param let_in: The hosts that they may use neither before nor after all
+        commands.
+    :param refused: The hosts that they may use before and after all commands,
+        but not now.
+    """
+
+    step: int
+    asker: Asker
+    let_in: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """Commands in order, with the gaps that no order avoids."""
+
+    commands: Commands
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """Sentences that describe the gaps, first where servers get in."""
+        let_in = [gap for gap in self.gaps if gap.let_in]
+        for step, gaps in itertools.groupby(let_in, lambda gap: gap.step):
+            some = list(gaps)
+            hosts = frozenset[str]().union(*(gap.let_in for gap in some))
+            yield (
+                f'{self._after(step)} {_servers(some)} may use '
+                f'{ranges.folded(hosts)}, which they may use neither before '
+                'nor after the change.'
+            )
+        refused = [gap for gap in self.gaps if gap.refused]
+        for step, gaps in itertools.groupby(refused, lambda gap: gap.step):
+            some = list(gaps)
+            hosts = frozenset[str]().union(*(gap.refused for gap in some))
+            yield (
+                f'{self._after(step)} {_servers(some)} may not use '
+                f'{ranges.folded(hosts)}, which they may use before and after '
+                'the change.'
+            )
+
+    def _after(self, step: int) -> str:
+        command = commands.shown(self.commands[step - 1 : step])
+        return f'After command {step} ({command}),'
+
+
+def _servers(gaps: Sequence[Gap]) -> str:
+    askers = [gap.asker for gap in gaps]
+    names = {text.quoted(asker.flavor) for asker in askers if asker.flavor}
+    what = (
+        f'servers of {text.named("flavor", names)}'
+        if names
+        else 'servers of any flavor without extra specs'
+    )
+    if any(asker.is_plain for asker in askers):
+        return what
+    return f'{what}{images_and_projects(askers)}'
+
+
+def safe(
+    snapshot: Snapshot,
+    todo: Commands,
+    pipeline: Pipeline,
+    filters: Pipeline,
+) -> Order:
+    """Return the commands in a safe order, or in the best one.
+
+    Commands whose order changes the result keep theirs.
+
+    :param pipeline: The filters that decide, and those of Nova.
+    :param filters: All configured filters, whose locks ``sync`` maintains.
+    """
+    return _Search(snapshot, todo, pipeline, filters).best()
+
+
+def judged(
+    snapshot: Snapshot,
+    todo: Commands,
+    pipeline: Pipeline,
+    filters: Pipeline,
+) -> Order:
+    """Return the commands in their own order, with its gaps."""
+    return _Search(snapshot, todo, pipeline, filters).own()
+
+
+# The numbers of commands that are carried out together.
+_Step = tuple[int, ...]
+
+
+class _Search:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        todo: Commands,
+        pipeline: Pipeline,
+        filters: Pipeline,
+    ) -> None:
+        self._todo = todo
+        self._filters = filters
+        self._before = access.completed(
+            snapshot,
+            {
+                *snapshot.index.by_host,
+                *(c[-1] for c in todo if c[1:4] == _ADD_HOST),
+            },
+        )
+        afters = list(outcome.outcomes(self._before, todo, filters))
+        after = afters[-1] if afters else self._before
+        self._precedence = Precedence(snapshot, after, todo)
+        self._bounds = Bounds(self._before, afters, pipeline)
+
+    def best(self) -> Order:
+        """Return the best order that was found."""
+        orders: list[Order] = []
+        last: list[_Step] = []
+        for steps in self._precedence.partitions():
+            if steps == last:
+                continue
+            if orders and len(steps) > _MOST_STEPS:
+                break
+            last = steps
+            order = self.order(self._arranged(steps))
+            if not order.gaps:
+                return order
+            orders.append(order)
+        if not orders:
+            return self.own()
+        return min(orders, key=lambda order: _cost(order.gaps))
+
+    def own(self) -> Order:
+        """Return the commands in their own order."""
+        return self.order([(number,) for number in range(len(self._todo))])
+
+    def order(self, steps: Sequence[_Step]) -> Order:
+        """Return the commands of steps in order, with their gaps."""
+        todo = tuple(self._todo[number] for step in steps for number in step)
+        gaps = []
+        state = self._bounds.start
+        afters = outcome.outcomes(state.snapshot, todo, self._filters)
+        for number, after in enumerate(afters, 1):
+            state = self._bounds.state(after, state)
+            gaps += [
+                Gap(number, *violation)
+                for violation in self._bounds.violations(state)
+            ]
+        return Order(todo, tuple(gaps))
+
+    def _arranged(self, steps: Sequence[_Step]) -> list[_Step]:
+        """Return steps in the order with the least cost.
+
+        The state of the cloud depends only on the set of steps that are done.
+        So this is the cheapest path from none to all. Of equally cheap ones,
+        it is the one with the preferred steps first.
+        """
+        serial = itertools.count()
+        start = _Path((0, 0), (), self._bounds.start)
+        costs: dict[frozenset[int], _Cost] = {}
+        # The cheapest path first, then the longest, then the preferred one.
+        # Each has the steps that have not been tried as its next one.
+        queue = [(start.cost, len(steps), next(serial), start, self._next(
+            start, steps
+        ))]  # fmt: skip
+        while True:
+            entry = heapq.heappop(queue)
+            _, remaining, _, path, untried = entry
+            if not remaining:
+                return [steps[number] for number in path.done]
+            if len(costs) >= _MOST_STATES:
+                return [steps[n] for n in self._completed(path, steps).done]
+            number = next(untried, None)
+            if number is None:
+                continue
+            heapq.heappush(queue, entry)
+            longer = self._followed(path, number, steps)
+            state = frozenset(longer.done)
+            if state not in costs or longer.cost < costs[state]:
+                costs[state] = longer.cost
+                heapq.heappush(
+                    queue,
+                    (
+                        longer.cost,
+                        remaining - 1,
+                        next(serial),
+                        longer,
+                        self._next(longer, steps),
+                    ),
+                )
+
+    def _completed(self, path: '_Path', steps: Sequence[_Step]) -> '_Path':
+        """Return a path to its end, by the step that is cheapest then."""
+        while len(path.done) < len(steps):
+            path = min(
+                (
+                    self._followed(path, number, steps)
+                    for number in self._next(path, steps)
+                ),
+                key=lambda longer: longer.cost,
+            )
+        return path
+
+    def _next(self, path: '_Path', steps: Sequence[_Step]) -> Iterator[int]:
+        """Yield the numbers of the steps that may follow a path."""
+        done = {each for number in path.done for each in steps[number]}
+        for number, step in enumerate(steps):
+            if number not in path.done and self._precedence.allows(step, done):
+                yield number
+
+    def _followed(
+        self, path: '_Path', number: int, steps: Sequence[_Step]
+    ) -> '_Path':
+        todo = tuple(self._todo[each] for each in steps[number])
+        *_, snapshot = outcome.outcomes(
+            path.state.snapshot, todo, self._filters
+        )
+        state = self._bounds.state(snapshot, path.state)
+        gaps = [Gap(0, *each) for each in self._bounds.violations(state)]
+        let_in, refused = _cost(gaps)
+        return _Path(
+            (path.cost[0] + let_in, path.cost[1] + refused),
+            (*path.done, number),
+            state,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Path:
+    """Steps that are done in this order, and what that results in."""
+
+    cost: _Cost
+    done: tuple[int, ...]
+    state: State
+
+
+_ADD_HOST = ('aggregate', 'add', 'host')
+
+
+def _cost(gaps: Sequence[Gap]) -> _Cost:
+    return (
+        sum(len(gap.let_in) for gap in gaps),
+        sum(len(gap.refused) for gap in gaps),
+    )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The changes that a file describes, as commands."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import dataclasses
+from typing import TypeVar
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.text import quoted
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.advice.commands import Command, Commands
+
+_Thing = TypeVar('_Thing', Aggregate, Flavor, Image)
+
+
+@dataclasses.dataclass(frozen=True)
+class Unknown:
+    """A change that cannot be written as a command.
+
+    :param sentence: What is not known, or not done, and why.
+    """
+
+    sentence: str
+
+
+# A part of a change.
+Step = Command | Unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """The changes to a cloud that a file describes.
+
+    :param commands: The commands with the same result, in the order in which
+        the tool makes the changes.
+    :param unknown: Sentences about changes that are left out, because the file
+        does not have their values, or the tool would fail.
+    """
+
+    commands: Commands = ()
+    unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> 'Planned':
+        steps = tuple(steps)
+        return cls(
+            tuple(step for step in steps if isinstance(step, tuple)),
+            tuple(s.sentence for s in steps if isinstance(s, Unknown)),
+        )
+
+
+def existing(
+    things: Iterable[_Thing], number: str | None, name: str | None
+) -> _Thing | None:
+    """Return the object with an id or, if there is none, a name.
+
+    Cloud files may leave the ids out.
+    """
+    things = tuple(things)
+    for thing in things:
+        if number and thing.id not in (None, '') and str(thing.id) == number:
+            return thing
+    return next((thing for thing in things if thing.name == name), None)
+
+
+def changed_tags(
+    subject: str, aggregate: Aggregate, values: Mapping[str, str | None]
+) -> Iterator[Step]:
+    """Yield what changes metadata; a value of None removes the key."""
+    return _changed(
+        f'{subject}: metadata',
+        aggregate.metadata,
+        values,
+        lambda key, value: commands.set_tag(aggregate, key, value),
+        lambda key: commands.unset_tags(aggregate, [key]),
+    )
+
+
+def changed_specs(
+    subject: str, flavor: Flavor, values: Mapping[str, str | None]
+) -> Iterator[Step]:
+    """Yield what changes extra specs; a value of None removes the key."""
+    return _changed(
+        f'{subject}: extra spec',
+        flavor.extra_specs,
+        values,
+        lambda key, value: commands.set_spec(flavor, key, value),
+        lambda key: commands.unset_spec(flavor, key),
+    )
+
+
+def changed_properties(
+    subject: str, image: Image, values: Mapping[str, str | None]
+) -> Iterator[Step]:
+    """Yield what changes properties; a value of None removes the key."""
+    return _changed(
+        f'{subject}: property',
+        image.properties,
+        values,
+        lambda key, value: commands.set_property(image, key, value)[0],
+        lambda key: commands.unset_property(image, key),
+    )
+
+
+def _changed(
+    subject: str,
+    old: Mapping[str, str],
+    values: Mapping[str, str | None],
+    put: Callable[[str, str], Command],
+    unset: Callable[[str], Commands],
+) -> Iterator[Step]:
+    for key, value in sorted(values.items()):
+        if value == old.get(key):
+            continue
+        if value is None:
+            yield from unset(key)
+        elif '=' in key:
+            yield inexpressible(subject, key)
+        else:
+            yield put(key, value)
+
+
+def expressible(
+    subject: str, values: Mapping[str, str]
+) -> tuple[dict[str, str], list[Step]]:
+    """Return the values that a command can set, and sentences for others."""
+    good = {key: value for key, value in values.items() if '=' not in key}
+    others = sorted(values.keys() - good.keys())
+    return good, [inexpressible(subject, key) for key in others]
+
+
+def inexpressible(subject: str, key: str) -> Unknown:
+    return Unknown(
+        f'{subject} {quoted(key)} is left out, because the openstack client '
+        'takes "=" as the end of a key.'
+    )

@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the plans of Terraform and OpenTofu.
+
+The format is that of ``terraform show -json PLAN``, `version 1
+<https://developer.hashicorp.com/terraform/internals/json-format>`_. The
+attributes are those of the `OpenStack provider
+<https://registry.terraform.io/providers/terraform-provider-openstack/openstack>`_,
+and so is what it does with them (``openstack/resource_openstack_*.go``): it
+changes only what differs between ``before`` and ``after``, it adds the hosts
+of a new aggregate before it sets the metadata, and it does not remove an
+availability zone.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import dataclasses
+from types import MappingProxyType
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.text import listed, quoted
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.effect.formats import planned
+from isolate_aggregates.tools.effect.formats.documents import Part
+from isolate_aggregates.tools.effect.formats.planned import Step, Unknown
+
+_MAJOR = '1'
+
+_IMAGE = 'openstack_images_image_v2'
+
+# What happens to a resource, one after the other, by the actions of the plan.
+_ACTIONS: Mapping[tuple[str, ...], tuple[str, ...]] = MappingProxyType(
+    {
+        ('no-op',): (),
+        ('read',): (),
+        ('forget',): (),
+        ('create',): ('create',),
+        ('update',): ('update',),
+        ('delete',): ('delete',),
+        ('delete', 'create'): ('delete', 'create'),
+        ('create', 'delete'): ('create', 'delete'),
+        ('create', 'forget'): ('create',),
+        ('forget', 'create'): ('create',),
+    }
+)
+# Properties that Glance sets itself.
+_OF_GLANCE = ('os_hash_', 'os_hidden', 'direct_url', 'stores', 'locations')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Resource:
+    """The planned change of a resource.
+
+    :param unknown: Which values of ``after`` are known only after the apply.
+    """
+
+    address: str
+    kind: str
+    before: Part
+    after: Part
+    unknown: Part
+    snapshot: Snapshot
+
+    def is_unknown(self, name: str) -> bool:
+        return _has_unknown(self.unknown.member(name))
+
+    def late(self, name: str) -> Iterator[Unknown]:
+        """Yield a sentence if an attribute is known only after the apply."""
+        value = self.unknown.member(name)
+        if not _has_unknown(value):
+            return
+        what = name
+        if isinstance(value.value, dict):
+            keys = [k for k, v in value.mapping.items() if _has_unknown(v)]
+            what = f'{name} {listed(map(quoted, keys), None)}'
+        elif isinstance(value.value, list):
+            what = f'a part of {name}'
+        yield self.left_out(f'{what} is known only after the apply')
+
+    def left_out(self, reason: str) -> Unknown:
+        return Unknown(f'{self.address}: {reason}.')
+
+    @property
+    def has_same_name(self) -> bool:
+        # Images may have equal names.
+        return not self.differs('name') and self.kind != _IMAGE
+
+    def differs(self, name: str) -> bool:
+        return bool(
+            self.before.member(name).value != self.after.member(name).value
+        )
+
+    def changed(self, name: str) -> dict[str, str | None]:
+        """Return the changed values of a mapping; None for removed keys."""
+        old, new = (
+            part.member(name).texts for part in (self.before, self.after)
+        )
+        unknown = self.unknown.member(name)
+        if unknown.value is True:
+            return {}
+        late = (
+            {key for key, part in unknown.mapping.items() if part.value}
+            if isinstance(unknown.value, dict)
+            else set()
+        )
+        return {
+            key: new.get(key)
+            for key in old.keys() | new.keys()
+            if old.get(key) != new.get(key) and key not in late
+        }
+
+
+def _has_unknown(part: Part) -> bool:
+    if isinstance(part.value, dict):
+        return any(map(_has_unknown, part.mapping.values()))
+    if isinstance(part.value, list):
+        return any(map(_has_unknown, part.items))
+    return part.value is True
+
+
+def steps(document: Part, snapshot: Snapshot) -> Iterator[Step]:
+    """Yield the changes of a plan.
+
+    :raises ChangesFileError: if it is not a plan of a supported version.
+    """
+    version = document.member('format_version')
+    if not version:
+        document.fail(
+            'is not a Terraform plan, because it has no format_version; write '
+            'it with "terraform show -json PLAN"'
+        )
+    if version.text.partition('.')[0] != _MAJOR:
+        version.fail(f'must be {_MAJOR}.x, not {version.text!r}')
+    members = document.mapping
+    if 'resource_changes' not in members and 'planned_values' not in members:
+        document.fail(
+            'is a Terraform state, not a plan; write the plan with "terraform '
+            'plan -out PLAN" and "terraform show -json PLAN"'
+        )
+    if document.member('errored').value is True:
+        document.fail('is incomplete, because "terraform plan" failed')
+    regions: set[str] = set()
+    for change in document.member('resource_changes').items:
+        kind = _KINDS.get(change.member('type').required_text)
+        if not kind or change.member('mode').text == 'data':
+            continue
+        resource, actions = _resource(change, snapshot)
+        for part in (resource.before, resource.after):
+            regions |= {part.member('region').text} - {''}
+        if actions == ('create', 'delete') and resource.has_same_name:
+            yield resource.left_out(
+                'the change is left out, because the new one would be created '
+                'before the old one with the same name is deleted, which Nova '
+                'refuses'
+            )
+            continue
+        for action in actions:
+            yield from kind[action](resource)
+    if len(regions) > 1:
+        yield Unknown(
+            f'The plan changes the regions {listed(regions, None)}, but all '
+            'changes are applied to the same cloud here.'
+        )
+
+
+def _resource(
+    change: Part, snapshot: Snapshot
+) -> tuple[_Resource, tuple[str, ...]]:
+    planned_change = change.member('change')
+    planned_actions = planned_change.member('actions')
+    actions = tuple(item.text for item in planned_actions.items)
+    if actions not in _ACTIONS:
+        planned_actions.fail(
+            f'has unknown actions: {", ".join(actions) or "none"}'
+        )
+    before, after = map(planned_change.member, ('before', 'after'))
+    resource = _Resource(
+        address=change.member('address').required_text,
+        kind=change.member('type').text,
+        before=before,
+        after=after,
+        unknown=planned_change.member('after_unknown'),
+        snapshot=snapshot,
+    )
+    for action in _ACTIONS[actions]:
+        if action != 'create' and not before:
+            before.fail(f'is missing, but the action is {action}')
+        if action != 'delete' and not after:
+            after.fail(f'is missing, but the action is {action}')
+    return resource, _ACTIONS[actions]
+
+
+def _missing(resource: _Resource, kind: str) -> Unknown:
+    name = resource.before.member('name').text
+    return resource.left_out(
+        f'{kind} {quoted(name)} is not in {resource.snapshot.origin}, so its '
+        'change is left out'
+    )
+
+
+def _new_name(
+    resource: _Resource, kind: str, names: Iterator[str]
+) -> tuple[str, list[Unknown]]:
+    """Return the name of a new object; empty if it cannot be created."""
+    if resource.is_unknown('name'):
+        return '', [
+            resource.left_out(
+                f'the {kind} is left out, because its name is known only '
+                'after the apply'
+            )
+        ]
+    name = resource.after.member('name').required_text
+    is_own = resource.before.member('name').text == name
+    if name in names and not is_own:
+        return '', [
+            resource.left_out(
+                f'{kind} {quoted(name)} is left out, because it exists '
+                f'already in {resource.snapshot.origin}'
+            )
+        ]
+    return name, []
+
+
+# Host aggregates.
+
+
+def _aggregate(resource: _Resource) -> Aggregate | None:
+    return planned.existing(
+        resource.snapshot.aggregates,
+        resource.before.member('id').text,
+        resource.before.member('name').required_text,
+    )
+
+
+def _create_aggregate(resource: _Resource) -> Iterator[Step]:
+    name, problems = _new_name(
+        resource, 'aggregate', (a.name for a in resource.snapshot.aggregates)
+    )
+    yield from problems
+    if not name:
+        return
+    after = resource.after
+    aggregate = Aggregate('', name)
+    yield from resource.late('zone')
+    yield commands.create_aggregate(name, after.member('zone').text)
+    yield from resource.late('hosts')
+    yield from commands.add_hosts(aggregate, _hosts(after))
+    yield from resource.late('metadata')
+    yield from planned.changed_tags(
+        resource.address, aggregate, after.member('metadata').texts
+    )
+
+
+def _update_aggregate(resource: _Resource) -> Iterator[Step]:
+    aggregate = _aggregate(resource)
+    if not aggregate:
+        yield _missing(resource, 'aggregate')
+        return
+    yield from resource.late('zone')
+    zone = resource.after.member('zone').text
+    if resource.differs('zone') and not resource.is_unknown('zone'):
+        if zone and zone != zone_of(aggregate):
+            yield commands.set_zone(aggregate, zone)
+        elif not zone and zone_of(aggregate):
+            yield resource.left_out(
+                'the provider does not remove an availability zone, so '
+                f'aggregate {quoted(aggregate.name)} stays in '
+                f'{quoted(zone_of(aggregate) or "")}'
+            )
+    yield from resource.late('hosts')
+    before, after = _hosts(resource.before), _hosts(resource.after)
+    if not resource.is_unknown('hosts'):
+        yield from commands.remove_hosts(
+            aggregate, aggregate.hosts & (before - after)
+        )
+    yield from commands.add_hosts(aggregate, after - before - aggregate.hosts)
+    yield from resource.late('metadata')
+    yield from planned.changed_tags(
+        resource.address, aggregate, resource.changed('metadata')
+    )
+    yield from resource.late('name')
+    name = resource.after.member('name').text
+    if name and resource.differs('name') and name != aggregate.name:
+        yield commands.rename_aggregate(aggregate, name)
+
+
+def _delete_aggregate(resource: _Resource) -> Iterator[Step]:
+    aggregate = _aggregate(resource)
+    if not aggregate:
+        yield _missing(resource, 'aggregate')
+        return
+    hosts = _hosts(resource.before)
+    others = aggregate.hosts - hosts
+    yield from commands.remove_hosts(aggregate, aggregate.hosts & hosts)
+    if others:
+        yield resource.left_out(
+            f'aggregate {quoted(aggregate.name)} is not deleted, because Nova '
+            'refuses to delete one with hosts, and the plan does not remove '
+            f'{listed(map(quoted, others))}'
+        )
+    else:
+        yield commands.delete_aggregate(aggregate)
+
+
+def _hosts(part: Part) -> frozenset[str]:
+    return frozenset(item.text for item in part.member('hosts').items if item)
+
+
+# Flavors.
+
+
+def _flavor(resource: _Resource) -> Flavor | None:
+    before = resource.before
+    return planned.existing(
+        resource.snapshot.flavors,
+        before.member('id').text or before.member('flavor_id').text,
+        before.member('name').required_text,
+    )
+
+
+def _create_flavor(resource: _Resource) -> Iterator[Step]:
+    name, problems = _new_name(
+        resource, 'flavor', (f.name for f in resource.snapshot.flavors)
+    )
+    yield from problems
+    if not name:
+        return
+    after = resource.after
+    sizes = ('ram', 'vcpus', 'disk', 'ephemeral', 'swap')
+    late = [size for size in sizes if resource.is_unknown(size)]
+    if late:
+        yield resource.left_out(
+            f'flavor {quoted(name)} is left out, because {listed(late)} is '
+            'known only after the apply'
+        )
+        return
+    yield from resource.late('extra_specs')
+    specs, problem_specs = planned.expressible(
+        f'{resource.address}: extra spec', after.member('extra_specs').texts
+    )
+    yield from problem_specs
+    yield commands.create_flavor(
+        Flavor(
+            name,
+            after.member('flavor_id').text,
+            **{size: after.member(size).integer for size in sizes},
+            extra_specs=specs,
+        )
+    )
+
+
+def _update_flavor(resource: _Resource) -> Iterator[Step]:
+    flavor = _flavor(resource)
+    if not flavor:
+        yield _missing(resource, 'flavor')
+        return
+    yield from resource.late('extra_specs')
+    yield from planned.changed_specs(
+        resource.address, flavor, resource.changed('extra_specs')
+    )
+
+
+def _delete_flavor(resource: _Resource) -> Iterator[Step]:
+    flavor = _flavor(resource)
+    if flavor:
+        yield from commands.delete_flavor(flavor)
+    else:
+        yield _missing(resource, 'flavor')
+
+
+# Images.
+
+
+def _image(resource: _Resource) -> Image | None:
+    return planned.existing(
+        resource.snapshot.images,
+        resource.before.member('id').text,
+        resource.before.member('name').required_text,
+    )
+
+
+def _create_image(resource: _Resource) -> Iterator[Step]:
+    # Several images may have the same name.
+    name, problems = _new_name(resource, 'image', iter(()))
+    yield from problems
+    if not name:
+        return
+    after = resource.after
+    yield from resource.late('properties')
+    properties, problem_properties = planned.expressible(
+        f'{resource.address}: property', after.member('properties').texts
+    )
+    yield from problem_properties
+    yield commands.create_image(
+        Image(
+            name,
+            after.member('image_id').text,
+            properties,
+            visibility=_visibility(after),
+            disk_format=after.member('disk_format').text or None,
+            min_ram=after.member('min_ram_mb').integer,
+            min_disk=after.member('min_disk_gb').integer,
+        )
+    )
+
+
+def _update_image(resource: _Resource) -> Iterator[Step]:
+    image = _image(resource)
+    if not image:
+        yield _missing(resource, 'image')
+        return
+    yield from resource.late('properties')
+    yield from planned.changed_properties(
+        resource.address,
+        image,
+        {
+            key: value
+            for key, value in resource.changed('properties').items()
+            if not key.startswith(_OF_GLANCE)
+        },
+    )
+    yield from resource.late('visibility')
+    visibility = _visibility(resource.after)
+    if (
+        visibility
+        and resource.differs('visibility')
+        and visibility != image.visibility
+    ):
+        yield commands.set_visibility(image, visibility)
+
+
+def _delete_image(resource: _Resource) -> Iterator[Step]:
+    image = _image(resource)
+    if image:
+        yield commands.delete_image(image)
+    else:
+        yield _missing(resource, 'image')
+
+
+def _visibility(part: Part) -> str | None:
+    visibility = part.member('visibility')
+    if visibility.text and visibility.text not in commands.VISIBILITIES:
+        visibility.fail(
+            f'must be one of {", ".join(commands.VISIBILITIES)}, not '
+            f'{visibility.text!r}'
+        )
+    return visibility.text or None
+
+
+_Changes = Mapping[str, Callable[[_Resource], Iterator[Step]]]
+
+_KINDS: Mapping[str, _Changes] = MappingProxyType(
+    {
+        'openstack_compute_aggregate_v2': {
+            'create': _create_aggregate,
+            'update': _update_aggregate,
+            'delete': _delete_aggregate,
+        },
+        'openstack_compute_flavor_v2': {
+            'create': _create_flavor,
+            'update': _update_flavor,
+            'delete': _delete_flavor,
+        },
+        _IMAGE: {
+            'create': _create_image,
+            'update': _update_image,
+            'delete': _delete_image,
+        },
+    }
+)

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An order of commands in which nobody gets in or is refused in between."""
+
+import itertools
+
+from audit_clouds import LICENSED, LOCK, configuration
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+from thorough import examples
+
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_snapshot,
+)
+from isolate_aggregates.tools.advice import access, commands, outcome
+from isolate_aggregates.tools.effect.formats import order
+from isolate_aggregates.tools.mirrored import chain
+
+CONF = configuration(
+    request_filters=['isolate_aggregates', 'isolate_tenants'],
+    limit_tenants_to_placement_aggregate=True,
+)
+PIPELINE = chain.as_in_nova(CONF)
+FILTERS = Pipeline(loading.load(CONF))
+
+H1, H2, H3 = (make_compute_node(f'h{n}', traits=[LICENSED]) for n in (1, 2, 3))
+H4 = make_compute_node('h4')
+OPEN = make_aggregate('win', {}, ['h1'], id=7)
+WIN = make_aggregate('win', LOCK, ['h1'], id=7)
+PLAIN, KEYED = make_flavor('plain'), make_flavor('keyed', LOCK)
+CLOSE = commands.set_tag(OPEN, f'trait:{LICENSED}', 'required')
+[UNLOCK] = commands.unset_tags(WIN, [f'trait:{LICENSED}'])
+KEY = commands.set_spec(PLAIN, f'trait:{LICENSED}', 'required')
+[NO_KEY] = commands.unset_spec(KEYED, f'trait:{LICENSED}')
+[JOIN] = commands.add_hosts(OPEN, ['h2'])
+[LEAVE] = commands.remove_hosts(OPEN, ['h1'])
+
+
+def safe(snapshot, *todo):
+    return order.safe(snapshot, todo, PIPELINE, FILTERS)
+
+
+def cloud(aggregate, *flavors, **more):
+    return make_snapshot(
+        [aggregate], [H1, H2, H3, H4], flavors=flavors, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ('snapshot', 'todo', 'best'),
+    [
+        # Without the key first, its servers would be refused on h1.
+        (cloud(OPEN, PLAIN), [CLOSE, KEY], [KEY, CLOSE]),
+        # Without the lock until then, other servers would get in.
+        (cloud(WIN, KEYED), [UNLOCK, NO_KEY], [UNLOCK, NO_KEY]),
+        (cloud(WIN, KEYED), [NO_KEY, UNLOCK], [UNLOCK, NO_KEY]),
+        # Nova refuses to remove an aggregate with hosts.
+        (
+            cloud(OPEN, PLAIN),
+            [LEAVE, commands.delete_aggregate(OPEN)],
+            [LEAVE, commands.delete_aggregate(OPEN)],
+        ),
+    ],
+    ids=['key before lock', 'unlock before key', 'reversed', 'delete'],
+)
+def test_the_order_is_safe(snapshot, todo, best):
+    assert safe(snapshot, *todo) == order.Order(tuple(best))
+
+
+def test_a_new_aggregate_is_locked_before_hosts_join():
+    # As Terraform and Ansible do not do it.
+    new = make_aggregate('new')
+    create = commands.create_aggregate('new')
+    [join] = commands.add_hosts(new, ['h1'])
+    owner = commands.set_tag(new, 'filter_tenant_id', 'p1')
+    lock = commands.set_tag(new, f'trait:{LICENSED}', 'required')
+    snapshot = make_snapshot([], [H1, H2], flavors=[PLAIN, KEYED])
+    assert safe(snapshot, create, join, lock, owner).gaps == ()
+    best = safe(snapshot, create, join, lock).commands
+    assert best == (create, lock, join)
+
+
+def test_a_host_leaves_a_zone_before_it_joins_another():
+    a, b = (
+        make_aggregate(
+            name, LOCK, hosts, id=number, availability_zone=f'z-{name}'
+        )
+        for name, hosts, number in (('a', ['h1'], 1), ('b', [], 2))
+    )
+    snapshot = make_snapshot([a, b], [H1, H2], flavors=[PLAIN, KEYED])
+    [join] = commands.add_hosts(b, ['h1'])
+    [leave] = commands.remove_hosts(a, ['h1'])
+    best = safe(snapshot, join, leave)
+    assert best.commands == (leave, join)
+    assert list(best.sentences) == [
+        'After command 1 (openstack aggregate remove host 1 h1), servers of '
+        'flavor plain may use h1, which they may use neither before nor after '
+        'the change.'
+    ]
+
+
+def test_a_gap_that_no_order_avoids_refuses_rather_than_lets_in():
+    # The host is in the one aggregate or in the other, and a server may use
+    # it only if it is in neither or has both keys.
+    other = 'CUSTOM_OTHER'
+    a = make_aggregate('a', LOCK, ['h1'], id=1)
+    b = make_aggregate('b', {f'trait:{other}': 'required'}, id=2)
+    both = make_flavor('any', {f'trait:{other}': 'required', **LOCK})
+    node = make_compute_node('h1', traits=[LICENSED, other])
+    snapshot = make_snapshot([a, b], [node], flavors=[PLAIN, KEYED, both])
+    [join] = commands.add_hosts(b, ['h1'])
+    [leave] = commands.remove_hosts(a, ['h1'])
+    assert safe(snapshot, leave, join) == order.Order((join, leave))
+    # The key is changed with the lock: the flavor is refused in between.
+    left = make_flavor('left', LOCK)
+    snapshot = make_snapshot(
+        [a], [make_compute_node('h1', traits=[LICENSED])], flavors=[left]
+    )
+    swap = commands.set_spec(left, 'trait:CUSTOM_NEW', 'required')
+    [drop] = commands.unset_spec(left, 'trait:CUSTOM_NEW')
+    best = safe(snapshot, swap, drop)
+    assert best.commands == (swap, drop)
+    assert list(best.sentences) == [
+        'After command 1 (openstack flavor set --property '
+        f'trait:CUSTOM_NEW=required {left.id}), servers of flavor left may '
+        'not use h1, which they may use before and after the change.'
+    ]
+
+
+def test_the_gaps_of_the_given_order_are_named():
+    own = order.judged(cloud(OPEN, PLAIN), (CLOSE, KEY), PIPELINE, FILTERS)
+    assert own.commands == (CLOSE, KEY)
+    [sentence] = own.sentences
+    assert sentence.startswith('After command 1 (openstack aggregate set')
+    assert 'servers of flavor plain may not use h1, which' in sentence
+
+
+def test_a_gap_for_an_image_or_project_names_it():
+    image = make_image('windows', LOCK)
+    snapshot = make_snapshot([WIN], [H1], images=[image])
+    [lose] = commands.unset_property(image, f'trait:{LICENSED}')
+    again = commands.set_property(image, f'trait:{LICENSED}', 'required')[0]
+    own = order.judged(snapshot, (lose, again), PIPELINE, FILTERS)
+    [sentence] = own.sentences
+    assert (
+        'servers of any flavor without extra specs with image windows may not'
+        in sentence
+    )
+
+
+def test_a_project_that_is_named_only_in_between_is_asked_about():
+    first, last = (
+        commands.set_tag(OPEN, 'filter_tenant_id', project)
+        for project in ('p1', 'p2')
+    )
+    best = safe(cloud(OPEN, PLAIN), first, last)
+    assert best.commands == (first, last)
+    [sentence] = best.sentences
+    assert sentence.startswith('After command 1 ')
+    assert sentence.endswith(
+        'servers of flavor plain in projects p1, p2 may not use h[1-4], which '
+        'they may use before and after the change.'
+    )
+
+
+def test_no_command_has_no_gap():
+    assert safe(cloud(OPEN, PLAIN)) == order.Order(())
+
+
+def test_many_hosts_join_once_their_servers_have_the_key():
+    hosts = [f'h{number}' for number in range(40)]
+    nodes = [make_compute_node(host, traits=[LICENSED]) for host in hosts]
+    empty = make_aggregate('win', {}, id=7)
+    snapshot = make_snapshot([empty], nodes, flavors=[PLAIN, make_flavor('x')])
+    join = commands.add_hosts(empty, hosts)
+    best = safe(snapshot, *join, CLOSE, KEY)
+    assert best == order.Order((CLOSE, KEY, *join))
+
+
+# Against all permutations.
+
+TRAITS = [LICENSED, 'CUSTOM_B']
+AGGREGATES = ['a', 'b']
+HOSTS = ['h1', 'h2']
+
+
+def tags():
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            **{f'trait:{trait}': st.just('required') for trait in TRAITS},
+            'filter_tenant_id': st.sampled_from(['p1', 'p2']),
+        },
+    )
+
+
+def keys():
+    return st.fixed_dictionaries(
+        {}, optional={f'trait:{t}': st.just('required') for t in TRAITS}
+    )
+
+
+def some(values):
+    return st.sets(st.sampled_from(values)).map(sorted)
+
+
+@st.composite
+def worlds(draw):
+    snapshot = make_snapshot(
+        [
+            make_aggregate(name, draw(tags()), draw(some(HOSTS)), id=number)
+            for number, name in enumerate(AGGREGATES, 1)
+        ],
+        [make_compute_node(host, traits=draw(some(TRAITS))) for host in HOSTS],
+        flavors=[make_flavor(name, draw(keys())) for name in ('f', 'g')],
+        images=[make_image('i', draw(keys()))],
+        traits=TRAITS,
+    )
+    todo = draw(
+        st.lists(
+            st.one_of(
+                st.sampled_from(snapshot.aggregates).flatmap(
+                    lambda one: st.one_of(
+                        tags().flatmap(lambda new: changes(one, new)),
+                        st.sampled_from(HOSTS).map(
+                            lambda host: moved(one, host)
+                        ),
+                    )
+                ),
+                st.sampled_from(snapshot.flavors).flatmap(
+                    lambda one: st.sampled_from(TRAITS).map(
+                        lambda trait: turned(one, f'trait:{trait}')
+                    )
+                ),
+                st.sampled_from(TRAITS).map(
+                    lambda trait: turned(snapshot.images[0], f'trait:{trait}')
+                ),
+            ),
+            min_size=2,
+            max_size=5,
+            unique=True,
+        )
+    )
+    return snapshot, tuple(todo)
+
+
+def changes(aggregate, new):
+    """One tag that is set or removed."""
+    return st.sampled_from(
+        [
+            *(commands.set_tag(aggregate, k, v) for k, v in new.items()),
+            *commands.unset_tags(aggregate, aggregate.metadata),
+            commands.set_tag(aggregate, 'note', 'x'),
+        ]
+    )
+
+
+def moved(aggregate, host):
+    if host in aggregate.hosts:
+        return commands.remove_hosts(aggregate, [host])[0]
+    return commands.add_hosts(aggregate, [host])[0]
+
+
+def turned(thing, key):
+    """A key of a flavor or image that is added or removed."""
+    is_image = hasattr(thing, 'properties')
+    values = thing.properties if is_image else thing.extra_specs
+    if key in values:
+        unset = commands.unset_property if is_image else commands.unset_spec
+        return unset(thing, key)[0]
+    if is_image:
+        return commands.set_property(thing, key, 'required')[0]
+    return commands.set_spec(thing, key, 'required')
+
+
+def hosts(snapshot, projects, answers):
+    """Who may use what, asked in the plainest way.
+
+    :param answers: Those for clouds that were asked about before.
+    """
+    key = repr(snapshot)
+    if key not in answers:
+        answers[key] = asked(snapshot, projects)
+    return answers[key]
+
+
+def asked(snapshot, projects):
+    questions = access.Questions(snapshot, PIPELINE)
+    offers = access.Offers(snapshot)
+    return {
+        (flavor.name, image and image.name, project): offers.hosts(
+            questions.of(flavor, image, project)
+        )
+        for flavor in access.flavors(snapshot)
+        for image in (None, *snapshot.images)
+        for project in (None, *projects)
+    }
+
+
+def cost(snapshot, todo, answers):
+    """The servers that are let in and refused, and the result."""
+    projects = [p for p in ('p1', 'p2') if p in repr((snapshot, todo))]
+    before, steps = hosts(snapshot, projects, answers), []
+    last = snapshot
+    for last in outcome.outcomes(snapshot, todo, FILTERS):
+        steps.append(hosts(last, projects, answers))
+    after = steps[-1]
+    let_in = sum(
+        len(step[who] - before[who] - after[who])
+        for step in steps
+        for who in step
+    )
+    refused = sum(
+        len((before[who] & after[who]) - step[who])
+        for step in steps
+        for who in step
+    )
+    return (let_in, refused), last
+
+
+@given(worlds())
+@examples(60)
+def test_no_permutation_is_better(world):
+    snapshot, todo = world
+    best = safe(snapshot, *todo)
+    assert sorted(best.commands) == sorted(todo)
+    answers = {}
+    found, result = cost(snapshot, best.commands, answers)
+    _, given_result = cost(snapshot, todo, answers)
+    assert result == given_result
+    assert bool(best.gaps) == (found != (0, 0))
+    least = min(
+        (
+            each
+            for some_order in itertools.permutations(todo)
+            for each, end in [cost(snapshot, some_order, answers)]
+            if end == result
+        )
+    )
+    assert found == least
