@@ -2,6 +2,7 @@
 """The commands that files of Terraform, Ansible and ORC stand for."""
 
 import dataclasses
+from importlib import metadata
 import json
 import pathlib
 
@@ -596,3 +597,28 @@ def test_a_manifest_without_a_resource_is_refused(tmp_path):
     assert (
         str(caught.value) == f'{path}: [0].items[0].spec.resource is missing.'
     )
+
+
+# The openstack client.
+
+CLIENT = {
+    entry.name: entry
+    for group in ('openstack.compute.v2', 'openstack.image.v2')
+    for entry in metadata.entry_points(group=group)
+}
+
+
+@pytest.mark.parametrize(
+    ('name', 'kind'),
+    [('plan.json', 'terraform'), ('vars.yml', 'ansible'),
+     ('korc.yaml', 'k-orc')],
+)  # fmt: skip
+def test_the_openstack_client_accepts_each_command(name, kind):
+    for _, *words in read(FILES / name, kind, CLOUD).commands:
+        [(count, entry)] = [
+            (count, CLIENT[name])
+            for count in (2, 3)
+            if (name := '_'.join(words[:count])) in CLIENT
+        ]
+        parser = entry.load()(None, None).get_parser('openstack')
+        parser.parse_args(words[count:])

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pipelines on the page about merge requests, run in a real shell.
+
+Terraform, curl and our own command are programs that note how they were run.
+"""
+
+import os
+import pathlib
+import subprocess
+
+import pages
+import pytest
+import yaml
+
+PAGE = pages.SOURCE / 'admin' / 'effect-pipelines.rst'
+BLOCKS = {block.caption: block.text for block in pages.blocks(PAGE)}
+
+# Each program notes its arguments; terraform prints a plan, curl sends a note.
+PROGRAM = """#!/bin/sh
+echo "$(basename $0) $*" >> calls
+case "$(basename $0) $*" in
+terraform*" show "*) echo '{"format_version": "1.2"}' ;;
+isolate-aggregates*" effect "*)
+    echo 'server /merge would be out of place'
+    exit $STATUS ;;
+*" body@note.md "*) cp note.md sent.md ;;
+esac
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a script where the programs are ours; return its exit status."""
+    programs = tmp_path / 'bin'
+    programs.mkdir()
+    for name in ('terraform', 'terraform1.9.8', 'isolate-aggregates', 'curl'):
+        (programs / name).write_text(PROGRAM)
+        (programs / name).chmod(0o755)
+
+    def run_script(script, status, shell=('bash', '-eo', 'pipefail'), **more):
+        environment = {
+            **os.environ,
+            'PATH': f'{programs}:{os.environ["PATH"]}',
+            'STATUS': str(status),
+            **more,
+        }
+        done = subprocess.run(
+            [*shell, '-c', script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stderr == ''
+        return done.returncode
+
+    return run_script
+
+
+def calls(folder: pathlib.Path) -> str:
+    return (folder / 'calls').read_text()
+
+
+@pytest.mark.parametrize(
+    ('status', 'result'), [(0, 0), (1, 1), (2, 0), (5, 5)]
+)
+def test_the_job_of_gitlab_comments_and_ends_as_the_effect(
+    run, tmp_path, status, result
+):
+    pipeline = yaml.safe_load(BLOCKS['.gitlab-ci.yml'])
+    script = '\n'.join(pipeline['effect']['script'])
+    variables = {
+        'CI_API_V4_URL': 'https://gitlab/api/v4',
+        'CI_PROJECT_ID': '3',
+        'CI_MERGE_REQUEST_IID': '8',
+        'CI_JOB_TOKEN': 'job-token',
+        'EFFECT_TOKEN': 'effect-token',
+        'CLOUD': 'https://gitlab/cloud.yaml',
+    }
+    assert run(script, status, **variables) == result
+    assert (
+        'isolate-aggregates effect --snapshot cloud.yaml --terraform-plan '
+        'plan.json --detailed-exitcode\n'
+    ) in calls(tmp_path)
+    assert (
+        'PRIVATE-TOKEN: effect-token --data-urlencode body@note.md '
+        'https://gitlab/api/v4/projects/3/merge_requests/8/notes\n'
+    ) in calls(tmp_path)
+    # No line begins with a quick action.
+    assert (tmp_path / 'sent.md').read_text() == (
+        'Effect on the cloud\n\n    server /merge would be out of place\n'
+    )
+    assert pipeline['effect']['allow_failure'] == {'exit_codes': 5}
+
+
+def test_the_scheduled_job_of_gitlab_uploads_what_the_other_one_reads(
+    run, tmp_path
+):
+    pipeline = yaml.safe_load(BLOCKS['.gitlab-ci.yml'])
+    script = '\n'.join(pipeline['snapshot']['script'])
+    assert run(script, 0, CLOUD='the-url', CI_JOB_TOKEN='job-token') == 0
+    assert (
+        calls(tmp_path)
+        .splitlines()[-1]
+        .endswith('--upload-file cloud.yaml the-url')
+    )
+    assert '"$CLOUD"' in pipeline['effect']['script'][0]
+
+
+@pytest.mark.parametrize(
+    ('status', 'works'), [(0, True), (1, False), (2, True), (5, False)]
+)
+def test_the_workflow_of_atlantis_fails_if_servers_would_be_out_of_place(
+    run, tmp_path, status, works
+):
+    config = yaml.safe_load(BLOCKS['repos.yaml'])
+    [*_, show, effect] = config['workflows'][config['repos'][0]['workflow']][
+        'plan'
+    ]['steps']
+    more = {
+        'ATLANTIS_TERRAFORM_VERSION': '1.9.8',
+        'PLANFILE': 'a plan',
+        'SHOWFILE': 'a show.json',
+    }
+    assert run(show['run'], status, shell=['sh'], **more) == 0
+    assert (tmp_path / 'a show.json').read_text().startswith('{"format_')
+    assert (run(effect['run'], status, shell=['sh'], **more) == 0) == works
+    assert '--terraform-plan a show.json' in calls(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('status', 'result'), [(0, 0), (1, 1), (2, 0), (5, 5)]
+)
+def test_the_script_for_any_pipeline_ends_as_the_effect(
+    run, tmp_path, status, result
+):
+    assert run(BLOCKS['effect.sh'], status, shell=['sh']) == result
+    assert '--ansible etc/kayobe/host-aggregates.yml' in calls(tmp_path)
