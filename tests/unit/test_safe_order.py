@@ -141,6 +141,44 @@ def test_the_gaps_of_the_given_order_are_named():
     assert 'servers of flavor plain may not use h1, which' in sentence
 
 
+def test_each_moment_with_a_gap_is_named_also_while_many_hosts_move():
+    other = make_aggregate('other', LOCK, id=8)
+    locked = make_aggregate('win', LOCK, ['h1', 'h2', 'h3'], id=7)
+    todo = (
+        *commands.remove_hosts(locked, ['h1', 'h2']),
+        *commands.add_hosts(other, ['h1', 'h2']),
+        *commands.remove_hosts(locked, ['h3']),
+    )
+    snapshot = make_snapshot([locked, other], [H1, H2, H3], flavors=[PLAIN])
+    own = order.judged(snapshot, todo, PIPELINE, FILTERS)
+    assert {(gap.step, gap.let_in) for gap in own.gaps} == {
+        (1, frozenset({'h1'})),
+        (2, frozenset({'h1', 'h2'})),
+        (3, frozenset({'h2'})),
+    }
+    assert safe(snapshot, *todo) == order.Order(
+        (*todo[2:4], *todo[:2], todo[4])
+    )
+
+
+def test_a_change_with_too_many_ways_is_still_put_in_order(monkeypatch):
+    new = make_aggregate('new')
+    todo = (
+        commands.create_aggregate('new'),
+        *commands.add_hosts(new, ['h1']),
+        KEY,
+        commands.set_tag(new, f'trait:{LICENSED}', 'required'),
+    )
+    snapshot = make_snapshot([OPEN], [H1, H2], flavors=[PLAIN])
+    best = safe(snapshot, *todo)
+    assert best.gaps == ()
+    for limit in ('_MOST_STATES', '_MOST_STEPS'):
+        monkeypatch.setattr(order, limit, 1)
+        some = safe(snapshot, *todo)
+        assert sorted(some.commands) == sorted(todo)
+        assert some.commands[0] == todo[0]
+
+
 def test_a_gap_for_an_image_or_project_names_it():
     image = make_image('windows', LOCK)
     snapshot = make_snapshot([WIN], [H1], images=[image])

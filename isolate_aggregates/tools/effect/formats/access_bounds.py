@@ -16,6 +16,8 @@ _Hosts = frozenset[str]
 # The most combinations of flavors, images and projects that are asked about.
 # If there are more, no image is combined with a project.
 _MOST_ASKERS = 2000
+# The most clouds whose resource providers are kept ready for questions.
+_MOST_OFFERS = 8
 
 # The names of flavors and the ids of images stay when they are changed.
 _Key = tuple[str, str | None, str | None]
@@ -32,7 +34,7 @@ class State:
 class Bounds:
     """The access before and after a change, which limits it in between.
 
-    :param afters: The cloud after each command; the last one is the result.
+    :param afters: The cloud after each command; at least one.
     """
 
     def __init__(
@@ -41,11 +43,12 @@ class Bounds:
         afters: Sequence[Snapshot],
         pipeline: Pipeline,
     ) -> None:
-        after = afters[-1] if afters else before
+        after = afters[-1]
         self._pipeline = pipeline
-        self._offers: dict[Hashable, Offers] = {}
-        # Keeps the snapshots of the offers, which are known by their id.
-        self._kept: list[Snapshot] = []
+        # The last offers, with the snapshots whose ids are in their keys.
+        self._offers: dict[Hashable, tuple[Offers, Snapshot]] = {}
+        # Equal sets are kept once: most servers may use the same hosts.
+        self._sets: dict[_Hosts, _Hosts] = {}
         self._members = _flavors(before, afters)
         states = (before, *afters)
         images = dict.fromkeys(
@@ -58,7 +61,7 @@ class Bounds:
             for image in _distinct(states, 'images')
             if not any(image is same for same in before.images)
         }
-        projects = access.projects(_distinct(states, 'aggregates'), pipeline)
+        projects = _projects(before, afters, pipeline)
         self._keys: list[_Key] = [
             (flavor, image, project)
             for flavor in self._members
@@ -73,8 +76,8 @@ class Bounds:
             image.id or image.name: image.name
             for image in _distinct(states, 'images')
         }
-        self.start = self.state(before)
-        old, new = self.start.access, self.state(after).access
+        self.start, self.end = self.state(before), self.state(after)
+        old, new = self.start.access, self.end.access
         self._most = {key: old[key] | new[key] for key in self._keys}
         self._least = {key: old[key] & new[key] for key in self._keys}
 
@@ -94,7 +97,7 @@ class Bounds:
         return State(
             snapshot,
             {
-                key: previous.access[key] - moved_hosts | hosts
+                key: self._once(previous.access[key] - moved_hosts | hosts)
                 for key, hosts in self._access(snapshot, some).items()
             },
         )
@@ -127,7 +130,7 @@ class Bounds:
             for key in self._keys:
                 flavor_name, image_id, project = key
                 flavor = flavors.get(flavor_name)
-                answers[key] = (
+                answers[key] = self._once(
                     offers.hosts(
                         questions.of(flavor, images[image_id], project)
                     )
@@ -136,13 +139,38 @@ class Bounds:
                 )
         return answers
 
+    def _once(self, hosts: _Hosts) -> _Hosts:
+        return self._sets.setdefault(hosts, hosts)
+
     def _offers_of(self, snapshot: Snapshot) -> Offers:
         # Tags and keys change nothing in Placement.
         key = id(snapshot.providers), snapshot.traits
         if key not in self._offers:
-            self._kept.append(snapshot)
-            self._offers[key] = Offers(snapshot)
-        return self._offers[key]
+            if len(self._offers) >= _MOST_OFFERS:
+                del self._offers[next(iter(self._offers))]
+            self._offers[key] = Offers(snapshot), snapshot
+        offers, _ = self._offers[key]
+        return offers
+
+
+def _projects(
+    before: Snapshot, afters: Sequence[Snapshot], pipeline: Pipeline
+) -> list[str | None]:
+    """Return the projects to ask about, first those of changed aggregates."""
+    changed = [
+        aggregate
+        for after in afters
+        for pair in access.changed_aggregates(before, after)
+        for aggregate in pair
+        if aggregate
+    ]
+    first, others = (
+        access.projects(aggregates, pipeline)
+        for aggregates in (changed, before.aggregates)
+    )
+    return list(dict.fromkeys((*first, *others)))[
+        : max(len(first), len(others))
+    ]
 
 
 def _moved(before: Snapshot, after: Snapshot) -> _Hosts | None:
@@ -167,8 +195,7 @@ def _flavors(
     one may use if it fits.
     """
     existing = {id(flavor) for flavor in before.flavors}
-    last = afters[-1] if afters else before
-    remaining = {flavor.name for flavor in last.flavors}
+    remaining = {flavor.name for flavor in afters[-1].flavors}
     changed = {
         *(
             flavor.name

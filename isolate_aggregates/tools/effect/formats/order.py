@@ -26,7 +26,7 @@ from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.effects import images_and_projects
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats.access_bounds import Bounds, State
-from isolate_aggregates.tools.effect.formats.precedence import Precedence
+from isolate_aggregates.tools.effect.formats.precedence import Precedence, runs
 
 # How many sets of steps are evaluated for each size of steps. All of eight
 # steps are 256.
@@ -115,6 +115,9 @@ def safe(
     :param pipeline: The filters that decide, and those of Nova.
     :param filters: All configured filters, whose locks ``sync`` maintains.
     """
+    if len(todo) < 2:
+        # There is nothing in between.
+        return Order(todo)
     return _Search(snapshot, todo, pipeline, filters).best()
 
 
@@ -125,6 +128,8 @@ def judged(
     filters: Pipeline,
 ) -> Order:
     """Return the commands in their own order, with its gaps."""
+    if len(todo) < 2:
+        return Order(todo)
     return _Search(snapshot, todo, pipeline, filters).own()
 
 
@@ -142,17 +147,21 @@ class _Search:
     ) -> None:
         self._todo = todo
         self._filters = filters
-        self._before = access.completed(
+        before = access.completed(
             snapshot,
             {
                 *snapshot.index.by_host,
                 *(c[-1] for c in todo if c[1:4] == _ADD_HOST),
             },
         )
-        afters = list(outcome.outcomes(self._before, todo, filters))
-        after = afters[-1] if afters else self._before
-        self._precedence = Precedence(snapshot, after, todo)
-        self._bounds = Bounds(self._before, afters, pipeline)
+        afters = list(outcome.outcomes(before, todo, filters))
+        self._precedence = Precedence(before, afters[-1], todo)
+        self._bounds = Bounds(before, afters, pipeline)
+        # By the commands that are done.
+        self._states = {
+            frozenset[int](): self._bounds.start,
+            frozenset(range(len(todo))): self._bounds.end,
+        }
 
     def best(self) -> Order:
         """Return the best order that was found."""
@@ -178,17 +187,44 @@ class _Search:
 
     def order(self, steps: Sequence[_Step]) -> Order:
         """Return the commands of steps in order, with their gaps."""
-        todo = tuple(self._todo[number] for step in steps for number in step)
-        gaps = []
-        state = self._bounds.start
-        afters = outcome.outcomes(state.snapshot, todo, self._filters)
-        for number, after in enumerate(afters, 1):
-            state = self._bounds.state(after, state)
-            gaps += [
-                Gap(number, *violation)
-                for violation in self._bounds.violations(state)
-            ]
+        numbers = [number for step in steps for number in step]
+        todo = tuple(self._todo[number] for number in numbers)
+        gaps: list[Gap] = []
+        state, has_gaps = self._bounds.start, False
+        for run in runs(todo):
+            end = self._state(numbers[: run.stop], state, run)
+            end_gaps = self._gaps(run.stop, end)
+            if has_gaps or end_gaps:
+                # Now to say where they are.
+                for number in run[:-1]:
+                    here = range(number, number + 1)
+                    state = self._state(numbers[: here.stop], state, here)
+                    gaps += self._gaps(here.stop, state)
+            gaps += end_gaps
+            state, has_gaps = end, bool(end_gaps)
         return Order(todo, tuple(gaps))
+
+    def _state(
+        self, done: Sequence[int], previous: State, last: Sequence[int]
+    ) -> State:
+        """Return the state after commands.
+
+        :param last: The places in ``done`` of those since the previous state.
+        """
+        key = frozenset(done)
+        if key not in self._states:
+            todo = tuple(self._todo[done[place]] for place in last)
+            *_, snapshot = outcome.outcomes(
+                previous.snapshot, todo, self._filters
+            )
+            self._states[key] = self._bounds.state(snapshot, previous)
+        return self._states[key]
+
+    def _gaps(self, number: int, state: State) -> list[Gap]:
+        return [
+            Gap(number, *violation)
+            for violation in self._bounds.violations(state)
+        ]
 
     def _arranged(self, steps: Sequence[_Step]) -> list[_Step]:
         """Return steps in the order with the least cost.
@@ -253,16 +289,15 @@ class _Search:
     def _followed(
         self, path: '_Path', number: int, steps: Sequence[_Step]
     ) -> '_Path':
-        todo = tuple(self._todo[each] for each in steps[number])
-        *_, snapshot = outcome.outcomes(
-            path.state.snapshot, todo, self._filters
-        )
-        state = self._bounds.state(snapshot, path.state)
-        gaps = [Gap(0, *each) for each in self._bounds.violations(state)]
+        path_end = (*path.done, number)
+        done = [each for step in path_end for each in steps[step]]
+        last = range(len(done) - len(steps[number]), len(done))
+        state = self._state(done, path.state, last)
+        gaps = self._gaps(0, state)
         let_in, refused = _cost(gaps)
         return _Path(
             (path.cost[0] + let_in, path.cost[1] + refused),
-            (*path.done, number),
+            path_end,
             state,
         )
 

@@ -184,6 +184,31 @@ class Precedence:
                     self._earlier[joining].add(leaving)
 
 
+def runs(todo: Commands) -> Iterator[range]:
+    """Yield the numbers of commands that move different hosts, in a row.
+
+    The use of a host depends on its own memberships alone. So within such a
+    run, it is as before or as after it. Any other command is a run of its own.
+    """
+    start, hosts = 0, set[str]()
+    for number, command in enumerate(todo):
+        words = _words(command)
+        host = (
+            words[-1]
+            if words[:1] == ['aggregate']
+            and words[1:3] in (['add', 'host'], ['remove', 'host'])
+            else ''
+        )
+        if not hosts or not host or host in hosts:
+            if number:
+                yield range(start, number)
+            start, hosts = number, set()
+        if host:
+            hosts.add(host)
+    if todo:
+        yield range(start, len(todo))
+
+
 def _words(command: Command) -> list[str]:
     words, _ = parsed(command)
     return words[1:]
