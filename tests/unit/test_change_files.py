@@ -5,9 +5,14 @@ import dataclasses
 from importlib import metadata
 import json
 import pathlib
+import tempfile
 
 from audit_clouds import configuration
+from hypothesis import given
+from hypothesis import strategies as st
 import pytest
+from thorough import examples
+import yaml
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
@@ -18,7 +23,7 @@ from isolate_aggregates.testing import (
     make_compute_node,
     make_snapshot,
 )
-from isolate_aggregates.tools.advice import outcome
+from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.effect.formats import read
 
 FILES = pathlib.Path(__file__).parent / 'changes'
@@ -622,3 +627,59 @@ def test_the_openstack_client_accepts_each_command(name, kind):
         ]
         parser = entry.load()(None, None).get_parser('openstack')
         parser.parse_args(words[count:])
+
+
+# Files with mistakes.
+
+VALUES = st.sampled_from(
+    ['null', 'true', '0', '-1', '2.5', '""', '"x"', '"{{ x }}"', '[]',
+     '["h1"]', '[null]', '{}', '{"a": "b"}', '{"a": null}', '[["x"]]',
+     '{"": {}}']
+).map(json.loads)  # fmt: skip
+
+
+def places(value, path=()):
+    yield path
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value if isinstance(value, list) else ())
+    )
+    for key, each in items:
+        yield from places(each, (*path, key))
+
+
+@pytest.mark.parametrize(
+    ('name', 'kind'),
+    [('plan.json', 'terraform'), ('vars.yml', 'ansible'),
+     ('korc.yaml', 'k-orc')],
+)  # fmt: skip
+@given(data=st.data())
+@examples(50)
+def test_a_mistake_anywhere_is_an_error_or_a_plan(data, name, kind):
+    documents = list(yaml.safe_load_all((FILES / name).read_text()))
+    for _ in range(data.draw(st.integers(1, 3))):
+        path = data.draw(st.sampled_from([*places(documents)][1:]))
+        *above, last = path
+        part = documents
+        for key in above:
+            part = part[key]
+        part[last] = data.draw(VALUES)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / name
+        path.write_text(
+            json.dumps(documents[0])
+            if kind == 'terraform'
+            else yaml.safe_dump_all(documents)
+        )
+        try:
+            planned = read(path, kind, CLOUD)
+        except exception.ChangesFileError as error:
+            message = str(error)
+        else:
+            message = f'{path} is valid.'
+            if planned.commands:
+                after(planned)
+                commands.shown(planned.commands)
+    assert message.startswith(str(path))
+    assert '\n' not in message

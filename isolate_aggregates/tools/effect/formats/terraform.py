@@ -304,7 +304,9 @@ def _delete_aggregate(resource: _Resource) -> Iterator[Step]:
 
 
 def _hosts(part: Part) -> frozenset[str]:
-    return frozenset(item.text for item in part.member('hosts').items if item)
+    return frozenset(
+        item.required_text for item in part.member('hosts').items if item
+    )
 
 
 # Flavors.
