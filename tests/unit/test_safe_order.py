@@ -105,6 +105,16 @@ def test_a_host_leaves_a_zone_before_it_joins_another():
     ]
 
 
+def test_an_aggregate_gets_a_zone_when_its_hosts_have_left_others():
+    # Both could be done at once, but for what Nova refuses.
+    a = make_aggregate('a', {}, ['h1'], id=1, availability_zone='z-a')
+    b = make_aggregate('b', {}, ['h1'], id=2)
+    snapshot = make_snapshot([a, b], [H1, H2], flavors=[PLAIN])
+    zone = commands.set_zone(b, 'z-b')
+    [leave] = commands.remove_hosts(a, ['h1'])
+    assert safe(snapshot, zone, leave) == order.Order((leave, zone))
+
+
 def test_a_gap_that_no_order_avoids_refuses_rather_than_lets_in():
     # The host is in the one aggregate or in the other, and a server may use
     # it only if it is in neither or has both keys.

@@ -9,7 +9,12 @@
 """
 
 from isolate_aggregates.tools.effect.formats.formats import FORMATS, read
-from isolate_aggregates.tools.effect.formats.order import Gap, Order, safe
+from isolate_aggregates.tools.effect.formats.order import (
+    Gap,
+    Order,
+    judged,
+    safe,
+)
 from isolate_aggregates.tools.effect.formats.planned import Planned
 
-__all__ = ['FORMATS', 'Gap', 'Order', 'Planned', 'read', 'safe']
+__all__ = ['FORMATS', 'Gap', 'Order', 'Planned', 'judged', 'read', 'safe']

@@ -34,8 +34,10 @@ _MOST_STATES = 256
 # How many small steps are arranged, if larger ones have gaps.
 _MOST_STEPS = 24
 
-# The number of servers that are let in, and of those that are refused.
-_Cost = tuple[int, int]
+# The numbers of hosts in several availability zones, which Nova refuses, of
+# servers that are let in, and of those that are refused.
+_Cost = tuple[int, int, int]
+_FREE: _Cost = (0, 0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +157,7 @@ class _Search:
             },
         )
         afters = list(outcome.outcomes(before, todo, filters))
-        self._precedence = Precedence(before, afters[-1], todo)
+        self._precedence = Precedence(before, todo)
         self._bounds = Bounds(before, afters, pipeline)
         # By the commands that are done.
         self._states = {
@@ -165,7 +167,7 @@ class _Search:
 
     def best(self) -> Order:
         """Return the best order that was found."""
-        orders: list[Order] = []
+        orders: list[tuple[_Cost, Order]] = []
         last: list[_Step] = []
         for steps in self._precedence.partitions():
             if steps == last:
@@ -173,22 +175,25 @@ class _Search:
             if orders and len(steps) > _MOST_STEPS:
                 break
             last = steps
-            order = self.order(self._arranged(steps))
-            if not order.gaps:
+            cost, order = self.order(self._arranged(steps))
+            if cost == _FREE:
                 return order
-            orders.append(order)
+            orders.append((cost, order))
         if not orders:
             return self.own()
-        return min(orders, key=lambda order: _cost(order.gaps))
+        _, best = min(orders, key=lambda pair: pair[0])
+        return best
 
     def own(self) -> Order:
         """Return the commands in their own order."""
-        return self.order([(number,) for number in range(len(self._todo))])
+        _, order = self.order([(n,) for n in range(len(self._todo))])
+        return order
 
-    def order(self, steps: Sequence[_Step]) -> Order:
+    def order(self, steps: Sequence[_Step]) -> tuple[_Cost, Order]:
         """Return the commands of steps in order, with their gaps."""
         numbers = [number for step in steps for number in step]
         todo = tuple(self._todo[number] for number in numbers)
+        cost = _FREE
         gaps: list[Gap] = []
         state, has_gaps = self._bounds.start, False
         for run in runs(todo):
@@ -201,8 +206,9 @@ class _Search:
                     state = self._state(numbers[: here.stop], state, here)
                     gaps += self._gaps(here.stop, state)
             gaps += end_gaps
+            cost = _sum(cost, (len(self._torn(end)), 0, 0))
             state, has_gaps = end, bool(end_gaps)
-        return Order(todo, tuple(gaps))
+        return _sum(cost, _cost(gaps)), Order(todo, tuple(gaps))
 
     def _state(
         self, done: Sequence[int], previous: State, last: Sequence[int]
@@ -220,6 +226,10 @@ class _Search:
             self._states[key] = self._bounds.state(snapshot, previous)
         return self._states[key]
 
+    def _torn(self, state: State) -> frozenset[str]:
+        """Return the hosts that are in several zones only in between."""
+        return state.torn - self._bounds.start.torn - self._bounds.end.torn
+
     def _gaps(self, number: int, state: State) -> list[Gap]:
         return [
             Gap(number, *violation)
@@ -234,7 +244,7 @@ class _Search:
         it is the one with the preferred steps first.
         """
         serial = itertools.count()
-        start = _Path((0, 0), (), self._bounds.start)
+        start = _Path(_FREE, (), self._bounds.start)
         costs: dict[frozenset[int], _Cost] = {}
         # The cheapest path first, then the longest, then the preferred one.
         # Each has the steps that have not been tried as its next one.
@@ -294,12 +304,8 @@ class _Search:
         last = range(len(done) - len(steps[number]), len(done))
         state = self._state(done, path.state, last)
         gaps = self._gaps(0, state)
-        let_in, refused = _cost(gaps)
-        return _Path(
-            (path.cost[0] + let_in, path.cost[1] + refused),
-            path_end,
-            state,
-        )
+        cost = _sum(_cost(gaps), (len(self._torn(state)), 0, 0))
+        return _Path(_sum(path.cost, cost), path_end, state)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -316,6 +322,11 @@ _ADD_HOST = ('aggregate', 'add', 'host')
 
 def _cost(gaps: Sequence[Gap]) -> _Cost:
     return (
+        0,
         sum(len(gap.let_in) for gap in gaps),
         sum(len(gap.refused) for gap in gaps),
     )
+
+
+def _sum(one: _Cost, other: _Cost) -> _Cost:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]

@@ -4,7 +4,6 @@
 from collections.abc import Collection, Iterator, Sequence
 from types import MappingProxyType
 
-from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.tools.advice.commands import Command, Commands
 from isolate_aggregates.tools.advice.outcome import parsed
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -41,37 +40,20 @@ _ZONE = 'availability_zone'
 
 
 class Precedence:
-    """The order that commands must keep.
+    """The order that commands about the same part of an object keep."""
 
-    - Commands about the same part of an object keep theirs.
-    - Nova refuses a host in two availability zones, so it leaves one before it
-      joins the other.
-
-    :param after: The cloud after all commands.
-    """
-
-    def __init__(
-        self, before: Snapshot, after: Snapshot, todo: Commands
-    ) -> None:
+    def __init__(self, before: Snapshot, todo: Commands) -> None:
         self._todo = todo
+        # The names of images are not unique.
         self._names = {
-            (kind, str(thing.id)): thing.name
-            for snapshot in (after, before)
-            for kind, things in (
-                ('aggregate', snapshot.aggregates),
-                ('flavor', snapshot.flavors),
-                ('image', snapshot.images),
-            )
-            for thing in things
-            # The names of images are not unique.
-            if kind != 'image' and thing.id not in (None, '')
+            **{('aggregate', str(a.id)): a.name for a in before.aggregates},
+            **{('flavor', f.id): f.name for f in before.flavors},
         }
         self._parts = [frozenset(self._parts_of(each)) for each in todo]
         self._earlier: list[set[int]] = [set() for _ in todo]
         for later, earlier in _pairs(len(todo)):
             if _overlap(self._parts[earlier], self._parts[later]):
                 self._earlier[later].add(earlier)
-        self._order_zones(before, after)
 
     def allows(self, step: Collection[int], done: Collection[int]) -> bool:
         """Return whether commands may follow those that are done."""
@@ -156,32 +138,6 @@ class Precedence:
 
     def _name(self, kind: str, name: str) -> str:
         return self._names.get((kind, name), name)
-
-    def _order_zones(self, before: Snapshot, after: Snapshot) -> None:
-        zones = {
-            aggregate.name: zone
-            for snapshot in (before, after)
-            for aggregate in snapshot.aggregates
-            if (zone := zone_of(aggregate))
-        }
-        moves = [
-            (number, words[1], zones.get(self._name('aggregate', words[3])),
-             words[4])
-            for number, command in enumerate(self._todo)
-            if (words := _words(command))[:1] == ['aggregate']
-            and words[1:3] in (['add', 'host'], ['remove', 'host'])
-        ]  # fmt: skip
-        for joining, how, zone, host in moves:
-            for leaving, other_how, other_zone, other_host in moves:
-                if (
-                    (how, other_how) == ('add', 'remove')
-                    and host == other_host
-                    and zone
-                    and other_zone
-                    and zone != other_zone
-                    and joining not in self._earlier[leaving]
-                ):
-                    self._earlier[joining].add(leaving)
 
 
 def runs(todo: Commands) -> Iterator[range]:
