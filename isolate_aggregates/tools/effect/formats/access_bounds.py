@@ -3,7 +3,6 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
-from typing import Any
 
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -61,10 +60,11 @@ class Bounds:
             for snapshot in (before, after)
             for image in access.images(snapshot, pipeline)
         )
+        existing = {id(image) for image in before.images}
         images |= {
             image.id or image.name: None
-            for image in _distinct(states, 'images')
-            if not any(image is same for same in before.images)
+            for image in _images(states)
+            if id(image) not in existing
         }
         projects = _projects(before, afters, pipeline)
         self._keys: list[_Key] = [
@@ -78,8 +78,7 @@ class Bounds:
                 key for key in self._keys if key[1] is None or key[2] is None
             ]
         self._names = {
-            image.id or image.name: image.name
-            for image in _distinct(states, 'images')
+            image.id or image.name: image.name for image in _images(states)
         }
         self.start, self.end = self.state(before), self.state(after)
         old, new = self.start.access, self.end.access
@@ -248,11 +247,11 @@ def _is_smaller(flavor: Flavor, than: Flavor) -> bool:
     return all(a <= b for a, b in zip(sizes, others, strict=True))
 
 
-def _distinct(states: Iterable[Snapshot], field: str) -> Iterator[Any]:
-    """Yield each object of some snapshots once."""
+def _images(states: Iterable[Snapshot]) -> Iterator[Image]:
+    """Yield each image of some clouds once, also as it was before a change."""
     seen: set[int] = set()
     for snapshot in states:
-        for thing in getattr(snapshot, field):
-            if id(thing) not in seen:
-                seen.add(id(thing))
-                yield thing
+        for image in snapshot.images:
+            if id(image) not in seen:
+                seen.add(id(image))
+                yield image
