@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools import taken
@@ -38,7 +38,7 @@ class HostFit:
 def fitting_servers(
     snapshot: Snapshot,
     request: ResourceRequest,
-    destination: ExplainedDestination | None = None,
+    destination: Destination | None = None,
     fallbacks: Sequence[ResourceRequest] = (),
 ) -> tuple[HostFit, ...]:
     """Return how many servers fit on each candidate host.
@@ -56,14 +56,18 @@ class Packing:
     """Places equal servers on the hosts of a snapshot.
 
     Parameters and exceptions are those of :func:`fitting_servers`.
+
+    :param simulation: The simulator of the snapshot, to use it for several
+        requests; it knows no names of the request that do not exist.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
         request: ResourceRequest,
-        destination: ExplainedDestination | None = None,
+        destination: Destination | None = None,
         fallbacks: Sequence[ResourceRequest] = (),
+        simulation: Simulator | None = None,
     ) -> None:
         self._requests = [
             dataclasses.replace(each, limit=None)
@@ -72,9 +76,9 @@ class Packing:
         roots = 0
         for each in self._requests:
             check_traits(snapshot, each)
-            simulation = simulator(snapshot.providers, each)
-            roots |= simulation.hosts(each)
-        self._index = simulation.index
+            simulated = simulation or simulator(snapshot.providers, each)
+            roots |= simulated.hosts(each)
+        self._index = simulated.index
         self._providers = snapshot.providers
         self._hosts = sorted(
             (host, root)

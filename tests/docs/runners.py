@@ -22,6 +22,7 @@ ON_NOVA = {
     'admin/audit.rst': _LIVE,
     'admin/blazar.rst': _LIVE,
     'admin/day-two.rst': 'tests/nova_functional/test_day_two_page.py',
+    'admin/effect.rst': _LIVE,
     'admin/large-clouds.rst': _LIVE,
     'admin/metrics.rst': _LIVE,
     'admin/no-valid-host.rst': _LIVE,

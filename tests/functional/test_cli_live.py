@@ -240,7 +240,8 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     assert ('filter_scheduler', 'enabled_filters') not in settings
     assert ('DEFAULT', 'default_schedule_zone') not in settings
     assert saved.out == (
-        'Wrote 2 aggregates, 5 resource providers, 3 flavors and 2 images to '
+        'Wrote 2 aggregates, 5 resource providers, 0 servers, 3 flavors and '
+        '2 images to '
         f'{path}.\n'
     )
     live.stop()

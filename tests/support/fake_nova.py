@@ -57,6 +57,8 @@ class FakeNova:
         # The projects with access to each flavor, and the flavors of servers.
         self.access: dict[str, set[str]] = {}
         self.servers: dict[str, str] = {}
+        # Servers in the format of the API, for lists with details.
+        self.placed: list[dict[str, Any]] = []
         self.deleted: list[str] = []
         # Whether deleting a server takes until the test completes it.
         self.is_slow = False
@@ -95,7 +97,7 @@ class FakeNova:
     def answer(self, http: requests_mock.Mocker, url: str = NOVA) -> None:
         """Answer requests that read, for a URL."""
         paths = ['', '/os-aggregates', '/flavors/detail']
-        paths.append('/os-hypervisors/detail')
+        paths += ['/os-hypervisors/detail', '/servers', '/servers/detail']
         paths += (
             f'/flavors/{parse.quote(flavor.id)}/os-extra_specs'
             for flavor in self.flavors
@@ -268,9 +270,12 @@ class FakeNova:
         servers = [
             {'id': server, 'name': server}
             for server, flavor in sorted(self.servers.items())
-            if flavor == query['flavor']
+            if flavor == query.get('flavor', flavor)
         ]
         return self._listing('servers', servers, query)
+
+    def describe_servers(self, query: Query, body: Any) -> Reply:
+        return self._listing('servers', self.placed, query)
 
     def delete_server(self, query: Query, body: Any, server: str) -> Reply:
         self.servers[server]
@@ -361,6 +366,7 @@ _ROUTES: list[Any] = [
     ('GET /flavors/([^/]+)/os-flavor-access', FakeNova.list_access),
     ('POST /flavors/([^/]+)/action', FakeNova.act_on_flavor),
     ('GET /servers', FakeNova.list_servers),
+    ('GET /servers/detail', FakeNova.describe_servers),
     ('GET /os-migrations', FakeNova.list_migrations),
     ('DELETE /servers/([^/]+)', FakeNova.delete_server),
     ('POST /servers/([^/]+)/action', FakeNova.delete_server),

@@ -67,13 +67,39 @@ def test_diff_shows_what_changed(run, tmp_path):
     ('options', 'said'),
     [
         ((), 'Both files describe the same cloud.\n'),
-        (('-f', 'json'), '[]\n'),
         (('-f', 'csv'), '"Kind","Name","What","Before","After"\n'),
     ],
 )
 def test_a_table_says_that_there_are_no_changes(run, options, said):
     result = run('snapshot', 'diff', WINDOWS, WINDOWS, *options)
     assert (result.code, result.out) == (0, said)
+
+
+def test_a_diff_has_the_effect_of_all_differences(run, tmp_path):
+    other = tmp_path / 'other.yaml'
+    text = pathlib.Path(WINDOWS).read_text(encoding='utf-8')
+    other.write_text(text.replace('hosts: [win-1, win-2]', 'hosts: []'))
+    result = run('snapshot', 'diff', WINDOWS, str(other))
+    assert '\nEffect: 3 flavors with more hosts' in result.out
+    assert '  flavor m1.small: 2 hosts, room for 47 -> 4 hosts' in result.out
+    document = json.loads(
+        run('snapshot', 'diff', WINDOWS, str(other), '-f', 'json').out
+    )
+    assert document['changes'][0]['name'] == 'win-hosts'
+    assert document['effect'] == json.loads(
+        run(
+            *('effect', '--snapshot', WINDOWS, '-f', 'json'),
+            *('--remove-host', 'win-hosts', 'win-1'),
+            *('--remove-host', 'win-hosts', 'win-2'),
+        ).out,
+        object_hook=_without_steps,
+    )
+
+
+def _without_steps(document):
+    for key in ('steps', 'gaps', 'unknown'):
+        document.pop(key, None)
+    return document
 
 
 def test_a_diff_in_json_and_yaml_has_plain_values(run, tmp_path):
@@ -84,7 +110,7 @@ def test_a_diff_in_json_and_yaml_has_plain_values(run, tmp_path):
     arguments = ('snapshot', 'diff', CAMPUS, str(other))
     found = {
         (row['name'], row['what']): (row['before'], row['after'])
-        for row in json.loads(run(*arguments, '-f', 'json').out)
+        for row in json.loads(run(*arguments, '-f', 'json').out)['changes']
     }
     assert found['m1.large', 'vcpus'] == (4, 5)
     names = ['isolate_aggregates', 'reservation_prefix', 'isolate_tenants']
@@ -122,7 +148,7 @@ def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
     arguments = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
     [(before, after)] = [
         (row['before'], row['after'])
-        for row in json.loads(run(*arguments, '-f', 'json').out)
+        for row in json.loads(run(*arguments, '-f', 'json').out)['changes']
         if (row['name'], row['what']) == ('gpu-2', 'aggregates')
     ]
     assert {one['name'] for one in before} == {'gpus', 'rack-b'}

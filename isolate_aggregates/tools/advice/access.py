@@ -2,13 +2,16 @@
 """Computes who may use which hosts, regardless of what is in use."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+import contextlib
 import dataclasses
+import logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image, Request
@@ -120,7 +123,7 @@ class Offers:
         roots = 0
         try:
             for query in question.queries:
-                roots |= self._simulator.hosts(self._relevant(query))
+                roots |= self._simulator.hosts(self.relevant(query))
         except exception.BadQuery:
             return frozenset()
         index = self._simulator.index
@@ -131,7 +134,7 @@ class Offers:
             and not question.destination.dropped(host)
         )
 
-    def _relevant(self, query: ResourceRequest) -> ResourceRequest:
+    def relevant(self, query: ResourceRequest) -> ResourceRequest:
         """Return a query without forbidden aggregates that nothing is in.
 
         There can be thousands, and the simulator checks each.
@@ -276,3 +279,18 @@ def among(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:
         ),
         traits=snapshot.traits.union(*(p.traits for p in snapshot.providers)),
     )
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Drop the warnings about flavors, which are evaluated again and again."""
+    logger = logging.getLogger(resources.__name__)
+    logger.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_nothing)
+
+
+def _nothing(record: logging.LogRecord) -> bool:
+    return False

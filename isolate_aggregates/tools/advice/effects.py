@@ -7,14 +7,11 @@ after ``sync``: a repair may open what ``sync`` completes only later.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-import contextlib
 import dataclasses
-import logging
 
 from isolate_aggregates import text
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import access, commands, outcome
@@ -75,7 +72,7 @@ class Effects:
 
     def _sentence(self, todo: Commands) -> str:
         if todo not in self._sentences:
-            with silent():
+            with access.silent():
                 self._sentences[todo] = self._compared(todo)
         return self._sentences[todo]
 
@@ -203,21 +200,6 @@ _Servers = tuple[Flavor, Image | None, str | None]
 
 # A cloud as it is, and as it will be after ``sync``.
 _Worlds = tuple[Offers, Offers]
-
-
-@contextlib.contextmanager
-def silent() -> Iterator[None]:
-    """Drop the warnings about flavors, which are evaluated again and again."""
-    logger = logging.getLogger(resources.__name__)
-    logger.addFilter(_nothing)
-    try:
-        yield
-    finally:
-        logger.removeFilter(_nothing)
-
-
-def _nothing(record: logging.LogRecord) -> bool:
-    return False
 
 
 def _id(thing: Flavor | Image) -> str:

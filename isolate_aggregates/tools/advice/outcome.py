@@ -9,7 +9,6 @@ import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     REQUIRED,
@@ -24,16 +23,12 @@ from isolate_aggregates.tools.advice.commands import (
     Command,
     Commands,
 )
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
-
-_Values = Mapping[str, str | None]
-
-# The metadata in which Nova stores the availability zone of an aggregate.
-_ZONE = 'availability_zone'
 
 
 def outcomes(
@@ -51,9 +46,16 @@ def outcomes(
 
 def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
     """Return the snapshot after ``sync``."""
-    sync_plan = plan.make(
-        read(SnapshotCloud(snapshot)), filters.locks(snapshot.index)
+    return applied(
+        snapshot,
+        plan.make(
+            read(SnapshotCloud(snapshot)), filters.locks(snapshot.index)
+        ),
     )
+
+
+def applied(snapshot: Snapshot, sync_plan: plan.SyncPlan) -> Snapshot:
+    """Return the snapshot after a plan of ``sync`` was carried out."""
     if sync_plan.differences:
         snapshot = dataclasses.replace(
             snapshot,
@@ -89,7 +91,7 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
     words, options = parsed(command)
     values = _values(options.get('property', ()))
     removals = dict.fromkeys(options.get('property', ()))
-    zone = dict(zip([_ZONE], options.get('zone', ()), strict=False))
+    zone = dict(zip([changes.ZONE], options.get('zone', ()), strict=False))
     match words:
         case [_, 'aggregate', 'create', name]:
             return _with_aggregate(snapshot, name, values | zone)
@@ -136,9 +138,7 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
             members = frozenset(options.get('aggregate', ()))
             return _provided(snapshot, uuid, aggregates=members)
         case [_, 'trait', 'create', name]:
-            return dataclasses.replace(
-                snapshot, traits=snapshot.traits | {name}
-            )
+            return changes.new_trait(name)(snapshot)
         case [program, 'reservation', 'host', 'disable', *hosts] if (
             program == PROGRAM
         ):
@@ -174,39 +174,14 @@ def _values(texts: Iterable[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _with(
+def _put(
     snapshot: Snapshot,
     field: str,
-    is_meant: Callable[[Any], bool],
-    change: Callable[[Any], Any],
+    name: str,
+    part: str,
+    values: changes.Values,
 ) -> Snapshot:
-    """Change some aggregates, flavors, images or providers."""
-    things: dict[str, Any] = {
-        field: tuple(
-            change(thing) if is_meant(thing) else thing
-            for thing in getattr(snapshot, field)
-        )
-    }
-    return dataclasses.replace(snapshot, **things)
-
-
-def _put(
-    snapshot: Snapshot, field: str, name: str, part: str, values: _Values
-) -> Snapshot:
-    """Set and unset values of an aggregate, a flavor or an image."""
-
-    def change(thing: Any) -> Any:
-        new_values = {**getattr(thing, part), **values}
-        present = {k: v for k, v in new_values.items() if v is not None}
-        fields: dict[str, Any] = {part: present}
-        if field == 'aggregates' and _ZONE in values:
-            # Nova stores the zone as metadata.
-            fields['availability_zone'] = values[_ZONE]
-        return dataclasses.replace(thing, **fields)
-
-    if not values:
-        return snapshot
-    return _with(snapshot, field, _named(name), change)
+    return changes.put(snapshot, field, _named(name), part, values)
 
 
 def _named(name: str) -> Callable[[Any], bool]:
@@ -226,7 +201,7 @@ def _with_aggregate(
         uuid=derived_uuid('aggregate', name),
         name=name,
         metadata=metadata,
-        availability_zone=metadata.get(_ZONE),
+        availability_zone=metadata.get(changes.ZONE),
     )
     return dataclasses.replace(
         snapshot, aggregates=(*snapshot.aggregates, aggregate)
@@ -284,7 +259,7 @@ def _shown(snapshot: Snapshot, name: str, visibility: str | None) -> Snapshot:
     """Set the visibility of an image."""
     if visibility is None:
         return snapshot
-    return _with(
+    return changes.altered(
         snapshot,
         'images',
         _named(name),
@@ -297,7 +272,7 @@ def _renamed(
 ) -> Snapshot:
     if not new_names:
         return snapshot
-    return _with(
+    return changes.altered(
         snapshot,
         'aggregates',
         _named(name),
@@ -324,28 +299,8 @@ def _moved(
 ) -> Snapshot:
     """Change the hosts of an aggregate, in Placement too, as Nova does."""
     for old in filter(_named(name), snapshot.aggregates):
-        snapshot = _with_hosts(snapshot, old, change(old.hosts))
+        snapshot = changes.with_hosts(snapshot, old, change(old.hosts))
     return snapshot
-
-
-def _with_hosts(
-    snapshot: Snapshot, old: Aggregate, hosts: frozenset[str]
-) -> Snapshot:
-    new = dataclasses.replace(old, hosts=hosts)
-
-    def member(node: Provider) -> Provider:
-        aggregates = node.aggregates - {old.uuid}
-        if node.host in hosts:
-            aggregates |= {new.uuid}
-        return dataclasses.replace(node, aggregates=aggregates)
-
-    snapshot = _with(
-        snapshot, 'aggregates', lambda one: one is old, lambda _: new
-    )
-    moved_hosts = old.hosts ^ hosts
-    return _with(
-        snapshot, 'providers', lambda node: node.host in moved_hosts, member
-    )
 
 
 def _without_reservations(
@@ -355,13 +310,13 @@ def _without_reservations(
     for aggregate in snapshot.aggregates:
         if RESERVATION_TRAIT in tags.required_traits(aggregate):
             remaining = aggregate.hosts - hosts
-            snapshot = _with_hosts(snapshot, aggregate, remaining)
+            snapshot = changes.with_hosts(snapshot, aggregate, remaining)
     return snapshot
 
 
 def _enabled(snapshot: Snapshot, host: str) -> Snapshot:
     disabled = {os_traits.COMPUTE_STATUS_DISABLED}
-    return _with(
+    return changes.altered(
         snapshot,
         'providers',
         lambda node: node.host == host,
@@ -370,7 +325,7 @@ def _enabled(snapshot: Snapshot, host: str) -> Snapshot:
 
 
 def _provided(snapshot: Snapshot, uuid: str, **fields: Any) -> Snapshot:
-    return _with(
+    return changes.altered(
         snapshot,
         'providers',
         lambda provider: provider.uuid == uuid,

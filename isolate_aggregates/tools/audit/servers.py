@@ -28,14 +28,70 @@ _LIVE = ('ACTIVE', 'PAUSED')
 _COLD = ('SHUTOFF',)
 
 
-def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find servers whose host the filters would exclude now."""
+@dataclasses.dataclass(frozen=True)
+class OutOfPlace:
+    """A server on a host that an equal new server could not use.
+
+    :param kind: The kind of finding.
+    :param reasons: Why not, without full stops.
+    :param text: The problem, for a finding.
+    :param is_refused: Whether no host would do.
+    """
+
+    server: Server
+    kind: str
+    reasons: tuple[str, ...]
+    text: str
+    is_refused: bool = False
+
+
+def out_of_place(cloud: AuditedCloud) -> Iterator[OutOfPlace]:
+    """Yield the servers whose host an equal new server could not use.
+
+    Also those of which this is unknown.
+    """
     if cloud.servers is None:
         return
     check = _ServerCheck(cloud, cloud.servers)
     for server in cloud.servers.placed:
         if server.host and server.flavor:
-            yield from check.findings(server, server.host, server.flavor)
+            yield from check.verdicts(server, server.host, server.flavor)
+
+
+def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find servers whose host the filters would exclude now."""
+    for each in out_of_place(cloud):
+        server = each.server
+        subject = f'server {quoted(server.name)} ({server.id})'
+        problem = f'runs on host {server.host}{each.text}'
+        match each.kind:
+            case 'server-misplaced':
+                yield Finding(
+                    'server-misplaced',
+                    Severity.ERROR,
+                    subject,
+                    problem,
+                    f'project {server.project_id} uses a host that a new '
+                    'server would not get',
+                    () if each.is_refused else tuple(_migration(server)),
+                )
+            case 'server-changed':
+                yield Finding(
+                    'server-changed',
+                    Severity.WARNING,
+                    subject,
+                    problem,
+                    'it keeps its copy of the flavor, so moving it does not '
+                    'help',
+                )
+            case _:
+                yield Finding(
+                    'server-not-evaluated',
+                    Severity.INFO,
+                    subject,
+                    problem,
+                    'it is not known whether it may run there',
+                )
 
 
 def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -110,10 +166,10 @@ class _ServerCheck:
         self._images_matter = _matters(self.cloud, 'image')
         self._hints_matter = _matters(self.cloud, 'hint')
 
-    def findings(
+    def verdicts(
         self, server: Server, host: str, flavor: Flavor
-    ) -> Iterator[Finding]:
-        """Yield the findings on a server on its host."""
+    ) -> Iterator[OutOfPlace]:
+        """Yield why an equal new server could not use the host of a server."""
         key = _likeness(server, flavor)
         destination = self.destinations.get(key)
         if destination is None:
@@ -121,7 +177,7 @@ class _ServerCheck:
             destination = self._conclude(server, flavor, image)
             self.destinations[key] = destination
         if isinstance(destination, str):
-            yield _not_evaluated(server, host, destination)
+            yield _not_evaluated(server, destination)
             return
         aggregates = self.cloud.index.aggregates_of.get(host, frozenset())
         reasons = self.reasons.get((key, aggregates))
@@ -134,16 +190,14 @@ class _ServerCheck:
         doubt = self._doubt(server, flavor, destination)
         if doubt:
             problem = f'{"; ".join(reasons)}, unless {doubt}'
-            yield _not_evaluated(server, host, problem)
+            yield _not_evaluated(server, problem)
             return
-        yield Finding(
+        yield OutOfPlace(
+            server,
             'server-misplaced',
-            Severity.ERROR,
-            f'server {quoted(server.name)} ({server.id})',
-            f'runs on host {host}: {"; ".join(reasons)}',
-            f'project {server.project_id} uses a host that a new server would '
-            'not get',
-            () if destination.refusals else tuple(_migration(server)),
+            tuple(reasons),
+            f': {"; ".join(reasons)}',
+            bool(destination.refusals),
         )
 
     def _changed(
@@ -152,8 +206,8 @@ class _ServerCheck:
         host: str,
         flavor: Flavor,
         aggregates: frozenset[str],
-    ) -> Iterator[Finding]:
-        """Yield a finding if a new server like this would not get its host."""
+    ) -> Iterator[OutOfPlace]:
+        """Yield why a new server like this would not get its host."""
         image = self.servers.images.get(server.image_id or '')
         if self._images_matter and image is None:
             # unknown() reports it.
@@ -168,14 +222,13 @@ class _ServerCheck:
             why = self._objections(server, host, now, image, aggregates)
             self.newcomers[key] = why
         if why:
-            yield Finding(
+            yield OutOfPlace(
+                server,
                 'server-changed',
-                Severity.WARNING,
-                f'server {quoted(server.name)} ({server.id})',
-                f'runs on host {host}, which a new server like it would not '
-                f'get: {"; ".join(why)}. '
+                tuple(why),
+                f', which a new server like it would not get: '
+                f'{"; ".join(why)}. '
                 f'{_what_changed(server, flavor, now, image)}',
-                'it keeps its copy of the flavor, so moving it does not help',
             )
 
     def _objections(
@@ -309,13 +362,9 @@ def _likeness(server: Server, flavor: Flavor) -> Hashable:
     )
 
 
-def _not_evaluated(server: Server, host: str, problem: str) -> Finding:
-    return Finding(
-        'server-not-evaluated',
-        Severity.INFO,
-        f'server {quoted(server.name)} ({server.id})',
-        f'runs on host {host}: {problem}',
-        'it is not known whether it may run there',
+def _not_evaluated(server: Server, problem: str) -> OutOfPlace:
+    return OutOfPlace(
+        server, 'server-not-evaluated', (problem,), f': {problem}'
     )
 
 

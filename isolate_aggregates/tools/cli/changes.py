@@ -9,7 +9,7 @@ from typing import Any
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.cli import consent, output, progress
+from isolate_aggregates.tools.cli import consent, output, preview, progress
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import plan as plans
 from isolate_aggregates.tools.operate.plan import Plan
@@ -17,7 +17,7 @@ from isolate_aggregates.tools.operate.plan import Plan
 LOG = logging.getLogger(__name__)
 
 
-class ChangeCommand(consent.Confirming, output.ReportLister):
+class ChangeCommand(preview.Previewing, output.ReportLister):
     """Makes the changes of a plan, or shows them.
 
     When repeated, it makes the changes that are missing. If a change cannot be
@@ -89,6 +89,7 @@ class ChangeCommand(consent.Confirming, output.ReportLister):
             'notes': list(self._notes),
             'left': list(self._to_do),
             'problems': list(self._problems),
+            'effect': self.effect_document(),
         }
 
     def before(self) -> Iterable[str]:
@@ -104,6 +105,8 @@ class ChangeCommand(consent.Confirming, output.ReportLister):
             yield f'Note: {note}.'
         for note in self._to_do:
             yield f'Left to do: {note}.'
+        if self.is_undone:
+            yield from self.effect_lines()
 
     def _remaining_notes(
         self, cloud: LiveCloud, plan: Plan
@@ -123,7 +126,10 @@ class ChangeCommand(consent.Confirming, output.ReportLister):
             self._plan = self.plan(self._cloud, args)
             return [step.what for step in self._plan.steps]
 
-        if not self.agrees(args, find(), find):
+        def effect() -> list[str]:
+            return self.preview(args, self._plan.change, self._unread_cloud())
+
+        if not self.agrees(args, find(), find, effect):
             return plans.Outcome(
                 [(step.what, consent.PLANNED) for step in self._plan.steps]
             )

@@ -79,6 +79,7 @@ class Confirming:
         args: argparse.Namespace,
         changes: Sequence[str],
         plan_again: Callable[[], Sequence[str]],
+        preview: Callable[[], Sequence[str]] = tuple,
     ) -> bool:
         """Return whether to make changes, after asking if necessary.
 
@@ -87,6 +88,8 @@ class Confirming:
             was given.
         :param plan_again: Plans the changes again. The caller must make those
             that its last call returned.
+        :param preview: Returns lines on the effect of the changes that were
+            planned last.
         """
         if args.yes:
             self.is_agreed = True
@@ -95,6 +98,7 @@ class Confirming:
             return False
         self.is_undone = True
         if args.dry_run:
+            preview()
             return False
         if not terminal.is_attended(self.app.stdin, self.app.stderr):
             self._say(
@@ -103,7 +107,7 @@ class Confirming:
             )
             return False
         self._say('To be done:\n')
-        while self._confirms(changes):
+        while self._confirms(changes, preview()):
             previous, changes = changes, plan_again()
             if set(changes) <= set(previous):
                 self.is_undone = False
@@ -113,13 +117,15 @@ class Confirming:
         self.is_declined = True
         return False
 
-    def _confirms(self, changes: Sequence[str]) -> bool:
+    def _confirms(self, changes: Sequence[str], effect: Sequence[str]) -> bool:
         """Show changes and ask; return whether the answer is yes."""
         for change in changes[:_MOST]:
             self._say(f'  {escaped(change)}\n')
         if len(changes) > _MOST:
             more = len(changes) - _MOST
             self._say(f'  and {more} more, which --dry-run shows\n')
+        for line in effect:
+            self._say(f'{escaped(line)}\n')
         self._say('Make these changes? [y/N] ')
         self.app.stderr.flush()
         answer = self.app.stdin.readline()

@@ -24,6 +24,10 @@ DESCRIPTIONS = {
         'Show how many more servers of a flavor fit, in total and on each '
         'host.'
     ),
+    'effect': (
+        'Show what changes would do to servers, flavors, projects and '
+        'findings.'
+    ),
     'explain': 'Show for every host why a server may use it, or why not.',
     'exporter': 'Export Prometheus metrics.',
     'filter_list': 'Show the installed request filters, and whether they run.',
@@ -78,7 +82,9 @@ DESCRIPTIONS = {
         'Keep servers of a flavor or an image out of hosts locked by a trait.'
     ),
     'show': 'Show everything about one lock, aggregate or host.',
-    'snapshot_diff': 'Show what has changed between two cloud files.',
+    'snapshot_diff': (
+        'Show what has changed between two cloud files, and its effect.'
+    ),
     'snapshot_save': 'Write a cloud file from the live cloud.',
     'sync': 'Update Placement from the host aggregates and their tags.',
     'unlock': 'Let all servers use the hosts of an aggregate again.',

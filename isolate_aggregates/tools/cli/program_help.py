@@ -20,7 +20,16 @@ _TASKS = (
     ),
     (
         'Isolate hosts',
-        ('lock', 'unlock', 'grant', 'revoke', 'list', 'show', 'filter list'),
+        (
+            'lock',
+            'unlock',
+            'grant',
+            'revoke',
+            'effect',
+            'list',
+            'show',
+            'filter list',
+        ),
     ),
     (
         'Maintain isolation',

@@ -11,15 +11,18 @@ from typing import Any
 from cliff import commandmanager
 from oslo_log import log as logging
 
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import listed
-from isolate_aggregates.tools.advice import Advice, Repair, commands
+from isolate_aggregates.tools.advice import Advice, Repair, commands, outcome
 from isolate_aggregates.tools.audit import (
     AuditedCloud,
     Finding,
     Severity,
     audit,
 )
-from isolate_aggregates.tools.cli import base, consent, output, progress
+from isolate_aggregates.tools.cli import base, output, preview, progress
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ _FOR_PEOPLE = ('No.', 'Severity', 'Subject', 'Problem', 'Consequence')
 _COLUMNS = (*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe')
 
 
-class AuditCloud(consent.Confirming, output.ReportLister):
+class AuditCloud(preview.Previewing, output.ReportLister):
     """Find problems with the isolation, and how to repair them.
 
     Aggregates, flavors, images, configuration and Placement are cross-checked.
@@ -130,6 +133,7 @@ class AuditCloud(consent.Confirming, output.ReportLister):
                     self._findings, self._advice, strict=True
                 )
             ],
+            'effect': self.effect_document(),
         }
 
     def before(self) -> Iterable[str]:
@@ -147,6 +151,8 @@ class AuditCloud(consent.Confirming, output.ReportLister):
             yield 'Changes that sync would make:'
             for change in self._synced:
                 yield f'  {change}'
+        if self._is_shown:
+            yield from self.effect_lines()
         if self._findings:
             kinds = sorted({finding.kind for finding in self._findings})
             yield ''
@@ -205,6 +211,13 @@ class AuditCloud(consent.Confirming, output.ReportLister):
         is_synced = commands.SYNC in _safe(self._findings)
         return [*messages, *self._synced] if is_synced else messages
 
+    def _repaired(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot after all safe repairs."""
+        filters = Pipeline(loading.load(self.app.conf))
+        for todo in _safe(self._findings):
+            *_, snapshot = outcome.outcomes(snapshot, todo, filters)
+        return snapshot
+
     def _messages(self) -> list[str]:
         """Describe the safe repairs with the findings they repair."""
         return [
@@ -220,8 +233,12 @@ class AuditCloud(consent.Confirming, output.ReportLister):
             self._findings = self._audit(args)
             return self._to_do()
 
+        def effect() -> list[str]:
+            with base.opened(self.app, args) as cloud:
+                return self.preview(args, self._repaired, cloud)
+
         to_do = self._to_do()
-        if not to_do or not self.agrees(args, to_do, find):
+        if not to_do or not self.agrees(args, to_do, find, effect):
             return False
         for todo in _safe(self._findings):
             for command in todo:

@@ -13,6 +13,7 @@ from isolate_aggregates.tools.cli import base, fields, output, progress, usage
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.live import snapshots
+from isolate_aggregates.tools.effect import effect, shown
 
 
 class SaveSnapshot(usage.Command):
@@ -77,8 +78,13 @@ class SaveSnapshot(usage.Command):
         )
 
 
-class DiffSnapshots(output.Lister):
-    """Show what has changed between two cloud files."""
+class DiffSnapshots(output.ReportLister):
+    """Show what has changed between two cloud files, and its effect.
+
+    The effect on servers, flavors, projects and findings is that of all
+    differences together, with the settings of the newer file. As json or yaml:
+    one document with the differences and the effect.
+    """
 
     nothing = 'Both files describe the same cloud.'
 
@@ -97,6 +103,9 @@ class DiffSnapshots(output.Lister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         before = cloud_file.load(parsed_args.before)
         after = cloud_file.load(parsed_args.after)
+        self._changes = list(diff.changes(before, after))
+        base.apply_settings(self.app.conf, after)
+        self._effect = effect(before, after, self.app.conf)
         rows = [
             (
                 change.kind,
@@ -104,9 +113,30 @@ class DiffSnapshots(output.Lister):
                 change.what,
                 *_shown(change),
             )
-            for change in diff.changes(before, after)
+            for change in self._changes
         ]
         return ('Kind', 'Name', 'What', 'Before', 'After'), rows
+
+    def document(self) -> dict[str, Any]:
+        return {
+            'changes': [
+                {
+                    'kind': change.kind,
+                    'name': change.name,
+                    'what': change.what,
+                    'before': before.machine_readable(),
+                    'after': after.machine_readable(),
+                }
+                for change in self._changes
+                for before, after in [_shown(change)]
+            ],
+            'effect': shown.document(self._effect),
+        }
+
+    def after(self) -> Iterable[str]:
+        """Yield the effect, the worst first."""
+        if self._changes:
+            yield from shown.lines(self._effect)
 
 
 def _shown(change: diff.Change) -> list[fields.Value]:

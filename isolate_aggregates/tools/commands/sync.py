@@ -12,11 +12,12 @@ from typing import Any
 from oslo_log import log as logging
 
 from isolate_aggregates.filters import loading
+from isolate_aggregates.tools.advice import outcome
 from isolate_aggregates.tools.cli import (
     base,
-    consent,
     output,
     periodic,
+    preview,
     progress,
 )
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -32,7 +33,7 @@ FAILED = 1
 LOG = logging.getLogger(__name__)
 
 
-class SyncPlacement(consent.Confirming, output.ReportLister):
+class SyncPlacement(preview.Previewing, output.ReportLister):
     """Update Placement from the host aggregates and their tags.
 
     The resource providers of the hosts of each aggregate become members of it
@@ -126,7 +127,12 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
                 self._plan = self._plan_for(cloud, parsed_args)
             return self._plan.sentences
 
-        if self.agrees(parsed_args, find(), find):
+        def effect() -> list[str]:
+            change = functools.partial(outcome.applied, sync_plan=self._plan)
+            with base.opened(self.app, parsed_args) as cloud:
+                return self.preview(parsed_args, change, cloud)
+
+        if self.agrees(parsed_args, find(), find, effect):
             live = base.live_cloud(self.app)
             self._result = self._carry_out(self._plan, live)
             _report(self._result)
@@ -166,10 +172,16 @@ class SyncPlacement(consent.Confirming, output.ReportLister):
             'tags': [dataclasses.asdict(c) for c in self._tags],
             'problems': list(self._plan.problems),
             'failures': result.failures if result else [],
+            'effect': self.effect_document(),
         }
 
     def after(self) -> Iterable[str]:
-        """Yield the number of changes by kind."""
+        """Yield the number of changes by kind, or their effect too."""
+        yield from self._counts()
+        if not self._result:
+            yield from self.effect_lines()
+
+    def _counts(self) -> Iterable[str]:
         changes = self._changes
         counts = collections.Counter(change.action for change in changes)
         providers = len({change.provider for change in changes})

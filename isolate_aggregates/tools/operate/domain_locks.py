@@ -13,6 +13,7 @@ import functools
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate, domains
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.keystone import Domain
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import names
@@ -147,6 +148,7 @@ def _add(
             f'reserve aggregate {aggregate.name} for '
             f'{text.named("domain", wanting)}',
             functools.partial(cloud.nova.set_metadata, aggregate, metadata),
+            changes.metadata(aggregate, metadata),
         )
 
 
@@ -161,6 +163,7 @@ def _remove(
             functools.partial(
                 cloud.nova.set_metadata, aggregate, dict.fromkeys(keys)
             ),
+            changes.metadata(aggregate, dict.fromkeys(keys)),
         )
 
     def untag() -> None:
@@ -173,7 +176,11 @@ def _remove(
         own = domains.tag(domain_id)
         cloud.nova.set_metadata(aggregate, dict.fromkeys([*more, *own]))
 
-    yield Step(f'untag aggregate {aggregate.name} domain {domain_id}', untag)
+    yield Step(
+        f'untag aggregate {aggregate.name} domain {domain_id}',
+        untag,
+        changes.metadata(aggregate, dict.fromkeys(domains.tag(domain_id))),
+    )
 
 
 def _label(domain: Domain) -> str:

@@ -14,6 +14,7 @@ from isolate_aggregates.aggregates import tags
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.plan import Plan, Step
@@ -35,6 +36,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
         xs.required_traits(flavor.extra_specs),
         trait,
         lambda key, value: cloud.nova.set_extra_specs(flavor, {key: value}),
+        functools.partial(changes.extra_specs, flavor.id),
         _useless(cloud, trait),
     )
 
@@ -51,6 +53,7 @@ def grant_image(
         xs.image_required_traits(image.properties),
         trait,
         functools.partial(cloud.glance.set_property, image),
+        functools.partial(changes.properties, image.id),
         itertools.chain(
             _image_notes(cloud, image, trait_sources), _useless(cloud, trait)
         ),
@@ -63,6 +66,7 @@ def _granted(
     required: frozenset[str],
     trait: str,
     put: Callable[[str, str], object],
+    change: Callable[[changes.Values], changes.Change],
     notes: Iterable[str],
 ) -> Plan:
     key = xs.TRAIT_PREFIX + trait
@@ -77,6 +81,7 @@ def _granted(
     step = Step(
         f'set {key}={xs.REQUIRED} on {subject}',
         functools.partial(put, key, xs.REQUIRED),
+        change({key: xs.REQUIRED}),
     )
     return Plan((step,), (trait,), (_NOT_OLD_SERVERS, *notes))
 
@@ -99,6 +104,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
         flavor.extra_specs,
         trait,
         functools.partial(cloud.nova.unset_extra_spec, flavor),
+        functools.partial(changes.extra_specs, flavor.id),
         problems,
     )
 
@@ -112,6 +118,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
         image.properties,
         trait,
         functools.partial(cloud.glance.unset_property, image),
+        functools.partial(changes.properties, image.id),
     )
 
 
@@ -120,12 +127,17 @@ def _revoked(
     settings: Mapping[str, str],
     trait: str,
     unset: Callable[[str], object],
+    change: Callable[[changes.Values], changes.Change],
     problems: tuple[str, ...] = (),
 ) -> Plan:
     key = xs.TRAIT_PREFIX + trait
     if settings.get(key) != xs.REQUIRED:
         return Plan(problems=problems)
-    step = Step(f'unset {key} on {subject}', functools.partial(unset, key))
+    step = Step(
+        f'unset {key} on {subject}',
+        functools.partial(unset, key),
+        change({key: None}),
+    )
     return Plan((step,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
 

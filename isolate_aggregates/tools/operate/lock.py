@@ -31,6 +31,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.placement import providers
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import hosts, names
 from isolate_aggregates.tools.operate.plan import Plan, Step
@@ -122,6 +123,7 @@ def _create(
                     functools.partial(
                         providers.create_trait, cloud.placement, name
                     ),
+                    changes.new_trait(name),
                 )
 
 
@@ -147,6 +149,9 @@ def _join(
                     node.uuid,
                     frozenset({aggregate.uuid}).union,
                 ),
+                changes.memberships(
+                    node.uuid, frozenset({aggregate.uuid}).union
+                ),
             )
 
 
@@ -161,6 +166,7 @@ def _tag(
                 functools.partial(
                     cloud.nova.set_metadata, aggregate, {key: REQUIRED}
                 ),
+                changes.metadata(aggregate, {key: REQUIRED}),
             )
 
 
@@ -191,6 +197,7 @@ def add_traits(
                     node.uuid,
                     functools.partial(_with, trait),
                 ),
+                changes.traits(node.uuid, functools.partial(_with, trait)),
             )
 
 

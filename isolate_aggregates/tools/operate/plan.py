@@ -6,6 +6,8 @@ import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.tools.cloud.changes import Change
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.track import Track, untracked
 
 DONE = 'done'
@@ -24,10 +26,12 @@ class Step:
 
     :param what: A description, for example ``add trait CUSTOM_A to host1``.
     :param make: Makes the change; it is idempotent.
+    :param change: Makes the same change to a snapshot.
     """
 
     what: str
     make: Callable[[], object]
+    change: Change
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +50,12 @@ class Plan:
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     aggregate: Aggregate | None = None
+
+    def change(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot after all steps."""
+        for step in self.steps:
+            snapshot = step.change(snapshot)
+        return snapshot
 
 
 def joined(plans: Sequence[Plan]) -> Plan:

@@ -19,6 +19,7 @@ from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.placement import providers
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import hosts, lock, names
 from isolate_aggregates.tools.operate.plan import Plan, Step
@@ -109,6 +110,9 @@ class _TraitsOnHosts:
                         node.uuid,
                         functools.partial(_without, trait),
                     ),
+                    changes.traits(
+                        node.uuid, functools.partial(_without, trait)
+                    ),
                 )
 
     def delete_marks(self) -> Iterator[Step]:
@@ -126,6 +130,7 @@ class _TraitsOnHosts:
                         # 404: another client removed it. 409: it is in use.
                         accept=(204, 404, 409),
                     ),
+                    changes.unused_trait_deleted(mark),
                 )
 
     def restore_traits(self) -> Iterator[Step]:
@@ -228,6 +233,7 @@ def _untag(
                 functools.partial(
                     cloud.nova.set_metadata, aggregate, {key: None}
                 ),
+                changes.metadata(aggregate, {key: None}),
             )
 
 

@@ -24,6 +24,7 @@ _SERVICE = 'exporter'
 _CLIENT_NAMES = {
     'candidates': 'candidate_list',
     'capacity': 'capacity_list',
+    'effect': 'effect_show',
     'grant': 'key_add',
     'list': 'lock_list',
     'lock': 'lock_create',

@@ -7,7 +7,7 @@ import dataclasses
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools.advice import access, effects
+from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.advice.access import Asker, Offers, Questions
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -129,7 +129,7 @@ class Bounds:
         images[None] = None
         questions = Questions(snapshot, self._pipeline)
         answers = {}
-        with effects.silent():
+        with access.silent():
             for key in self._keys:
                 flavor_name, image_id, project = key
                 flavor = flavors.get(flavor_name)

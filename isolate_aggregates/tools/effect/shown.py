@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows an effect: as rows, the worst first, and as a document."""
+
+from collections.abc import Iterator
+import dataclasses
+from typing import Any
+
+from isolate_aggregates.text import counted, listed, quoted
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.audit import Finding
+from isolate_aggregates.tools.audit.servers import OutOfPlace
+from isolate_aggregates.tools.effect.effect import (
+    AccessChange,
+    Effect,
+    LockChange,
+    ProjectChange,
+)
+
+# The most rows that are shown at once.
+MOST = 20
+
+_ANY_FLAVOR = 'any flavor without extra specs'
+_NO_FINDING = 'no finding'
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One part of an effect.
+
+    :param what: What changes, such as ``flavor m1.small``.
+    :param before: Its state before the change; empty if ``why`` says all.
+    :param after: Its state after the change.
+    :param why: More about it; may be empty.
+    """
+
+    what: str
+    before: str = ''
+    after: str = ''
+    why: str = ''
+
+    def __str__(self) -> str:
+        states = f'{self.before} -> {self.after}' if self.before else ''
+        return f'{self.what}: {", ".join(filter(None, [states, self.why]))}'
+
+
+def rows(effect: Effect) -> list[Row]:
+    """Return the parts of an effect, the worst first.
+
+    Servers that would be out of place, then whom the change lets in, then who
+    has no host left or fewer hosts, then the rest.
+    """
+    order = sorted(effect.flavors, key=_badness)
+    return [
+        *(
+            Row(_server(each), 'in place', 'out of place', _why(each))
+            for each in _sorted(effect.displaced)
+        ),
+        *map(_flavor, order),
+        *(Row(f'project {p.project}', why=_moves(p)) for p in effect.projects),
+        *(
+            Row(f'reservation {each.lock}', why=_moves(each))
+            for each in effect.reservations
+        ),
+        *(Row(f'lock {each.lock}', why=_moves(each)) for each in effect.locks),
+        *(
+            Row(_finding(f), _NO_FINDING, f.severity.label, f.problem)
+            for f in effect.new_findings
+        ),
+        *(
+            Row(_server(each), 'out of place', 'in place')
+            for each in _sorted(effect.placed)
+        ),
+        *(
+            Row(_finding(f), f.severity.label, _NO_FINDING)
+            for f in effect.old_findings
+        ),
+        *_query(effect),
+    ]
+
+
+def summary(effect: Effect) -> str:
+    """Return an effect as one sentence."""
+    if not effect:
+        return 'Nothing changes for servers, flavors, projects and findings.'
+    gaining = {each.flavor for each in effect.flavors if each.gained}
+    losing = {each.flavor for each in effect.flavors if each.lost}
+    parts = [
+        f'{counted(number, noun)}{more}'
+        for number, noun, more in (
+            (len(effect.displaced), 'server', ' out of place'),
+            (len(effect.placed), 'server', ' back in place'),
+            (len(effect.stranded_flavors), 'flavor', ' without any host'),
+            (len(gaining), 'flavor', ' with more hosts'),
+            (len(losing), 'flavor', ' with fewer hosts'),
+            (len(effect.new_findings), 'new finding', ''),
+            (len(effect.old_findings), 'finding', ' resolved'),
+        )
+        if number
+    ]
+    text = ', '.join(parts) or 'small changes'
+    unknown = '' if effect.servers_known else ' The servers are not known.'
+    return f'Effect: {text}.{unknown}'
+
+
+def lines(effect: Effect, most: int | None = MOST) -> Iterator[str]:
+    """Yield an effect as lines, the worst first.
+
+    :param most: The most lines, without the summary; None for all.
+    """
+    yield summary(effect)
+    some = rows(effect)
+    for row in some[:most]:
+        yield f'  {row}'
+    if most is not None and len(some) > most:
+        yield f'  and {len(some) - most} more, which -f json shows'
+
+
+def document(effect: Effect) -> dict[str, Any]:
+    """Return an effect as a JSON document; see ``schema.json``."""
+    return {
+        'servers': {
+            state: [*map(_server_document, _sorted(servers))]
+            for state, servers in (
+                ('out_of_place', effect.displaced),
+                ('in_place', effect.placed),
+            )
+        }
+        if effect.servers_known
+        else None,
+        'flavors': [
+            {
+                'flavor': each.flavor or None,
+                'image': each.image,
+                'hosts': _pair(each.hosts),
+                'slots': _pair(each.slots),
+                **_hosts(each),
+            }
+            for each in sorted(effect.flavors, key=_badness)
+        ],
+        'nowhere': {
+            'flavors': [name or None for name in effect.stranded_flavors],
+            'images': list(effect.stranded_images),
+        },
+        'projects': [
+            {'project': each.project, **_hosts(each)}
+            for each in effect.projects
+        ],
+        'locks': [
+            {'lock': each.lock, **_hosts(each)} for each in effect.locks
+        ],
+        'reservations': [
+            {'key': each.lock, **_hosts(each)} for each in effect.reservations
+        ],
+        'findings': {
+            'new': [*map(_finding_document, effect.new_findings)],
+            'resolved': [*map(_finding_document, effect.old_findings)],
+        },
+        'longest_query': {
+            **_pair(effect.longest_query),
+            'limit': effect.max_query_length or None,
+        },
+    }
+
+
+def _badness(change: AccessChange) -> tuple[object, ...]:
+    return (
+        not change.gained,
+        not change.is_stranded,
+        not change.lost,
+        -len(change.gained) - len(change.lost),
+        change.flavor,
+        change.image or '',
+    )
+
+
+def _server(each: OutOfPlace) -> str:
+    server = each.server
+    return (
+        f'server {quoted(server.name)} ({server.id}) of project '
+        f'{server.project_id} on {server.host}'
+    )
+
+
+def _why(each: OutOfPlace) -> str:
+    """Return why a server is out of place."""
+    reasons = '; '.join(each.reasons)
+    if each.kind == 'server-changed':
+        return f'a new server like it: {reasons}'
+    return reasons
+
+
+def _flavor(change: AccessChange) -> Row:
+    image = f' with image {quoted(change.image)}' if change.image else ''
+    name = f'flavor {change.flavor}' if change.flavor else _ANY_FLAVOR
+    before, after = (
+        f'{counted(hosts, "host")}, '
+        + ('unknown room' if slots is None else f'room for {slots}')
+        for hosts, slots in zip(change.hosts, change.slots, strict=True)
+    )
+    return Row(f'{name}{image}', before, after, _moves(change))
+
+
+def _finding(finding: Finding) -> str:
+    return f'finding {finding.kind} on {finding.subject}'
+
+
+def _moves(change: AccessChange | ProjectChange | LockChange) -> str:
+    """Return which hosts are gained and lost."""
+    parts = [
+        f'{verb} {ranges.folded(hosts)}'
+        for verb, hosts in (('gains', change.gained), ('loses', change.lost))
+        if hosts
+    ]
+    return listed(parts, None)
+
+
+def _query(effect: Effect) -> Iterator[Row]:
+    before, after = effect.longest_query
+    if before != after:
+        limit = effect.max_query_length
+        yield Row(
+            'longest query to Placement',
+            f'{before} bytes',
+            f'{after} bytes',
+            f'max_query_length is {limit}; longer ones are shortened'
+            if limit and after > limit
+            else '',
+        )
+
+
+def _sorted(some: tuple[OutOfPlace, ...]) -> list[OutOfPlace]:
+    return sorted(
+        some,
+        key=lambda each: (
+            each.kind,
+            each.server.project_id,
+            each.server.host or '',
+            each.server.id,
+        ),
+    )
+
+
+def _server_document(each: OutOfPlace) -> dict[str, Any]:
+    server = each.server
+    return {
+        'id': server.id,
+        'name': server.name,
+        'project': server.project_id,
+        'host': server.host,
+        'flavor': server.flavor and server.flavor.name,
+        'kind': each.kind,
+        'reasons': list(each.reasons),
+    }
+
+
+def _finding_document(finding: Finding) -> dict[str, Any]:
+    return {
+        'kind': finding.kind,
+        'severity': finding.severity.label,
+        'subject': finding.subject,
+        'problem': finding.problem,
+    }
+
+
+def _hosts(
+    change: AccessChange | ProjectChange | LockChange,
+) -> dict[str, list[str]]:
+    return {'gained': sorted(change.gained), 'lost': sorted(change.lost)}
+
+
+def _pair(values: tuple[int | None, int | None]) -> dict[str, int | None]:
+    return {'before': values[0], 'after': values[1]}

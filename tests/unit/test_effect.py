@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a change does, known before it is made."""
+
+import dataclasses
+import json
+
+from audit_clouds import LICENSED, LOCK, PREFIXES, configuration, server
+import jsonschema
+from pages import SOURCE
+import pytest
+
+from isolate_aggregates.compute.servers import Servers
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_snapshot,
+)
+from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.effect import effect, shown
+
+SMALL = make_flavor('small', vcpus=1, ram=512, disk=0)
+KEYED = make_flavor('keyed', vcpus=1, ram=512, disk=0, extra_specs=LOCK)
+SCHEMA = json.loads(
+    (SOURCE / 'reference' / 'schemas' / 'effect.json').read_text('utf-8')
+)
+
+
+def sizes(cpus):
+    return {'VCPU': cpus, 'MEMORY_MB': 8192}
+
+
+def cloud(*servers, metadata=(), images=(), **more):
+    """Return a cloud with an aggregate on one of two hosts."""
+    snapshot = make_snapshot(
+        [make_aggregate('win', dict(metadata), hosts=['h1'])],
+        [
+            make_compute_node(
+                'h1',
+                inventories=sizes(4),
+                traits=[LICENSED],
+            ),
+            make_compute_node('h2', inventories=sizes(2)),
+        ],
+        flavors=[SMALL, KEYED],
+        images=images,
+        **more,
+    )
+    return dataclasses.replace(
+        snapshot, servers=Servers(servers, {i.id: i for i in images}, True)
+    )
+
+
+def placed(name, host, flavor, **more):
+    """Return a server with the flavor as Nova keeps it."""
+    flavor = dataclasses.replace(flavor, id='')
+    return server(name, host, flavor, **{'image_id': PLAIN.id, **more})
+
+
+PLAIN = make_image('plain')
+
+
+def of(before, *made, conf=None):
+    """Return the effect of changes; its document is valid."""
+    after = before
+    for change in made:
+        after = change(after)
+    result = effect(before, after, conf or configuration())
+    jsonschema.validate(shown.document(result), SCHEMA)
+    return result
+
+
+def tag(snapshot, **metadata):
+    """Return the change of the metadata of the aggregate."""
+    [aggregate] = snapshot.aggregates
+    return changes.metadata(aggregate, metadata)
+
+
+def lock(snapshot):
+    return tag(snapshot, **LOCK)
+
+
+def names(some):
+    return [each.server.name for each in some]
+
+
+def test_nothing_changes_if_nothing_is_changed():
+    before = cloud(placed('a', 'h1', SMALL), images=[PLAIN])
+    result = of(before, tag(before, colour='blue'))
+    assert not result
+    assert shown.rows(result) == []
+    assert shown.summary(result).startswith('Nothing changes')
+
+
+def test_servers_without_the_key_of_a_new_lock_are_out_of_place():
+    before = cloud(
+        placed('a', 'h1', SMALL),
+        placed('b', 'h2', SMALL),
+        placed('c', 'h1', KEYED),
+        images=[PLAIN],
+    )
+    result = of(before, lock(before))
+    assert names(result.displaced) == ['a']
+    assert result.placed == ()
+    [row, *_] = shown.rows(result)
+    assert str(row).startswith(
+        'server a (id-of-a) of project demo on h1: in place -> out of place, '
+    )
+    assert 'locked by trait' in row.why
+    assert shown.summary(result).startswith('Effect: 1 server out of place, ')
+
+
+def test_servers_come_into_place_when_a_lock_goes():
+    before = cloud(
+        placed('a', 'h1', SMALL), images=[PLAIN], metadata=LOCK.items()
+    )
+    result = of(before, tag(before, **dict.fromkeys(LOCK)))
+    assert names(result.placed) == ['a']
+    assert result.displaced == ()
+
+
+def test_unknown_servers_are_not_called_in_place():
+    before = dataclasses.replace(cloud(), servers=None)
+    result = of(before, lock(before))
+    assert not result.servers_known
+    assert shown.document(result)['servers'] is None
+    assert shown.summary(result).endswith('The servers are not known.')
+
+
+def test_flavors_have_hosts_and_room_before_and_after():
+    before = cloud()
+    result = of(before, lock(before))
+    by_flavor = {each.flavor: each for each in result.flavors}
+    assert set(by_flavor) == {'', 'small'}
+    small = by_flavor['small']
+    assert (small.gained, small.lost) == (frozenset(), {'h1'})
+    assert (small.hosts, small.slots) == ((2, 1), (6, 2))
+    assert not small.is_stranded
+
+
+def test_who_is_let_in_comes_before_who_loses():
+    before = cloud(metadata=LOCK.items())
+    result = of(
+        before,
+        lambda s: changes.with_hosts(s, s.aggregates[0], frozenset({'h2'})),
+    )
+    whys = [row.why for row in shown.rows(result)]
+    assert whys[0] == 'gains h1, loses h2'
+
+
+def test_a_flavor_without_any_host_left_is_named():
+    before = cloud(metadata=LOCK.items())
+    result = of(
+        before,
+        changes.extra_specs(KEYED.id, {'trait:CUSTOM_NOWHERE': 'required'}),
+        changes.new_trait('CUSTOM_NOWHERE'),
+    )
+    assert result.stranded_flavors == ('keyed',)
+    assert 'traits-nowhere' in {f.kind for f in result.new_findings} or (
+        result.new_findings
+    )
+    assert shown.document(result)['nowhere'] == {
+        'flavors': ['keyed'],
+        'images': [],
+    }
+
+
+def test_images_that_open_the_lock_are_judged_with_the_flavors():
+    key = make_image('key', LOCK)
+    before = cloud(images=[key], metadata=LOCK.items())
+    result = of(
+        before, changes.properties(key.id, {'trait:CUSTOM_GONE': 'required'})
+    )
+    assert result.stranded_images == ('key',)
+
+
+def test_projects_that_a_tag_names_gain_or_lose_hosts():
+    conf = configuration(
+        limit_tenants_to_placement_aggregate=True,
+        request_filters=['isolate_aggregates', 'isolate_tenants'],
+    )
+    before = cloud(metadata={'filter_tenant_id': 'p1'}.items())
+    result = of(before, tag(before, filter_tenant_id='p2'), conf=conf)
+    assert {
+        each.project: (each.gained, each.lost) for each in result.projects
+    } == {'p1': ({'h2'}, {'h1'}), 'p2': ({'h1'}, {'h2'})}
+
+
+def test_reservations_and_locks_whose_hosts_change_are_named():
+    conf = configuration(**{key: ['lease:'] for key in PREFIXES})
+    before = cloud()
+    result = of(before, tag(before, **{'lease:7': '1'}), conf=conf)
+    assert [(r.lock, r.gained) for r in result.reservations] == [
+        ('lease:7', {'h1'})
+    ]
+    assert [each.lock for each in result.locks] == ['lease:']
+
+
+def test_findings_appear_and_go():
+    before = cloud()
+    result = of(
+        before,
+        lock(before),
+        lambda s: changes.with_hosts(s, s.aggregates[0], frozenset({'h2'})),
+    )
+    assert 'trait-missing' in {each.kind for each in result.new_findings}
+    after = lock(before)(before)
+    after = changes.with_hosts(after, after.aggregates[0], frozenset({'h2'}))
+    back = of(after, lambda _: before)
+    assert {f.kind for f in back.old_findings} == {
+        f.kind for f in result.new_findings
+    }
+
+
+def test_the_longest_query_grows_with_a_lock():
+    before = cloud()
+    result = of(before, lock(before))
+    assert result.longest_query[1] > result.longest_query[0] > 0
+
+
+def test_a_flavor_that_is_new_or_gone_is_compared_with_nothing():
+    before = cloud()
+    more = make_flavor('more', vcpus=1, ram=1, disk=0)
+    result = of(
+        before,
+        lambda s: dataclasses.replace(s, flavors=(*s.flavors[1:], more)),
+    )
+    hosts = {each.flavor: each.hosts for each in result.flavors}
+    assert hosts == {'small': (2, 0), 'more': (0, 2)}
+
+
+@pytest.mark.parametrize(
+    ('servers', 'change', 'status'),
+    [
+        ((), {'colour': 'blue'}, 0),
+        ((), LOCK, 2),
+        ((placed('a', 'h1', SMALL),), LOCK, 5),
+    ],
+    ids=['nothing', 'changes', 'out of place'],
+)
+def test_the_exit_status_tells_what_a_change_does(
+    run, tmp_path, servers, change, status
+):
+    from isolate_aggregates.tools.cloud.file import cloud_file
+
+    path = tmp_path / 'cloud.yaml'
+    snapshot = cloud(*servers, images=[PLAIN])
+    group = 'scheduler', 'enable_isolated_aggregate_filtering'
+    cloud_file.save(
+        dataclasses.replace(snapshot, settings={group: True}), path
+    )
+    [(key, value)] = change.items()
+    arguments = ('effect', '--snapshot', str(path))
+    arguments += ('--set', 'win', f'{key}={value}')
+    assert run(*arguments, '--detailed-exitcode').code == status
+    assert run(*arguments).code == 0
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'message'),
+    [
+        ([], 2, 'a change is required, such as --add-host'),
+        (['--set', 'win-hosts', 'x'], 1, "'x' is not a valid setting; write"),
+        (['--set', 'win', 'a=b'], 1, 'There is no aggregate with the name'),
+        (['--add-host', 'rack-1', 'lunix-1'], 1, '(did you mean linux-1?)'),
+        (['--remove-host', 'rack-1', 'win-2'], 1, 'in aggregate rack-1'),
+        (['--flavor', 'm2', 'a=b'], 1, 'There is no flavor with the name'),
+        (['--image', 'mac', 'a=b'], 1, 'There is no image with the name'),
+    ],
+)
+def test_a_change_that_cannot_be_made_is_named(run, arguments, code, message):
+    result = run(
+        'effect', '--snapshot', 'examples/windows-licensing.yaml', *arguments
+    )
+    assert (result.code, result.out) == (code, '')
+    assert message in result.err
+
+
+def test_changes_are_made_in_the_order_of_the_options(run):
+    def effect_of(*arguments):
+        result = run(
+            *('effect', '--snapshot', 'examples/windows-licensing.yaml'),
+            *('-f', 'json', *arguments),
+        )
+        document = json.loads(result.out)
+        del document['steps'], document['gaps']
+        return document
+
+    set_it = ('--set', 'rack-1', 'a=b')
+    unset_it = ('--unset', 'rack-1', 'trait:CUSTOM_LICENSED_WINDOWS')
+    lock_it = ('--set', 'rack-1', 'trait:CUSTOM_LICENSED_WINDOWS=required')
+    nothing = effect_of(*set_it)
+    assert effect_of(*lock_it, *unset_it) == nothing
+    assert effect_of(*unset_it, *lock_it) != nothing
