@@ -227,6 +227,21 @@ class Phase(enum.Enum):
     ENDED = 'ended'
 
 
+class Event(enum.Enum):
+    """What the reconciler does at a certain time."""
+
+    START = 'start'
+    END = 'end'
+
+
+@dataclasses.dataclass(frozen=True)
+class Missed:
+    """A start or an end that the reconciler has missed."""
+
+    event: Event
+    due: datetime.datetime
+
+
 @dataclasses.dataclass(frozen=True)
 class Status:
     """A reservation with its slots and problems.
@@ -236,12 +251,19 @@ class Status:
         ``ended`` once it is removed.
     :param hosts: Its slots, by name of the host.
     :param problems: One sentence for each problem, without a full stop.
+    :param missed: The start or end that should have been reconciled long ago.
+    :param obstacles: Why hosts with its slots cannot take servers, as
+        predicates, by name of the host; without hosts that it is leaving.
+    :param closed: Why locks close hosts that could take servers, likewise.
     """
 
     reservation: Reservation
     state: Phase
     hosts: Mapping[str, HostSlots] = dataclasses.field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    missed: Missed | None = None
+    obstacles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    closed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -286,8 +308,26 @@ def status_of(
         _state(reservation, now),
         state.slots(reservation.id),
     )
-    problems = [*notes, *_late(status, now), *_problems(state, status, short)]
-    return dataclasses.replace(status, problems=tuple(problems))
+    missed = _missed(status, now)
+    if status.state not in (Phase.ASKED, Phase.ENDING):
+        status = _with_unusable_hosts(state, status)
+    problems = [
+        *notes,
+        *([_sentence(missed)] if missed else []),
+        *_problems(state, status, short),
+    ]
+    return dataclasses.replace(status, problems=tuple(problems), missed=missed)
+
+
+def _with_unusable_hosts(state: ObservedState, status: Status) -> Status:
+    hosts = status.hosts.keys() - {*status.reservation.leaving}
+    obstacles = {
+        name: obstacle
+        for name in hosts
+        if (obstacle := state.hosts[name].obstacle)
+    }
+    closed = state.closed(status.reservation, hosts - obstacles.keys())
+    return dataclasses.replace(status, obstacles=obstacles, closed=closed)
 
 
 def _state(reservation: Reservation, now: datetime.datetime) -> Phase:
@@ -298,25 +338,32 @@ def _state(reservation: Reservation, now: datetime.datetime) -> Phase:
     return Phase.ACTIVE if reservation.has_started(now) else Phase.PLANNED
 
 
-def _late(status: Status, now: datetime.datetime) -> Iterator[str]:
-    """Yield what has been due for so long that nobody seems to do it."""
+def _missed(status: Status, now: datetime.datetime) -> Missed | None:
+    """Return what has been due for so long that nobody seems to do it."""
     reservation = status.reservation
     is_open = any(slots.open for slots in status.hosts.values())
     if is_open and reservation.end and now - reservation.end >= LATE:
-        what, due = 'ended, and its slots are still open', reservation.end
-    elif (
+        return Missed(Event.END, reservation.end)
+    if (
         status.state is Phase.ACTIVE
         and status.hosts
         and not (is_open or reservation.has_access)
         and now - reservation.start >= LATE
     ):
-        what = 'started, and its slots are still closed'
-        due = reservation.start
-    else:
-        return
-    yield (
-        f'at {due.isoformat(timespec="seconds")} it {what}; let reservation '
-        'reconcile run regularly'
+        return Missed(Event.START, reservation.start)
+    return None
+
+
+_MISSED = {
+    Event.START: 'started, and its slots are still closed',
+    Event.END: 'ended, and its slots are still open',
+}
+
+
+def _sentence(missed: Missed) -> str:
+    return (
+        f'at {missed.due.isoformat(timespec="seconds")} it '
+        f'{_MISSED[missed.event]}; let reservation reconcile run regularly'
     )
 
 
@@ -329,16 +376,14 @@ def _problems(
         missing = text.counted(status.missing, 'slot')
         have = text.plural(status.missing, 'has', 'have')
         yield f'{missing} of {status.reservation.amount} {have} no host'
-    closed = state.closed(status.reservation, status.hosts)
     for name, slots in sorted(status.hosts.items()):
-        host = state.hosts[name]
         if name in short:
             yield f'host {name} {short[name]}'
         if name in status.reservation.leaving:
             there = text.counted(slots.used, 'server')
             yield f'host {name} is being left and still has {there}'
             continue
-        obstacle = host.obstacle or closed.get(name)
+        obstacle = status.obstacles.get(name) or status.closed.get(name)
         if obstacle is None:
             continue
         used = (
@@ -347,6 +392,7 @@ def _problems(
             if slots.used
             else ''
         )
-        word = 'left the cloud' if host.state is HostState.GONE else obstacle
+        is_gone = state.hosts[name].state is HostState.GONE
+        word = 'left the cloud' if is_gone else obstacle
         there = text.counted(slots.total, 'slot')
         yield f'host {name} {word}: {there} there{used}'

@@ -17,6 +17,7 @@ from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.placement.provider import Inventory
+from isolate_aggregates.reservations import review
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -24,6 +25,7 @@ from isolate_aggregates.tools.metrics import (
     cloud,
     last_sync,
     reading,
+    reservations,
     scheduler,
     textfile,
 )
@@ -470,6 +472,10 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
             labels = given.setdefault(name, set())
             for sample in family.samples:
                 labels |= set(sample.labels) - {'le'}
+    for family in reservations.families(review.summary()):
+        given[family.name] = {
+            label for sample in family.samples for label in sample.labels
+        }
     # The example has no findings, so there are no labels to check.
     given['isolate_aggregates_audit_findings'] = {'kind', 'severity'}
     assert documented(PAGE.read_text('utf-8')) == given

@@ -3,16 +3,20 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+import contextlib
 import datetime
 import functools
 from typing import Any
 
+from oslo_config import cfg
 from oslo_log import log as logging
 
-from isolate_aggregates import reservations, text
-from isolate_aggregates.reservations import Phase, Shape, views
+from isolate_aggregates import exception, reservations, text
+from isolate_aggregates.reservations import Phase, Shape, review, views
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.review import Review
 from isolate_aggregates.reservations.views import OwnReservation
+from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import base
 
 LOG = logging.getLogger(__name__)
@@ -50,6 +54,23 @@ class ListReservations(common.ReservationLister):
     """
 
     _own: Sequence[OwnReservation] | None = None
+
+    @staticmethod
+    def review(
+        conf: cfg.ConfigOpts,
+        connection: Connection,
+        now: datetime.datetime,
+        may_exist: bool,
+    ) -> Review:
+        """Return a review for audits and metrics.
+
+        :param may_exist: Whether there can be any; False to read nothing.
+        """
+        if may_exist:
+            # A cloud that is too old for reservations has none.
+            with contextlib.suppress(exception.ServiceTooOld):
+                return review.review(common.store(conf, connection), now)
+        return review.summary()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""

@@ -43,6 +43,9 @@ FLAGS = (
 # Repairs traits on hosts, memberships in Placement, and rollups.
 SYNC: Commands = ((PROGRAM, 'sync'),)
 
+# Starts and ends reservations, which deletes the servers of ended ones.
+RECONCILE: Commands = ((PROGRAM, 'reservation', 'reconcile'),)
+
 # The name in a lock that nothing opens.
 _BETWEEN = 'CUSTOM_CLOSED_DURING_REPAIR'
 
@@ -328,6 +331,11 @@ def disable_reservations(hosts: Iterable[str]) -> Commands:
     """
     words = (PROGRAM, 'reservation', 'host', 'disable')
     return ((*words, *_guarded(sorted(hosts))),)
+
+
+def repair_reservation(reservation: str) -> Commands:
+    """Return the command that moves slots to hosts that can be used."""
+    return ((PROGRAM, 'reservation', 'repair', reservation),)
 
 
 def delete_class(resource_class: str) -> Commands:

@@ -14,6 +14,7 @@ from isolate_aggregates.tools.audit import (
     leftovers,
     membership,
     metadata,
+    reservations,
     rollups,
     servers,
     services,
@@ -65,6 +66,9 @@ CHECKS: tuple[Check, ...] = (
     rollups.marks_left,
     leftovers.resource_classes,
     leftovers.providers,
+    reservations.not_reconciled,
+    reservations.closed,
+    reservations.unreadable,
     servers.unknown,
     servers.misplaced,
 )

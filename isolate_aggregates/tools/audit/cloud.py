@@ -20,6 +20,7 @@ from isolate_aggregates.placement.provider import (
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools.advice import Effects
+from isolate_aggregates.tools.audit.review import Review
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -35,11 +36,15 @@ _PUBLIC = 'public'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AuditedCloud(Survey):
-    """The state and the configuration of a cloud."""
+    """The state and the configuration of a cloud.
+
+    :param reservations: None if they are not known.
+    """
 
     filters: tuple[LoadedFilter, ...]
     mirrors: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
+    reservations: Review | None = None
 
     @classmethod
     def read(

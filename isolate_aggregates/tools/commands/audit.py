@@ -23,6 +23,7 @@ from isolate_aggregates.tools.audit import (
 )
 from isolate_aggregates.tools.cli import base, output, preview, progress
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import reservations
 
 LOG = logging.getLogger(__name__)
 
@@ -195,6 +196,8 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, args.servers, progress.reading
             )
+        if not args.snapshot:
+            audited_cloud = reservations.with_review(self.app, audited_cloud)
         # What sync would do can be more than the findings say.
         plan = audited_cloud.plan
         # To let in projects of a domain is no repair of something else.

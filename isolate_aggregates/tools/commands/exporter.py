@@ -8,15 +8,20 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib import parse
 
+from oslo_log import log as logging
+
 from isolate_aggregates import exception
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, periodic, usage
+from isolate_aggregates.tools.commands import reservations
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import CollectorRegistry
 
     from isolate_aggregates.tools.metrics.reading import CloudReading
+
+LOG = logging.getLogger(__name__)
 
 _LISTEN = '127.0.0.1:9889'
 _INTERVAL = 300
@@ -159,6 +164,9 @@ class ExportMetrics(usage.Command):
     ) -> 'Callable[[], Iterable[Metric]]':
         """Return a function that reads the cloud and returns its metrics."""
         from isolate_aggregates.tools.metrics import cloud as metrics
+        from isolate_aggregates.tools.metrics import (
+            reservations as reservation_metrics,
+        )
         from isolate_aggregates.tools.metrics.slots import SlotCounter
 
         def track(
@@ -181,7 +189,18 @@ class ExportMetrics(usage.Command):
                 audited_cloud = AuditedCloud.read(
                     cloud, self.app.conf, args.servers, track
                 )
-            return metrics.families(audited_cloud, slots)
+            if args.snapshot:
+                return metrics.families(audited_cloud, slots)
+            try:
+                audited_cloud = reservations.with_review(
+                    self.app, audited_cloud
+                )
+            except exception.IsolateAggregatesError as exc:
+                LOG.error('The reservations cannot be read: %s', exc)
+            return (
+                *metrics.families(audited_cloud, slots),
+                *reservation_metrics.families(audited_cloud.reservations),
+            )
 
         return read
 

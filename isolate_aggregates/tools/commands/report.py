@@ -5,9 +5,9 @@ import argparse
 import datetime
 from typing import Any
 
-from isolate_aggregates import entry_points, exception
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, progress, usage
+from isolate_aggregates.tools.commands import reservations
 from isolate_aggregates.tools.commands.matrix import add_row_arguments
 from isolate_aggregates.tools.report import page
 from isolate_aggregates.tools.report.calendar import Calendar
@@ -63,6 +63,10 @@ class WriteReport(usage.Command):
             audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, parsed_args.servers, progress.reading
             )
+            if not parsed_args.snapshot:
+                audited_cloud = reservations.with_review(
+                    self.app, audited_cloud
+                )
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
             others = {
@@ -88,15 +92,7 @@ class WriteReport(usage.Command):
     ) -> Calendar | None:
         if days is None:
             return None
-        # Reservations are a wing of their own, which this one does not import.
-        [command] = entry_points.load(
-            'isolate_aggregates.cli', ['reservation_calendar'], _unknown
-        ).values()
-        calendar: Calendar = command.picture(
-            self.app.conf, self.app.connect(), now, days
-        )
+        calendar: Calendar = reservations.command(
+            'reservation_calendar'
+        ).picture(self.app.conf, self.app.connect(), now, days)
         return calendar
-
-
-def _unknown(name: str, problem: str) -> exception.InvalidRequest:
-    return exception.InvalidRequest(f'The command {name} {problem}')

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds reservations that nothing reconciles, or that servers cannot use."""
+
+from collections.abc import Iterator, Mapping
+import datetime
+
+from isolate_aggregates.text import counted, named, plural
+from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
+from isolate_aggregates.tools.audit.finding import Finding, Severity
+
+
+def not_reconciled(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservations whose start or end nothing has carried out."""
+    if cloud.reservations is None:
+        return
+    for event, verb, still, consequence in (
+        (
+            'end',
+            'ended',
+            'open',
+            'servers of the project can still be booted there, and what is '
+            'reserved there next may not start',
+        ),
+        (
+            'start',
+            'started',
+            'closed',
+            'the project cannot boot servers there yet',
+        ),
+    ):
+        due = cloud.reservations.missed[event]
+        if due:
+            yield Finding(
+                'reservation-not-reconciled',
+                Severity.WARNING,
+                named('reservation', due),
+                f'{verb}{_time(due)}, and {plural(len(due), "its", "their")} '
+                f'slots are still {still}; reservation reconcile does not '
+                'seem to run',
+                consequence,
+                (Repair(commands.RECONCILE),),
+            )
+
+
+def _time(due: Mapping[str, datetime.datetime]) -> str:
+    first = min(due.values()).isoformat(timespec='seconds')
+    return f'{plural(len(due), "", ", the first")} at {first}'
+
+
+def closed(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find slots on hosts that other locks close to their servers."""
+    if cloud.reservations is None:
+        return
+    for entry in cloud.reservations.closed:
+        which = plural(len(entry.hosts), 'which', 'each of which')
+        yield Finding(
+            'reservation-closed',
+            Severity.WARNING,
+            f'reservation {entry.reservation}',
+            f'has {counted(entry.slots, "slot")} on '
+            f'{named("host", entry.hosts)}, {which} {entry.reason}',
+            'new servers of the reservation are refused there',
+            (Repair(commands.repair_reservation(entry.reservation)),),
+        )
+
+
+def unreadable(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservations whose record is lost or broken."""
+    if cloud.reservations is None:
+        return
+    for reservation, problem in cloud.reservations.unreadable.items():
+        yield Finding(
+            'reservation-unreadable',
+            Severity.WARNING,
+            f'reservation {reservation}',
+            problem,
+            'it is neither started nor ended, and its slots stay as they are',
+        )

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What other commands show of reservations.
+
+Reservations are a wing of their own, which this one does not import: their
+commands are loaded by name.
+"""
+
+import dataclasses
+import datetime
+from typing import Any
+
+from isolate_aggregates import entry_points, exception
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.audit.review import may_exist
+from isolate_aggregates.tools.cli import base
+
+
+def command(name: str) -> Any:
+    """Return the class of a command about reservations."""
+    [plugin] = entry_points.load(
+        'isolate_aggregates.cli', [name], _unknown
+    ).values()
+    return plugin
+
+
+def with_review(app: base.Program, cloud: AuditedCloud) -> AuditedCloud:
+    """Return a live cloud with a review of its reservations."""
+    review = command('reservation_list').review(
+        app.conf,
+        app.connect(),
+        datetime.datetime.now(datetime.UTC),
+        may_exist(cloud.snapshot),
+    )
+    return dataclasses.replace(cloud, reservations=review)
+
+
+def _unknown(name: str, problem: str) -> exception.InvalidRequest:
+    return exception.InvalidRequest(f'The command {name} {problem}')
