@@ -157,7 +157,6 @@ def test_control_characters_in_names_are_escaped(audit):
 @pytest.mark.parametrize(
     'arguments',
     [
-        ('--snapshot', 'x.yaml', '--servers'),
         ('--snapshot', 'x.yaml', '--fix'),
         ('--yes',),
         ('--fail-on', 'never'),
