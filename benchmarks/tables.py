@@ -121,6 +121,15 @@ SCHEDULER: Columns = {
     'Fresh': amount('ours'),
     'Fresh, without rollups': amount('no_rollup'),
 }
+EFFECT: Columns = {
+    'Hosts': number('hosts'),
+    'Servers': number('servers'),
+    'Flavors': number('flavors'),
+    'Aggregates': number('aggregates'),
+    'Seconds of processor time': amount('seconds'),
+    'MiB of memory': number('mebibytes'),
+}
+
 INDEX: Columns = {
     '10,000 aggregates': text('what'),
     'Amount': lambda row: f'{shown(float(row["amount"]))} {row["unit"]}',
@@ -242,6 +251,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'filters', FILTERS, results('filters')
     yield 'length', LENGTH, results('length')
     yield 'scheduler', SCHEDULER, results('scheduler')
+    yield 'effect', EFFECT, results('effect')
     yield 'index', INDEX, results('index')
     yield 'verification', VERIFICATION, results('verification')
     yield 'leases', LEASES, results('leases')

@@ -57,6 +57,13 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             id='verification',
         ),
         pytest.param(
+            'effect',
+            ['40'],
+            ('hosts', 'servers'),
+            [('40', '800')],
+            id='effect',
+        ),
+        pytest.param(
             'slots',
             ['20'],
             ('hosts', 'locks'),
