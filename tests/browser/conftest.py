@@ -107,12 +107,14 @@ def open_report(
         calendar: Calendar | None = None,
         images: Sequence[Image] = (),
         others: Mapping[str, str] | None = None,
+        effect: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Opened:
         path = tmp_path / 'page.html'
         content = content_of(cloud, images, others)
         report_page.write(
-            dataclasses.replace(content, calendar=calendar), path
+            dataclasses.replace(content, calendar=calendar, effect=effect),
+            path,
         )
         context = browser.new_context(**options)
         contexts.append(context)

@@ -5,8 +5,10 @@ import dataclasses
 import os
 import pathlib
 
+from oslo_config import cfg
 import pytest
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
@@ -14,6 +16,9 @@ from isolate_aggregates.testing.builders import (
     make_image,
     make_snapshot,
 )
+from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.effect import effect, shown
 
 HOSTILE = '</script><script>document.title="owned"</script><img src=x>'
 
@@ -811,6 +816,63 @@ def test_axe_finds_nothing_where_sections_are_folded_or_empty(open_report):
         report.page.get_by_label('Search').fill(word)
         axe = report.page.evaluate('axe.run()')
         assert [rule['id'] for rule in axe['violations']] == []
+
+
+# The effect of a change.
+
+RACK = pathlib.Path(__file__).parents[2] / 'examples/licensed-rack.yaml'
+LICENSED = 'trait:CUSTOM_LICENSED'
+
+
+def effect_of_a_lock():
+    """Return the effect of a lock on the rack of the example."""
+    before = cloud_file.load(RACK)
+    [rack] = before.aggregates
+    after = changes.metadata(rack, {LICENSED: 'required'})(before)
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override(
+        'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
+    )
+    return shown.document(effect(before, after, conf))
+
+
+def test_the_effect_of_a_change_is_shown(open_report):
+    report = open_report('licensed-rack', effect=effect_of_a_lock())
+    section = report.page.locator('#effect')
+    rows = [
+        row.locator('th, td').all_inner_texts()
+        for row in section.locator('tbody tr').all()
+    ]
+    assert rows[0][:4] == ['oracle', 'finance', 'r7-1', 'db.licensed']
+    assert rows[-1] == [
+        *('db.licensed', '', '4 → 2', '13 → 8', '', 'r7-[1-2]')
+    ]
+    assert 'nothing-opens' not in section.inner_text()
+    assert 'and no combination of flavor' in section.inner_text()
+    assert report.messages == []
+    report.page.set_viewport_size({'width': 360, 'height': 800})
+    assert report.page.evaluate(
+        'document.documentElement.scrollWidth <= innerWidth'
+    )
+
+
+def test_a_page_without_an_effect_has_no_such_section(open_report):
+    assert open_report('campus').page.locator('#effect').count() == 0
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+def test_axe_finds_nothing_in_an_effect(open_report, scheme):
+    source = os.environ.get('AXE_CORE')
+    if not source:
+        pytest.skip('AXE_CORE does not name an axe.min.js of axe-core')
+    report = open_report(
+        'licensed-rack', effect=effect_of_a_lock(), color_scheme=scheme
+    )
+    report.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+    axe = report.page.evaluate('axe.run()')
+    assert [rule['id'] for rule in axe['violations']] == []
 
 
 # Many hosts.

@@ -6,7 +6,6 @@ import json
 
 from audit_clouds import LICENSED, LOCK, PREFIXES, configuration, server
 import jsonschema
-from pages import SOURCE
 import pytest
 
 from isolate_aggregates.compute.servers import Servers
@@ -18,13 +17,10 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.cloud import changes
-from isolate_aggregates.tools.effect import effect, shown
+from isolate_aggregates.tools.effect import effect, saved, shown
 
 SMALL = make_flavor('small', vcpus=1, ram=512, disk=0)
 KEYED = make_flavor('keyed', vcpus=1, ram=512, disk=0, extra_specs=LOCK)
-SCHEMA = json.loads(
-    (SOURCE / 'reference' / 'schemas' / 'effect.json').read_text('utf-8')
-)
 
 
 def sizes(cpus):
@@ -67,7 +63,7 @@ def of(before, *made, conf=None):
     for change in made:
         after = change(after)
     result = effect(before, after, conf or configuration())
-    jsonschema.validate(shown.document(result), SCHEMA)
+    jsonschema.validate(shown.document(result), saved.schema())
     return result
 
 
@@ -293,3 +289,38 @@ def test_changes_are_made_in_the_order_of_the_options(run):
     nothing = effect_of(*set_it)
     assert effect_of(*lock_it, *unset_it) == nothing
     assert effect_of(*unset_it, *lock_it) != nothing
+
+
+def test_a_saved_effect_is_read_and_shown_by_the_report(run, tmp_path):
+    rack = 'examples/licensed-rack.yaml'
+    lock_it = ('--set', 'rack-7', 'trait:CUSTOM_LICENSED=required')
+    result = run('effect', '--snapshot', rack, *lock_it, '-f', 'json')
+    saved_path = tmp_path / 'effect.json'
+    saved_path.write_text(result.out)
+    page = tmp_path / 'page.html'
+    result = run(
+        *('report', '--snapshot', rack),
+        *('--effect', str(saved_path), str(page)),
+    )
+    assert (result.code, result.err) == (0, '')
+    assert 'Servers that would be out of place: 3' in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        (None, 'cannot be read: No such file or directory.'),
+        ('{', 'is not JSON: '),
+        ('{}', "is not an effect: its top: 'servers' is a required property."),
+    ],
+)
+def test_a_file_that_is_no_effect_is_named(run, tmp_path, text, problem):
+    path = tmp_path / 'effect.json'
+    if text:
+        path.write_text(text)
+    result = run(
+        *('report', '--snapshot', 'examples/licensed-rack.yaml'),
+        *('--effect', str(path), str(tmp_path / 'page.html')),
+    )
+    assert (result.code, result.out) == (1, '')
+    assert result.err.startswith(f'{path} {problem}')

@@ -2,6 +2,7 @@
 """``report``: writes a page that shows how the cloud is isolated."""
 
 import argparse
+import dataclasses
 import datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, progress, usage
 from isolate_aggregates.tools.commands import reservations
 from isolate_aggregates.tools.commands.matrix import add_row_arguments
+from isolate_aggregates.tools.effect import saved
 from isolate_aggregates.tools.report import page
 from isolate_aggregates.tools.report.calendar import Calendar
 from isolate_aggregates.tools.report.content import Content
@@ -48,6 +50,11 @@ class WriteReport(usage.Command):
             help='Also show the free capacity of hosts for reservations, for '
             'this number of days',
         )
+        parser.add_argument(
+            '--effect',
+            metavar='<file>',
+            help='Also show an effect that effect -f json has written',
+        )
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -58,6 +65,7 @@ class WriteReport(usage.Command):
         if path != '-':
             # Fail now, as reading a large cloud takes minutes.
             page.check(path)
+        effect = saved.load(parsed_args.effect) if parsed_args.effect else None
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             audited_cloud = AuditedCloud.read(
@@ -81,6 +89,7 @@ class WriteReport(usage.Command):
                 self._calendar(parsed_args.calendar, now),
                 others,
             )
+        content = dataclasses.replace(content, effect=effect)
         if path == '-':
             self.app.stdout.write(page.render(content))
         else:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
 import itertools
+from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
@@ -33,6 +34,7 @@ class Content:
 
     :param other_projects: The matrices for other projects by name, with the
         same groups of hosts.
+    :param effect: The document of the effect of a change; None to show none.
     """
 
     cloud: AuditedCloud
@@ -46,6 +48,7 @@ class Content:
     other_projects: Mapping[str, Matrix] = dataclasses.field(
         default_factory=dict
     )
+    effect: Mapping[str, Any] | None = None
 
     @classmethod
     def of(

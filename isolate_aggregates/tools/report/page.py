@@ -16,6 +16,7 @@ import os
 import jinja2
 
 from isolate_aggregates import exception, files, text
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.report import calendar
 from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report.cells import cells
@@ -40,6 +41,9 @@ def render(content: Content) -> str:
     )
     environment.filters['number'] = lambda value: f'{value:,}'
     environment.filters['amount'] = lambda value, bar: bar.amount(value)
+    environment.filters['ranges'] = lambda names: (
+        ranges.folded(names) if names else ''
+    )
     environment.filters['moment'] = calendar.time_text
     locks = [overview.lock for overview in content.locks]
     return environment.from_string(template).render(
