@@ -116,6 +116,20 @@ def test_servers_come_into_place_when_a_lock_goes():
     assert result.displaced == ()
 
 
+def test_a_server_that_is_out_of_place_anyway_is_not_named():
+    before = cloud(
+        placed('a', 'h1', SMALL), images=[PLAIN], metadata=LOCK.items()
+    )
+    # Now its flavor needs a trait that the host does not have, instead.
+    result = of(
+        before,
+        tag(before, **dict.fromkeys(LOCK)),
+        changes.new_trait('CUSTOM_OTHER'),
+        changes.extra_specs(SMALL.id, {'trait:CUSTOM_OTHER': 'required'}),
+    )
+    assert (result.displaced, result.placed) == ((), ())
+
+
 def test_unknown_servers_are_not_called_in_place():
     before = dataclasses.replace(cloud(), servers=None)
     result = of(before, lock(before))

@@ -331,9 +331,9 @@ def _hosts_by_reservation(cloud: AuditedCloud) -> Mapping[str, _Hosts]:
     return hosts
 
 
-def _misplaced(cloud: AuditedCloud) -> Mapping[tuple[str, str], OutOfPlace]:
+def _misplaced(cloud: AuditedCloud) -> Mapping[str, OutOfPlace]:
     return {
-        (each.server.id, each.kind): each
+        each.server.id: each
         for each in out_of_place(cloud)
         if each.kind != _UNKNOWN
     }
