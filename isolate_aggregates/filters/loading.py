@@ -22,6 +22,7 @@ from isolate_aggregates.filters.pipeline import (
     Timer,
     check_class,
 )
+from isolate_aggregates.request.properties import WILDCARD
 
 NAMESPACE = 'isolate_aggregates.request_filters'
 
@@ -103,6 +104,30 @@ def unused_tags(
             yield UnusedTags(
                 loaded_filter.name, loaded_filter.switch, tagged_aggregates
             )
+
+
+def may_read(filters: Iterable[LoadedFilter], key: str) -> bool:
+    """Return whether any filter may read a metadata key of aggregates.
+
+    Only the filters of this package are taken at their word: a wrong
+    declaration would open a lock.
+    """
+    return any(
+        not loaded_filter.is_own
+        or loaded_filter.metadata is None
+        or any(_may_match(pattern, key) for pattern in loaded_filter.metadata)
+        for loaded_filter in filters
+    )
+
+
+def _may_match(pattern: str, key: str) -> bool:
+    """Return whether a pattern matches a key in any supported database.
+
+    :param key: The key, in lower case.
+    """
+    prefix = pattern.removesuffix(WILDCARD).rstrip().lower()
+    is_plain = prefix.isascii() and prefix.isprintable()
+    return not is_plain or key.startswith(prefix)
 
 
 def enabled(

@@ -71,6 +71,12 @@ class NamedFilter:
         metadata = self.request_filter.METADATA
         return None if metadata is None else frozenset(metadata)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a filter of this package."""
+        package, _, _ = type(self.request_filter).__module__.partition('.')
+        return package == 'isolate_aggregates'
+
     def reads(self, key: str) -> bool:
         """Return whether it declares that it reads a metadata key."""
         return any(matches(pattern, key) for pattern in self.metadata or ())

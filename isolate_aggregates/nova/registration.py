@@ -22,6 +22,7 @@ from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Finish, Runner
+from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection
 
 LOG = logging.getLogger(__name__)
@@ -157,6 +158,10 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     observer = _observer(conf, filters)
     section = conf[ia_conf.GROUP]
     read_from = source(conf)
+    if isinstance(read_from, NovaDatabaseSource) and not loading.may_read(
+        filters, 'availability_zone'
+    ):
+        read_from.leave_out_zones()
     is_database = _source_name(conf) == _DATABASE
     ttl = section.aggregate_cache_ttl
     if ttl is None:

@@ -58,7 +58,7 @@ _COLUMNS = 3
 _MYSQL = """
 SELECT 0, count(*), group_concat(
     aggregate_id, :column, `key`, :column, value, :row SEPARATOR ''
-    ) FROM aggregate_metadata
+    ) FROM aggregate_metadata{where}
 UNION ALL SELECT 1, count(*), group_concat(
     id, :column, uuid, :column, name, :row SEPARATOR ''
     ) FROM aggregates
@@ -66,19 +66,33 @@ UNION ALL SELECT 1, count(*), group_concat(
 _STANDARD = """
 SELECT 0, count(*), {concat}(
     CAST(aggregate_id AS TEXT) || :column || key || :column || value || :row,
-    '') FROM aggregate_metadata
+    '') FROM aggregate_metadata{where}
 UNION ALL SELECT 1, count(*), {concat}(
     CAST(id AS TEXT) || :column || uuid || :column || name || :row,
     '') FROM aggregates
 """
+_STATEMENTS = {
+    'mysql': _MYSQL,
+    'mariadb': _MYSQL,
+    'postgresql': _STANDARD.replace('{concat}', 'string_agg'),
+    'sqlite': _STANDARD.replace('{concat}', 'group_concat'),
+}
+# Compared byte by byte, because a collation may take another key, which locks
+# an aggregate, for that of the zone.
+_ZONE = 'availability_zone'
+_NO_ZONES = {
+    'mysql': f" WHERE `key` <> CAST('{_ZONE}' AS BINARY)",
+    'mariadb': f" WHERE `key` <> CAST('{_ZONE}' AS BINARY)",
+    'postgresql': f' WHERE key <> \'{_ZONE}\' COLLATE "C"',
+    'sqlite': f" WHERE key <> '{_ZONE}' COLLATE BINARY",
+}
+# By dialect, and by whether availability zones are read.
 _TEXTS = {
-    dialect: sa.text(statement).bindparams(column=_COLUMN, row=_ROW)
-    for dialect, statement in {
-        'mysql': _MYSQL,
-        'mariadb': _MYSQL,
-        'postgresql': _STANDARD.format(concat='string_agg'),
-        'sqlite': _STANDARD.format(concat='group_concat'),
-    }.items()
+    (dialect, with_zones): sa.text(
+        statement.format(where='' if with_zones else _NO_ZONES[dialect])
+    ).bindparams(column=_COLUMN, row=_ROW)
+    for dialect, statement in _STATEMENTS.items()
+    for with_zones in (False, True)
 }
 
 # MySQL and MariaDB truncate texts to 1 KiB or 1 MiB by default. A higher limit
@@ -111,10 +125,18 @@ class NovaDatabaseSource:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
+        self._with_zones = True
         # The texts of the last read, and the aggregates parsed from them.
         self._last: tuple[Rows, Sequence[Aggregate]] = ([], ())
         # Rows are read until this time.
         self._texts_from = -math.inf
+
+    def leave_out_zones(self) -> None:
+        """Do not read availability zones, because no filter reads them.
+
+        Often they are half of the metadata.
+        """
+        self._with_zones = False
 
     def aggregates(self) -> Sequence[Aggregate]:
         """Read all host aggregates, without their hosts.
@@ -139,6 +161,8 @@ class NovaDatabaseSource:
         # In this order, so that no metadata is missing if an aggregate changes
         # between the two statements.
         metadata, rows = tables or _read(_ALL_METADATA, _ALL_AGGREGATES)
+        if not self._with_zones:
+            metadata = [row for row in metadata if row[1] != _ZONE]
         aggregates = _from_rows(metadata, rows, last)
         if aggregates == last:
             aggregates = last
@@ -150,7 +174,7 @@ class NovaDatabaseSource:
         if self._clock() < self._texts_from:
             return []
         try:
-            return _read_texts()
+            return _read_texts(self._with_zones)
         except _NoTextsError as exc:
             self._do_without_texts(str(exc))
             return []
@@ -195,18 +219,18 @@ class _NoTextsError(Exception):
     """The database cannot return its tables as texts."""
 
 
-def _read_texts() -> Rows:
+def _read_texts(with_zones: bool) -> Rows:
     """Return the text of each table; empty for unsupported databases."""
     with _connected() as connection:
         dialect = connection.dialect.name
-        if dialect not in _TEXTS:
+        if dialect not in _STATEMENTS:
             return []
         # The setting lasts as long as the connection.
         if dialect in _RAISE and _RAISED not in connection.info:
             connection.execute(_RAISE[dialect])
             connection.info[_RAISED] = True
         try:
-            return sorted(_rows(connection, _TEXTS[dialect]))
+            return sorted(_rows(connection, _TEXTS[dialect, with_zones]))
         except (db_exception.DBError, sa.exc.DBAPIError) as exc:
             # If the connection is lost, reading rows would fail too.
             if connection.invalidated:
@@ -298,7 +322,7 @@ def _from_rows(
                 name=name,
                 metadata=tags,
                 id=number,
-                availability_zone=tags.get('availability_zone'),
+                availability_zone=tags.get(_ZONE),
             )
         result.append(aggregate)
     return tuple(result)

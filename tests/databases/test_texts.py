@@ -8,13 +8,17 @@ import logging
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models
+from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exception
 from oslo_utils import uuidutils
 import pytest
 import sqlalchemy as sa
 
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.nova import registration
 from isolate_aggregates.nova import source as nova_source
 
 LOCK = {'trait:CUSTOM_LICENSED': 'required'}
@@ -116,6 +120,76 @@ def test_texts_give_the_same_as_rows(database, cloud):
     assert source.aggregates() is aggregates
 
 
+def test_only_the_zone_is_left_out_and_no_key_that_resembles_it(database):
+    """A filter may read any of the other keys as a lock."""
+    kept = (
+        'Availability_Zone',
+        'AVAILABILITY_ZONE',
+        'availability_zone ',
+        'availability_z\u00f5ne',
+        'availability_zone\u200b',
+        'availability',
+        '',
+    )
+    for number, key in enumerate(('availability_zone', *kept), 1):
+        write_aggregate(number, f'{number}')
+        write(
+            models.AggregateMetadata, aggregate_id=number, key=key, value='v'
+        )
+    source = database.source()
+    assert source.aggregates()[0].availability_zone == 'v'
+    source = database.source()
+    source.leave_out_zones()
+    aggregates = source.aggregates()
+    assert [dict(a.metadata) for a in aggregates] == [
+        {},
+        *({key: 'v'} for key in kept),
+    ]
+    assert aggregates[0].availability_zone is None
+    # Rows are read as a name has a control character.
+    write_aggregate(99, 'a\x1fb')
+    by_rows = source.aggregates()
+    assert by_rows[:-1] == aggregates
+    assert by_rows[-1].name == 'a\x1fb'
+
+
+@pytest.mark.parametrize(
+    ('filters', 'reads_zones'),
+    [
+        (['isolate_aggregates', 'reservation_prefix'], False),
+        (['isolate_aggregates', 'blazar_reservation'], True),
+    ],
+)
+def test_the_scheduler_reads_zones_only_for_a_filter(
+    database, filters, reads_zones
+):
+    database.aggregate('pool', {'availability_zone': 'blazar_1', **LOCK})
+    seen = []
+    with (
+        config_fixture.Config(nova.conf.CONF) as fixture,
+        pytest.MonkeyPatch().context() as patch,
+    ):
+        ia_conf.register_opts(fixture.conf)
+        fixture.config(
+            request_filters=filters,
+            aggregate_source=None,
+            group=ia_conf.GROUP,
+        )
+        make = registration.IndexCache
+
+        def cache(read, **options):
+            seen.append(read)
+            return make(read, **options)
+
+        patch.setattr(registration, 'IndexCache', cache)
+        registration.install(fixture.conf)
+        registration.uninstall()
+    # The last one is for requests.
+    [aggregate] = seen[-1]()
+    assert (aggregate.availability_zone == 'blazar_1') is reads_zones
+    assert aggregate.metadata.items() >= LOCK.items()
+
+
 # What Nova's own filter reads alike on all databases.
 exact = st.dictionaries(
     st.sampled_from(['trait:CUSTOM_X', 'trait:CUSTOM_Y', 'rack']),
@@ -205,7 +279,9 @@ def test_rows_are_read_while_texts_are_not_supported(
     aggregates = source.aggregates()
     kind = api_db.get_engine().dialect.name
     with monkeypatch.context() as patch:
-        patch.setitem(nova_source._TEXTS, kind, sa.text('SELECT nothing()'))
+        patch.setitem(
+            nova_source._TEXTS, (kind, True), sa.text('SELECT nothing()')
+        )
         assert source.aggregates() is aggregates
     [warning] = warnings()
     assert ROWS in warning
