@@ -275,3 +275,24 @@ def test_reservations_that_cannot_be_read_leave_the_other_metrics(
     world.wire.fault = fault
     assert metrics() == {('reservations_up',): 0}
     assert command('audit').code == 1
+
+
+def test_a_cloud_file_says_nothing_about_reservations(
+    world, now, command, findings, metrics, tmp_path
+):
+    create(world, now, -HOUR)
+    [finding] = findings()[1]
+    assert finding['kind'] == 'reservation-not-reconciled'
+    path = str(tmp_path / 'cloud.yaml')
+    assert command('snapshot', 'save', '--no-servers', path).code == 0
+    assert findings('--snapshot', path)[1] == []
+    assert metrics('--snapshot', path) == {}
+
+
+def test_a_nova_that_is_too_old_has_no_reservations(
+    world, command, findings, metrics
+):
+    world.nova.newest = '2.60'
+    assert 'Rocky' in command('reservation', 'list').err
+    assert findings()[1] == []
+    assert metrics()['reservations_up',] == 1
