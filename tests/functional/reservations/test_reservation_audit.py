@@ -165,7 +165,7 @@ def test_starts_that_nothing_carries_out_are_one_finding(
 
 
 def test_slots_that_a_later_lock_closes_are_found(
-    world, now, command, findings, metrics
+    world, now, command, findings, metrics, tmp_path
 ):
     create(world, now, HOUR)
     assert findings() == (findings()[0], [])
@@ -189,6 +189,9 @@ def test_slots_that_a_later_lock_closes_are_found(
             }
         ],
     }
+    page = tmp_path / 'report.html'
+    assert command('report', str(page)).code == 0
+    assert finding['consequence'] in page.read_text('utf-8')
     values = metrics()
     assert values['reservation_unusable_slots', 'closed'] == 2
     assert values['reservation_unusable_slots', 'host'] == 0
