@@ -32,10 +32,10 @@ def reservations(admin):
 def hosts(cloud, reservations):
     """Two hosts enabled for reservations; they are disabled at the end."""
     before = {aggregate.id for aggregate in cloud.admin.aggregates.list()}
-    enabled = reservations('host', 'enable', *sorted(POOL))
+    enabled = reservations('host', 'set', '--enable', *sorted(POOL))
     assert enabled.returncode == 0, enabled.stderr
     yield POOL
-    reservations('host', 'disable', *sorted(POOL))
+    reservations('host', 'set', '--disable', *sorted(POOL))
     for aggregate in cloud.admin.aggregates.list():
         if aggregate.name == FREEPOOL and aggregate.id not in before:
             aggregate.delete()
@@ -98,7 +98,7 @@ def test_the_life_of_an_instance_reservation(
     assert host_of(again) == host_of(servers[0])
 
     # Hosts with slots stay what they are.
-    kept = reservations('host', 'disable', *sorted(hosts))
+    kept = reservations('host', 'set', '--disable', *sorted(hosts))
     assert kept.returncode == 1
     assert reserved in kept.stdout + kept.stderr
 
@@ -108,7 +108,7 @@ def test_the_life_of_an_instance_reservation(
     assert not left & {servers[1].id, again.id}
     gone = demo.run('flavor', 'show', flavor)
     assert gone.returncode == 1
-    disabled = reservations('host', 'disable', *sorted(hosts))
+    disabled = reservations('host', 'set', '--disable', *sorted(hosts))
     assert disabled.returncode == 0, disabled.stderr
     open_to_all = admin(
         *('isolation', 'candidate', 'list', '--flavor', plain),

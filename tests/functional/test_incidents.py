@@ -143,7 +143,7 @@ INCIDENTS = {
             ),
         ),
         '--flavor plain',
-        'isolate-aggregates reservation host disable ada',
+        'isolate-aggregates reservation host set --disable ada',
     ),
     'all hosts are full': Incident(
         cloud(hosts=FULL),

@@ -30,7 +30,7 @@ class ReservationTest(CommandTest):
         )
         # Nova's fixtures do not expect the notifications of a forced delete.
         self.stub_out('nova.rpc.LegacyValidatingNotifier.fatal', False)
-        self.done('host', 'enable', *self.POOL)
+        self.done('host', 'set', '--enable', *self.POOL)
 
     def done(self, *arguments):
         """Run a command that must not fail; return its document."""

@@ -50,7 +50,7 @@ class MoveTest(ReservationTest):
         assert self.allocation(server['id']) == self.with_slot(other, found)
         self.done('update', found, '--amount', '1')
         assert self.slots(found) == {other: (1, 1)}
-        self.done('host', 'disable', host)
+        self.done('host', 'set', '--disable', host)
 
     def test_cold_migration_confirmed_and_reverted(self):
         found, server, host, other = self.reserved_server()
@@ -116,7 +116,7 @@ class MoveTest(ReservationTest):
         self.done('reconcile')
         assert self.slots(reservation) == {other: (2, 2)}
         assert self.host_for(self.flavor()) == 'host3'
-        self.done('host', 'disable', host)
+        self.done('host', 'set', '--disable', host)
 
     def test_shelved_servers_have_no_slot(self):
         found, server, host, _ = self.reserved_server()

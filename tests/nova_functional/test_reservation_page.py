@@ -24,7 +24,7 @@ class ReservationPageTest(PageTest, ReservationTest):
     def setUp(self):
         super().setUp()
         self.may_delete = threading.Event()
-        self.done('host', 'disable', '--delete-pool', *self.POOL)
+        self.done('host', 'set', '--disable', '--delete-pool', *self.POOL)
         image = self.glance.show(None, IMAGE)
         del image['id']
         self.glance.create(None, {**image, 'name': 'debian-12'})
@@ -36,7 +36,7 @@ class ReservationPageTest(PageTest, ReservationTest):
             'openstack aggregate unset --property reservation_limit freepool'
         )
         assert unset.code == 0, unset.output
-        self.done('host', 'enable', *self.HOSTS)
+        self.done('host', 'set', '--enable', *self.HOSTS)
         self.done(
             'create', '--id', self.RESERVATION, '--project', self.PROJECT,
             '--amount', '2', '--vcpus', '1', '--ram', '64', '--disk', '1',
@@ -51,7 +51,7 @@ class ReservationPageTest(PageTest, ReservationTest):
 
     def enable_pool(self):
         """Enable hosts again, which the page has disabled."""
-        self.done('host', 'enable', *self.POOL)
+        self.done('host', 'set', '--enable', *self.POOL)
 
     def break_web_1(self):
         """Let the host break that web-1 has come to."""

@@ -55,7 +55,7 @@ class LifeTest(ReservationTest):
         rebuilt = self._rebuild_server(servers[0], OTHER_IMAGE)
         assert host_of(rebuilt) == host_of(servers[0])
 
-        text = self.refused('host', 'disable', 'host1')
+        text = self.refused('host', 'set', '--disable', 'host1')
         assert f'has slots of reservation {reservation}' in text
         output = self.run_command(
             'reservation', 'end', reservation, '--dry-run'
@@ -68,7 +68,7 @@ class LifeTest(ReservationTest):
         assert self.state() == before
         assert self.done('list')['reservations'] == []
 
-        self.done('host', 'disable', '--delete-pool', *self.POOL)
+        self.done('host', 'set', '--disable', '--delete-pool', *self.POOL)
         assert self.done('host', 'list')['hosts'] == []
         assert self.host_for(self.flavor()) == 'host1'
 
@@ -95,7 +95,7 @@ class LifeTest(ReservationTest):
     def test_hosts_with_ordinary_servers_are_refused(self):
         server = self.boot(self.flavor())
         assert host_of(server) == 'host3'
-        message = self.refused('host', 'enable', 'host3')
+        message = self.refused('host', 'set', '--enable', 'host3')
         assert (
             f'runs servers without a reservation ({server["id"]})' in message
         )

@@ -17,7 +17,7 @@ _CHANGES = frozenset({
     *('lock create', 'lock delete', 'key add', 'key remove'),
     *('reservation create', 'reservation end', 'reservation move'),
     *('reservation repair', 'reservation set', 'reservation update'),
-    *('reservation host enable', 'reservation host disable'),
+    'reservation host set',
 })  # fmt: skip
 _WITHOUT = frozenset({'--dry-run', '--yes', '--help'})
 

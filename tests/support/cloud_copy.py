@@ -141,20 +141,14 @@ class CloudCopy:
                 [trait] = options['trait']
                 self._set_tags(aggregate, {f'trait:{trait}': 'required'})
                 self._sync()
-            case ['isolate-aggregates', 'reservation', 'host', 'enable', *_]:
-                # Nothing is reserved there yet.
-                pass
-            case [
-                'isolate-aggregates',
-                'reservation',
-                'host',
-                'disable',
-                host,
-            ]:
+            case ['isolate-aggregates', 'reservation', 'host', 'set', *hosts]:
+                # On those that are enabled, nothing is reserved yet.
                 for aggregate in self.snapshot.aggregates:
-                    if 'trait:CUSTOM_RESERVATION_HOST' in aggregate.metadata:
+                    if 'disable' in options and (
+                        'trait:CUSTOM_RESERVATION_HOST' in aggregate.metadata
+                    ):
                         self._set_hosts(
-                            aggregate.name, lambda hosts: hosts - {host}
+                            aggregate.name, frozenset(hosts).__rsub__
                         )
             case ['openstack', *rest]:
                 self._client(rest, options)
@@ -341,7 +335,7 @@ def _parsed(words: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
     return plain, options
 
 
-_FLAGS = ('all-projects', 'enable', 'live-migration', 'wait')
+_FLAGS = ('all-projects', 'disable', 'enable', 'live-migration', 'wait')
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str]:

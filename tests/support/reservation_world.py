@@ -13,6 +13,7 @@ import re
 from urllib import parse
 
 from fake_nova import NOVA, FakeNova, uuid
+from http_fakes import GLANCE
 from keystoneauth1 import session, token_endpoint
 import placement_backup
 import placement_rows
@@ -68,7 +69,10 @@ class Wire(adapters.HTTPAdapter):
             self.meddle(request.method, request.url)
         if self.most_candidates and '/allocation_candidates' in request.url:
             request.url += f'&limit={self.most_candidates}'
-        if request.url.startswith(NOVA):
+        if request.url.startswith(GLANCE):
+            # Nothing about reservations depends on images.
+            answer = _response(request, 200, {'images': []})
+        elif request.url.startswith(NOVA):
             answer = self._ask_nova(request)
         else:
             answer = super().send(request, **kwargs)
@@ -135,7 +139,11 @@ class World:
         http.mount('http://', self.wire)
         return Connection(
             session.Session(token_endpoint.Token(NOVA, 'admin'), session=http),
-            endpoints={'compute': NOVA, 'placement': self._endpoint},
+            endpoints={
+                'compute': NOVA,
+                'image': GLANCE,
+                'placement': self._endpoint,
+            },
         )
 
     def keep(self):

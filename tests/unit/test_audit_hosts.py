@@ -204,7 +204,7 @@ def test_hosts_in_the_reservation_pool_should_be_enabled():
     assert finding.kind == 'trait-missing'
     # The tag, without which the pool is open to all, stays.
     assert (first(finding), finding.safe) == (
-        "isolate-aggregates reservation host enable 'h 2'",
+        "isolate-aggregates reservation host set --enable 'h 2'",
         False,
     )
 

@@ -171,7 +171,7 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
             id='half a size to find',
         ),
         pytest.param(['reconcile', '--watch', '0'], '--watch', id='no pause'),
-        pytest.param(['host', 'enable'], '<host>', id='no host'),
+        pytest.param(['host', 'set', '--enable'], '<host>', id='no host'),
     ],
 )
 def test_invalid_arguments_are_refused(

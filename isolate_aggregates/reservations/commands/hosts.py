@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``reservation host``: the hosts for reservations."""
 
-import abc
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common
 from isolate_aggregates.reservations.locks import Locks
-from isolate_aggregates.tools.cli import consent, output
+from isolate_aggregates.tools.cli import consent, output, preview
 
 LOG = logging.getLogger(__name__)
 
@@ -25,15 +24,20 @@ _DONE = 'done'
 _FAILED = 'failed'
 _UNCHANGED = 'nothing to do'
 
+_COMMAND = ('isolate-aggregates', 'reservation', 'host', 'set')
 
-class _HostCommand(consent.Confirming, output.ReportLister):
-    """Base class of commands that change several hosts.
 
-    If one host fails, this is reported and the others are still changed.
+class SetHosts(preview.Previewing, output.ReportLister):
+    """Enable or disable hosts for reservations.
+
+    --enable adds them to the pool, an aggregate that is created and locked if
+    necessary to keep ordinary servers out, and gives each a resource provider
+    for the slots of reservations below its own. A host with ordinary servers
+    is refused. --disable makes them hosts for ordinary servers again. It is
+    refused if reservations have slots there, which the message names, or if it
+    may be a host of Blazar. If one host fails, this is reported and the others
+    are still changed. Run it again after an error: it does what is missing.
     """
-
-    # The change to confirm; {} stands for the name of the host.
-    change: str
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -44,96 +48,85 @@ class _HostCommand(consent.Confirming, output.ReportLister):
             metavar='<host>',
             help='Name of the compute node, or of its compute service',
         )
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument(
+            '--enable',
+            action='store_true',
+            help='Keep the hosts for servers of reservations',
+        )
+        which.add_argument(
+            '--disable',
+            action='store_true',
+            help='Give the hosts back to ordinary servers',
+        )
+        parser.add_argument(
+            '--delete-pool',
+            action='store_true',
+            help='With --disable: also delete the pool, with its lock and its '
+            'trait; refused if it has other hosts or there are reservations',
+        )
+        self._usage = parser
         return parser
-
-    @abc.abstractmethod
-    def would_change(
-        self, store: reservations.ReservationStore, host: str
-    ) -> bool:
-        """Return whether a host needs to be changed."""
-
-    @abc.abstractmethod
-    def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Change one host."""
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Change all hosts, after confirmation."""
-        store = common.store(self.app.conf, self.app.connect())
-        # Remove duplicates, but keep the order.
-        hosts = list(dict.fromkeys(parsed_args.host))
-        self._results: dict[str, str] = {}
-
-        def find() -> list[str]:
-            nonlocal hosts
-            self._results |= self._results_of(
-                hosts, lambda host: self._plan(store, host)
-            )
-            hosts = [
-                host
-                for host in hosts
-                if self._results[host] == consent.PLANNED
-            ]
-            changes = [*map(self.change.format, hosts)]
-            if not self.has_failed:
-                changes += self.also(store, parsed_args)
-            return changes
-
-        if parsed_args.yes:
-            self.is_agreed = True
-            # Raises now if it will be refused, before anything is changed.
-            list(self.also(store, parsed_args))
-        else:
-            if not self.agrees(parsed_args, find(), find):
-                return self._table()
-        self._results |= self._results_of(
-            hosts, lambda host: self._do(store, host)
-        )
-        return self._table()
-
-    def also(
-        self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> Iterable[str]:
-        """Yield further changes, made once all hosts have been changed.
-
-        This only describes them. It raises if they will be refused.
-        """
-        return ()
-
-    def _plan(self, store: reservations.ReservationStore, host: str) -> str:
-        return (
-            consent.PLANNED if self.would_change(store, host) else _UNCHANGED
-        )
-
-    def _do(self, store: reservations.ReservationStore, host: str) -> str:
-        self.do(store, host)
-        return _DONE
-
-    @staticmethod
-    def _results_of(
-        hosts: Iterable[str], act: Callable[[str], str]
-    ) -> dict[str, str]:
-        """Return the result for each host."""
-        results = {}
-        for host in hosts:
-            try:
-                results[host] = act(host)
-            except exception.IsolateAggregatesError as exc:
-                LOG.error('%s', exc)
-                results[host] = _FAILED
-        return results
-
-    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        return ('Host', 'Result'), self._results.items()
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
         :returns: 0, 1 if a host failed, or 3 if nothing was done.
         """
+        if parsed_args.delete_pool and not parsed_args.disable:
+            self._usage.error('--delete-pool needs --disable')
         code = super().run(parsed_args)
         return int(self.has_failed) or code
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Change all hosts, after confirmation."""
+        if parsed_args.enable:
+            self._warn_if_open()
+        store = common.store(self.app.conf, self.app.connect())
+        # Remove duplicates, but keep the order.
+        hosts = list(dict.fromkeys(parsed_args.host))
+        self._results: dict[str, str] = {}
+        verb = 'enable' if parsed_args.enable else 'disable'
+
+        def find() -> list[str]:
+            nonlocal hosts
+            self._results |= _results_of(
+                hosts, lambda host: _plan(store, parsed_args, host)
+            )
+            hosts = [
+                host
+                for host in hosts
+                if self._results[host] == consent.PLANNED
+            ]
+            changes = [
+                f'{verb} host {host} for reservations' for host in hosts
+            ]
+            if not self.has_failed:
+                changes += _also(store, parsed_args)
+            return changes
+
+        def effect() -> list[str]:
+            return self.preview_of(
+                parsed_args, (*_COMMAND, f'--{verb}', '--', *hosts)
+            )
+
+        if parsed_args.yes:
+            self.is_agreed = True
+            # Raises now if it will be refused, before anything is changed.
+            list(_also(store, parsed_args))
+        else:
+            if not self.agrees(parsed_args, find(), find, effect):
+                return self._table()
+        act = self._enable if parsed_args.enable else _disable
+        self._results |= _results_of(hosts, lambda host: act(store, host))
+        if parsed_args.disable:
+            self._finish(parsed_args)
+        return self._table()
+
+    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        return ('Host', 'Result'), self._results.items()
 
     @property
     def has_failed(self) -> bool:
@@ -146,36 +139,16 @@ class _HostCommand(consent.Confirming, output.ReportLister):
             'hosts': [
                 {'host': host, 'result': result}
                 for host, result in self._results.items()
-            ]
+            ],
+            'effect': self.effect_document(),
         }
 
+    def after(self) -> Iterable[str]:
+        """Yield the effect, if the changes were only shown."""
+        if self.is_undone:
+            yield from self.effect_lines()
 
-class EnableHost(_HostCommand):
-    """Enable hosts for reservations.
-
-    Adds them to the pool, an aggregate that is created and locked if necessary
-    to keep ordinary servers out, and gives each a resource provider for the
-    slots of reservations below its own. A host with ordinary servers is
-    refused. Run it again after an error: it does what is missing.
-    """
-
-    change = 'enable host {} for reservations'
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Enable the hosts."""
-        self._warn_if_open()
-        return super().take_action(parsed_args)
-
-    def would_change(
-        self, store: reservations.ReservationStore, host: str
-    ) -> bool:
-        """Return whether a host is not enabled yet."""
-        return reservations.would_enable_host(store, host)
-
-    def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Enable one host."""
+    def _enable(self, store: reservations.ReservationStore, host: str) -> str:
         enabled = reservations.enable_host(store, host)
         locks = Locks(
             store.compute.aggregates(), loading.deciding(self.app.conf)
@@ -196,6 +169,7 @@ class EnableHost(_HostCommand):
                 name,
                 reason,
             )
+        return _DONE
 
     def _warn_if_open(self) -> None:
         """Log a warning if no configured filter enforces the pool's lock."""
@@ -213,42 +187,15 @@ class EnableHost(_HostCommand):
                 'enable_isolated_aggregate_filtering for nova-scheduler.'
             )
 
-
-class DisableHost(_HostCommand):
-    """Disable hosts for reservations.
-
-    They become hosts for ordinary servers again. Refused if reservations have
-    slots there, which the message names, or if it may be a host of Blazar. Run
-    it again after an error: it does what is missing.
-    """
-
-    change = 'disable host {} for reservations'
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--delete-pool',
-            action='store_true',
-            help='Also delete the pool, with its lock and its trait; '
-            'refused if it has other hosts or there are reservations',
-        )
-        return parser
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Disable the hosts."""
-        table = super().take_action(parsed_args)
-        if not self.is_agreed:
-            return table
+    def _finish(self, args: argparse.Namespace) -> None:
+        """Delete the pool if asked to, or warn if it is empty."""
         store = common.store(self.app.conf, self.app.connect())
-        if parsed_args.delete_pool:
+        if args.delete_pool:
             if self.has_failed:
                 LOG.warning('The pool was not deleted.')
             else:
                 reservations.delete_pool(store)
-            return table
+            return
         pool = store.read_pool()
         if pool and not pool.hosts:
             LOG.warning(
@@ -256,26 +203,47 @@ class DisableHost(_HostCommand):
                 '--delete-pool deletes it.',
                 pool.name,
             )
-        return table
 
-    def also(
-        self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> Iterable[str]:
-        """Yield the deletion of the pool, if it is requested."""
-        if args.delete_pool and reservations.would_delete_pool(
-            store, args.host
-        ):
-            yield 'delete the pool with its lock and its trait'
 
-    def would_change(
-        self, store: reservations.ReservationStore, host: str
-    ) -> bool:
-        """Return whether a host is still enabled."""
-        return reservations.would_disable_host(store, host)
+def _plan(
+    store: reservations.ReservationStore, args: argparse.Namespace, host: str
+) -> str:
+    is_needed = (
+        reservations.would_enable_host
+        if args.enable
+        else reservations.would_disable_host
+    )
+    return consent.PLANNED if is_needed(store, host) else _UNCHANGED
 
-    def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Disable one host."""
-        reservations.disable_host(store, host)
+
+def _also(
+    store: reservations.ReservationStore, args: argparse.Namespace
+) -> Iterable[str]:
+    """Yield the deletion of the pool, if it is requested.
+
+    It raises if it will be refused.
+    """
+    if args.delete_pool and reservations.would_delete_pool(store, args.host):
+        yield 'delete the pool with its lock and its trait'
+
+
+def _disable(store: reservations.ReservationStore, host: str) -> str:
+    reservations.disable_host(store, host)
+    return _DONE
+
+
+def _results_of(
+    hosts: Iterable[str], act: Callable[[str], str]
+) -> dict[str, str]:
+    """Return the result for each host."""
+    results = {}
+    for host in hosts:
+        try:
+            results[host] = act(host)
+        except exception.IsolateAggregatesError as exc:
+            LOG.error('%s', exc)
+            results[host] = _FAILED
+    return results
 
 
 class ListHosts(output.ReportLister):

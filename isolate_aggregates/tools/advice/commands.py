@@ -34,6 +34,7 @@ VISIBILITIES = ('public', 'private', 'community', 'shared')
 # Options without a value.
 FLAGS = (
     '--all-projects',
+    '--disable',
     '--enable',
     '--live-migration',
     '--wait',
@@ -320,7 +321,7 @@ def set_traits(provider: Provider, without: str) -> Commands:
 
 def enable_reservations(hosts: Iterable[str]) -> Commands:
     """Return the command that enables hosts for reservations."""
-    words = (PROGRAM, 'reservation', 'host', 'enable')
+    words = (PROGRAM, 'reservation', 'host', 'set', '--enable')
     return ((*words, *_guarded(sorted(hosts))),)
 
 
@@ -329,7 +330,7 @@ def disable_reservations(hosts: Iterable[str]) -> Commands:
 
     It fails while reservations need them.
     """
-    words = (PROGRAM, 'reservation', 'host', 'disable')
+    words = (PROGRAM, 'reservation', 'host', 'set', '--disable')
     return ((*words, *_guarded(sorted(hosts))),)
 
 

@@ -139,10 +139,15 @@ def _changed(snapshot: Snapshot, command: Command) -> Snapshot:
             return _provided(snapshot, uuid, aggregates=members)
         case [_, 'trait', 'create', name]:
             return changes.new_trait(name)(snapshot)
-        case [program, 'reservation', 'host', 'disable', *hosts] if (
+        case [program, 'reservation', 'host', 'set', *hosts] if (
             program == PROGRAM
         ):
-            return _without_reservations(snapshot, frozenset(hosts))
+            change = (
+                _with_reservations
+                if 'enable' in options
+                else _without_reservations
+            )
+            return change(snapshot, _services(snapshot, hosts))
         case [program, 'grant'] if program == PROGRAM:
             specs = {TRAIT_PREFIX + t: REQUIRED for t in options['trait']}
             name = options['flavor'][0]
@@ -301,6 +306,24 @@ def _moved(
     for old in filter(_named(name), snapshot.aggregates):
         snapshot = changes.with_hosts(snapshot, old, change(old.hosts))
     return snapshot
+
+
+def _services(snapshot: Snapshot, names: Iterable[str]) -> frozenset[str]:
+    """Return the compute services of hosts, given by either name."""
+    services = {node.name: node.host for node in snapshot.providers}
+    return frozenset(services.get(name) or name for name in names)
+
+
+def _with_reservations(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:
+    """Add hosts to the pool of reservations, which is made if need be."""
+    for aggregate in snapshot.aggregates:
+        if RESERVATION_TRAIT in tags.required_traits(aggregate):
+            return changes.with_hosts(
+                snapshot, aggregate, aggregate.hosts | hosts
+            )
+    lock = {TRAIT_PREFIX + RESERVATION_TRAIT: REQUIRED}
+    snapshot = _with_aggregate(snapshot, 'reservation pool', lock)
+    return changes.with_hosts(snapshot, snapshot.aggregates[-1], hosts)
 
 
 def _without_reservations(

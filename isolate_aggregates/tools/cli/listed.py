@@ -54,11 +54,10 @@ DESCRIPTIONS = {
         'Show the earliest time at which a reservation fits, and on which '
         'hosts.'
     ),
-    'reservation_host_disable': 'Disable hosts for reservations.',
-    'reservation_host_enable': 'Enable hosts for reservations.',
     'reservation_host_list': (
         'Show the hosts for reservations, and the slots on each.'
     ),
+    'reservation_host_set': 'Enable or disable hosts for reservations.',
     'reservation_import': (
         'Import instance reservations from Blazar, to keep them without it.'
     ),

@@ -7,7 +7,11 @@ import dataclasses
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.cli import consent, progress
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools.advice import outcome
+from isolate_aggregates.tools.advice.commands import Command
+from isolate_aggregates.tools.cli import base, consent, progress
 from isolate_aggregates.tools.cloud.changes import Change
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -62,6 +66,18 @@ class Previewing(consent.Confirming):
         except exception.IsolateAggregatesError as exc:
             self._problem = str(exc)
         return list(self.effect_lines())
+
+    def preview_of(
+        self, args: argparse.Namespace, command: Command
+    ) -> list[str]:
+        """Return lines that describe the effect of a command on a cloud."""
+        filters = Pipeline(loading.load(self.app.conf))
+
+        def change(snapshot: Snapshot) -> Snapshot:
+            *_, after = outcome.outcomes(snapshot, (command,), filters)
+            return after
+
+        return self.preview(args, change, base.live_cloud(self.app))
 
     def effect_lines(self) -> Iterable[str]:
         """Yield the effect of the changes, the worst first."""

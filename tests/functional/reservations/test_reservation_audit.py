@@ -227,7 +227,10 @@ def test_without_hosts_for_reservations_nothing_is_read(
 ):
     for host in ('h1', 'h2'):
         assert (
-            command('reservation', 'host', 'disable', host, '--yes').code == 0
+            command(
+                'reservation', 'host', 'set', '--disable', host, '--yes'
+            ).code
+            == 0
         )
     world.wire.calls.clear()
     [finding] = findings()[1]

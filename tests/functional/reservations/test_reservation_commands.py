@@ -504,19 +504,20 @@ def test_each_host_is_enabled_and_disabled_independently(
     command, run_json, world
 ):
     world.add_host('h3', enable=False)
-    result = command('host', 'enable', 'h3', 'h4', 'h3', '-f', 'json')
+    result = command('host', 'set', '--enable', 'h3', 'h4', 'h3', '-f', 'json')
     assert result.code == 1
     assert json.loads(result.out) == {
         'hosts': [
             {'host': 'h3', 'result': 'done'},
             {'host': 'h4', 'result': 'failed'},
-        ]
+        ],
+        'effect': None,
     }
     assert result.err.splitlines()[1:] == [
         "There is no compute node with the name or id 'h4' in Nova."
     ]
     run_json(*CREATE, '--id', ID, '--amount', '3')
-    result = command('host', 'disable', 'h1', 'h3')
+    result = command('host', 'set', '--disable', 'h1', 'h3')
     assert result.code == 1
     assert f'Host h1 has slots of reservation {ID}' in result.err
     assert [host['name'] for host in run_json('host', 'list')['hosts']] == [
@@ -526,12 +527,12 @@ def test_each_host_is_enabled_and_disabled_independently(
 
 
 def test_disabling_the_last_host_names_what_remains(command, world):
-    assert command('host', 'disable', 'h1').err == ''
-    result = command('host', 'disable', 'h2')
+    assert command('host', 'set', '--disable', 'h1').err == ''
+    result = command('host', 'set', '--disable', 'h2')
     assert result.code == 0
     assert 'freepool has no hosts left' in result.err
     assert '--delete-pool' in result.err
-    result = command('host', 'disable', 'h2', '--delete-pool')
+    result = command('host', 'set', '--disable', 'h2', '--delete-pool')
     assert (result.code, result.err) == (0, '')
     assert world.nova.aggregates == {}
 
@@ -567,7 +568,7 @@ def test_a_pool_without_a_guarding_filter_is_warned_about(
 ):
     path = tmp_path / 'nova.conf'
     path.write_text(settings)
-    enable = ('reservation', 'host', 'enable', 'h1', '--yes')
+    enable = ('reservation', 'host', 'set', '--enable', 'h1', '--yes')
     result = run('--config-file', str(path), *enable)
     assert result.code == 0
     assert ('no filter keeps ordinary servers out' in result.err) is warns
@@ -579,7 +580,14 @@ def test_the_name_of_the_pool_is_configured(world, run, tmp_path):
         '[blazar:physical:host]\naggregate_freepool_name = pool-2\n'
     )
     world.add_host('h3', enable=False)
-    arguments = ('--config-file', str(path), 'reservation', 'host', 'enable')
+    arguments = (
+        '--config-file',
+        str(path),
+        'reservation',
+        'host',
+        'set',
+        '--enable',
+    )
     run(*arguments, 'h3', '--yes')
     assert world.picture()['aggregates']['pool-2'][0] == ['h3']
 

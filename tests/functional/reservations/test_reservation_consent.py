@@ -59,8 +59,8 @@ RESERVATIONS = [
      f'end reservation {ID} of project {PROJECT}, and permanently delete its '
      '1 server'),
     (['repair'], f'delete {ORPHAN} of an ended reservation'),
-    (['host', 'enable', 'h3'], 'enable host h3 for reservations'),
-    (['host', 'disable', 'h2'], 'disable host h2 for reservations'),
+    (['host', 'set', '--enable', 'h3'], 'enable host h3 for reservations'),
+    (['host', 'set', '--disable', 'h2'], 'disable host h2 for reservations'),
 ]  # fmt: skip
 
 
@@ -129,8 +129,8 @@ def test_a_plan_is_shown_and_carried_out_after_confirmation(
         (['update', ID, '--amount', '1'], 0),
         (['move', ID, '--call-off'], 0),
         (['create', '--project', PROJECT, *SIZE, '--id', ID], 0),
-        (['host', 'enable', 'h1'], 0),
-        (['host', 'disable', 'h3'], 0),
+        (['host', 'set', '--enable', 'h1'], 0),
+        (['host', 'set', '--disable', 'h3'], 0),
         # It completes what is due, after a question.
         (['repair', ID], 3),
     ],
@@ -227,7 +227,7 @@ def test_a_pool_that_must_stay_is_not_offered_for_deletion(
     reserved, command, answer, hosts, code, message, problem
 ):
     answer('y\n')
-    result = command('host', 'disable', *hosts, '--delete-pool')
+    result = command('host', 'set', '--disable', *hosts, '--delete-pool')
     assert result.code == code
     assert problem in result.err
     assert 'delete the pool' not in result.err
@@ -238,7 +238,9 @@ def test_no_host_is_disabled_for_a_pool_that_cannot_be_deleted(
     reserved, command
 ):
     before = reserved.picture()
-    result = command('host', 'disable', 'h2', '--delete-pool', '--yes')
+    result = command(
+        'host', 'set', '--disable', 'h2', '--delete-pool', '--yes'
+    )
     assert (result.code, reserved.picture()) == (1, before)
     assert 'it has hosts: h1' in result.err
 
@@ -252,14 +254,12 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
         reserved.direct, root, lambda before: before - {pool.uuid}
     )
     answer('y\n')
-    result = command('host', 'enable', 'h1', 'h2', '-f', 'json')
+    result = command('host', 'set', '--enable', 'h1', 'h2', '-f', 'json')
     assert 'enable host h1' not in result.err
-    assert json.loads(result.out) == {
-        'hosts': [
-            {'host': 'h1', 'result': 'nothing to do'},
-            {'host': 'h2', 'result': 'done'},
-        ]
-    }
+    assert json.loads(result.out)['hosts'] == [
+        {'host': 'h1', 'result': 'nothing to do'},
+        {'host': 'h2', 'result': 'done'},
+    ]
     assert pool.uuid in providers.aggregates(reserved.direct, root)
 
 

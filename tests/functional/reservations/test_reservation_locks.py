@@ -116,7 +116,7 @@ def test_a_lock_that_comes_later_is_a_problem_that_repair_mends(
 def test_enabling_a_closed_host_names_the_lock(command, lock, world):
     world.add_host('h3', enable=False)
     lock('h3', {GPU: 'required'})
-    enabled = command('host', 'enable', 'h3')
+    enabled = command('host', 'set', '--enable', 'h3')
     assert enabled.code == 0
     assert enabled.err == (
         'Host h3 is closed to its servers: aggregate gpu-hosts: locked by '

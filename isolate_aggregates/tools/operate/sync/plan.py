@@ -271,8 +271,8 @@ def why_not_put(trait: str, existing: Collection[str]) -> str | None:
         )
     if trait == RESERVATION_TRAIT:
         return (
-            'only reservation providers may have it; reservation host enable '
-            'adds it there'
+            'only reservation providers may have it; reservation host set '
+            '--enable adds it there'
         )
     if marks.is_mark(trait):
         return 'such names are reserved for sync; choose another'
