@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proposed hook for request filters in Nova.
+"""The proposed changes of Nova.
 
-``etc/upstream/nova/request-filters.patch`` is applied to a copy of the Nova
-that is installed.
+Each patch in ``etc/upstream/nova`` is applied to a copy of the Nova that is
+installed.
 """
 
 from importlib import metadata
@@ -16,22 +16,48 @@ import nova
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PATCH = ROOT / 'etc/upstream/nova/request-filters.patch'
+PATCHES = ROOT / 'etc/upstream/nova'
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(
     not metadata.version('nova').startswith('34.'),
-    reason='the patch is for Nova 34',
+    reason='the patches are for Nova 34',
 )
-def test_the_patch_applies_and_novas_own_tests_pass(tmp_path):
+@pytest.mark.parametrize(
+    ('name', 'modules', 'added'),
+    [
+        pytest.param(
+            'request-filters',
+            ('scheduler.test_request_filter', 'scheduler.test_manager'),
+            ('TestLoadFilters.test_unknown_filter',),
+            id='request-filters',
+        ),
+        pytest.param(
+            'forbidden-aggregates',
+            (
+                'scheduler.test_utils.TestUtils',
+                'objects.test_request_spec.TestDestinationObject',
+            ),
+            (
+                'test_resources_from_request_spec_coerces_forbidden_once',
+                'test_destination_append_forbidden_aggregates_coerces_once',
+            ),
+            id='forbidden-aggregates',
+        ),
+    ],
+)
+def test_the_patch_applies_and_novas_own_tests_pass(
+    tmp_path, name, modules, added
+):
+    patch = PATCHES / f'{name}.patch'
     changed = {
         pathlib.PurePath(path)
         for path in re.findall(
-            r'^\+\+\+ b/(.+)$', PATCH.read_text('utf-8'), re.MULTILINE
+            r'^\+\+\+ b/(.+)$', patch.read_text('utf-8'), re.MULTILINE
         )
     }
-    assert pathlib.PurePath('nova/scheduler/request_filter.py') in changed
+    assert any(path.parts[:2] == ('nova', 'scheduler') for path in changed)
     installed = pathlib.Path(nova.__file__).parents[1]
     above = {parent for path in changed for parent in path.parents}
     for place in sorted(above - {pathlib.PurePath()}):
@@ -48,13 +74,12 @@ def test_the_patch_applies_and_novas_own_tests_pass(tmp_path):
     # As if it were not in a git clone.
     alone = {**os.environ, 'GIT_CEILING_DIRECTORIES': str(tmp_path.parent)}
     subprocess.run(
-        ['git', 'apply', PATCH], cwd=tmp_path, env=alone, check=True
+        ['git', 'apply', patch], cwd=tmp_path, env=alone, check=True
     )
     result = subprocess.run(
         [
             *(sys.executable, '-m', 'unittest', '-v'),
-            'nova.tests.unit.scheduler.test_request_filter',
-            'nova.tests.unit.scheduler.test_manager',
+            *(f'nova.tests.unit.{module}' for module in modules),
         ],
         cwd=tmp_path,
         env={**os.environ, 'PYTHONPATH': str(tmp_path)},
@@ -64,4 +89,5 @@ def test_the_patch_applies_and_novas_own_tests_pass(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     # The tests that the patch adds were run, too.
-    assert 'TestLoadFilters.test_unknown_filter' in result.stderr
+    for test in added:
+        assert re.search(rf'{re.escape(test)}\b.* ok$', result.stderr, re.M)
