@@ -231,6 +231,41 @@ TROUBLE: Columns = {
 }
 
 
+def _of_size(
+    hosts: int, name: str, factor: float = 1.0
+) -> Callable[[Row], str]:
+    """Return the formatter of an amount for one size of the cloud."""
+    key = f'{hosts} {name}'
+    formatter = amount(key, factor)
+    return lambda row: formatter({key: row.get(key, '')})
+
+
+SCALE: Columns = {
+    'Command': text('command'),
+    '100 hosts': _of_size(100, 'processor'),
+    '1,000 hosts': _of_size(1_000, 'processor'),
+    '10,000 hosts': _of_size(10_000, 'processor'),
+    'Exponent': lambda row: f'{float(row["exponent"]):.2f}',
+    'MiB': _of_size(10_000, 'memory'),
+    'MB of output': _of_size(10_000, 'output', 1e-6),
+}
+
+
+def by_command(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return one row for each command, with the columns of each size.
+
+    :param rows: The rows; of each command, the largest cloud last.
+    """
+    merged: dict[str, dict[str, str]] = {}
+    for row in rows:
+        of_command = merged.setdefault(row['command'], {})
+        of_command['command'] = f'``{row["command"]}``'
+        of_command['exponent'] = row['exponent']
+        for name, value in row.items():
+            of_command[f'{row["hosts"]} {name}'] = value
+    return tuple(merged.values())
+
+
 def tables() -> Iterator[tuple[pathlib.Path, str]]:
     """Yield the file of each table with its contents."""
     for name, columns, rows in _tables():
@@ -262,6 +297,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     endurance = results('endurance')
     yield 'endurance', ENDURANCE, endurance
     yield 'endurance-times', ENDURANCE_TIMES, endurance
+    yield 'scale', SCALE, by_command(results('scale'))
     yield 'trouble', TROUBLE, results('trouble')
 
 

@@ -6,11 +6,20 @@ host, as a scheduler would. With nested providers, other candidates might fit
 more servers.
 """
 
-from collections.abc import Collection, Container, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import (
+    Collection,
+    Container,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools import taken
@@ -55,10 +64,10 @@ def fitting_servers(
 class Packing:
     """Places equal servers on the hosts of a snapshot.
 
-    Parameters and exceptions are those of :func:`fitting_servers`.
+    Other parameters and exceptions are those of :func:`fitting_servers`.
 
-    :param simulation: The simulator of the snapshot, to use it for several
-        requests; it knows no names of the request that do not exist.
+    :param index: The index of the providers of the snapshot; None to build
+        it.
     """
 
     def __init__(
@@ -67,8 +76,9 @@ class Packing:
         request: ResourceRequest,
         destination: Destination | None = None,
         fallbacks: Sequence[ResourceRequest] = (),
-        simulation: Simulator | None = None,
+        index: ProviderIndex | None = None,
     ) -> None:
+        self._index = index or ProviderIndex(snapshot.providers)
         self._requests = [
             dataclasses.replace(each, limit=None)
             for each in (request, *fallbacks)
@@ -76,9 +86,7 @@ class Packing:
         roots = 0
         for each in self._requests:
             check_traits(snapshot, each)
-            simulated = simulation or simulator(snapshot.providers, each)
-            roots |= simulated.hosts(each)
-        self._index = simulated.index
+            roots |= simulator(self._index, each).hosts(each)
         self._providers = snapshot.providers
         self._hosts = sorted(
             (host, root)
@@ -112,6 +120,20 @@ class Packing:
                 if servers:
                     fits.append(HostFit(host, root.uuid, servers, depends))
         return tuple(fits)
+
+    def servers(self, among: Iterable[str]) -> int:
+        """Return how many servers fit on some hosts, by name."""
+        if self._index.sharing:
+            # The hosts take from each other.
+            return sum(fit.servers for fit in self.fitting(frozenset(among)))
+        return sum(self._servers_by_host.get(host, 0) for host in among)
+
+    @lazy_property
+    def _servers_by_host(self) -> Mapping[str, int]:
+        servers: Counter[str] = Counter()
+        for fit in self.fitting():
+            servers[fit.host] += fit.servers
+        return servers
 
     def _on_host(
         self, root: Provider, usages: dict[str, dict[str, int]]
@@ -246,7 +268,7 @@ def rejection(snapshot: Snapshot, request: ResourceRequest) -> str | None:
 
 
 def simulator(
-    providers: Iterable[Provider], request: ResourceRequest
+    providers: Iterable[Provider] | ProviderIndex, request: ResourceRequest
 ) -> Simulator:
     """Return a simulator in which all requested names exist."""
     traits = request.root_required | request.root_forbidden

@@ -144,6 +144,30 @@ def test_clicking_a_cell_shows_its_reason(open_report):
     assert report.page.locator('#reason').is_hidden()
 
 
+def test_a_reason_names_the_aggregates_of_the_hosts_of_its_column(open_report):
+    racks = [
+        make_aggregate(
+            f'rack-{n}', {'trait:CUSTOM_X': 'required'}, [f'host-{n}']
+        )
+        for n in range(3)
+    ]
+    nodes = [make_compute_node(f'host-{n}') for n in range(3)]
+    report = open_report(
+        make_snapshot(racks, nodes, flavors=[make_flavor('plain')])
+    )
+    [head] = report.page.locator('#grid thead .name').all_inner_texts()
+    assert 'aggregates rack-0, rack-1, rack-2: locked by' in open_cell(
+        report, 'plain', head
+    )
+    [*_, (_, why)] = answers(report).values()
+    assert why.startswith('aggregate rack-2: locked by')
+    for view, name in (('aggregate', 'rack-1'), ('host', 'host-1')):
+        report.page.locator(f'input[value="{view}"]').check(force=True)
+        text = open_cell(report, 'plain', name)
+        assert 'aggregate rack-1: locked by' in text
+        assert '1 host\n\nhost-1' in text
+
+
 @pytest.mark.smoke
 def test_a_cell_gives_its_reason_to_the_keyboard(open_report):
     report = open_report('campus')

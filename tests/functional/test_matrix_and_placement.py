@@ -26,7 +26,7 @@ def compared(conf, snapshot):
         *requests(snapshot.flavors, project_id='demo'),
         *requests(snapshot.flavors, snapshot.images, 'demo'),
     ]
-    table = matrix(snapshot, pipeline, asked)
+    table = matrix(snapshot, pipeline, asked, ())
     cloud = SnapshotCloud(snapshot)
     hosts = {p.name: p.host for p in snapshot.providers}
     try:

@@ -103,6 +103,46 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             marks=pytest.mark.slow,
         ),
         pytest.param(
+            'scale',
+            ['10', '20', '--commands', 'show', 'sync', 'exporter'],
+            ('command', 'hosts', 'aggregates', 'flavors'),
+            [
+                ('show', '10', '5', '1'),
+                ('show', '20', '7', '1'),
+                ('sync', '10', '5', '1'),
+                ('sync', '20', '7', '1'),
+                ('exporter', '10', '5', '1'),
+                ('exporter', '20', '7', '1'),
+            ],
+            id='scale',
+        ),
+        pytest.param(
+            'scale',
+            ['10'],
+            ('command',),
+            [
+                (command,)
+                for command in (
+                    'filter list',
+                    'show',
+                    'list',
+                    'query',
+                    'candidates',
+                    'explain',
+                    'capacity',
+                    'matrix',
+                    'matrix as JSON',
+                    'audit',
+                    'report',
+                    'exporter',
+                    'sync',
+                    'snapshot diff',
+                )
+            ],
+            id='scale with all commands',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             'trouble',
             ['10', '--states', 'all answer'],
             ('state', 'kind', 'requests', 'refused'),

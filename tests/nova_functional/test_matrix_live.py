@@ -31,9 +31,11 @@ class MatrixTest(CommandTest):
         return {
             row['flavor']: {
                 host
-                for cell in row['cells']
-                for host in cell['hosts']
-                if cell['verdict'] == 'yes'
+                for column, verdict in zip(
+                    document['columns'], row['verdicts'], strict=True
+                )
+                for host in column['hosts']
+                if verdict == 'yes'
             }
             for row in document['rows']
         }

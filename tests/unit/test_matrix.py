@@ -59,13 +59,15 @@ def verdicts(table: Matrix) -> dict[str, dict[str, str]]:
 def objections_on(table: Matrix, host: str) -> list[Objection]:
     """Return the objections to the only request for a host."""
     [row] = table.rows
-    [column] = [c for c in columns.by_host(table) if c.name == host]
-    return [e.objection for e in columns.exclusions(table, row, column)]
+    [place] = [n for n, g in enumerate(table.groups) if host in g.hosts]
+    return list(row.objections[place])
 
 
-def judged(snapshot, *flavors, filters=FILTERS, images=(), project=None):
+def judged(
+    snapshot, *flavors, filters=FILTERS, images=(), project=None, locks=()
+):
     request = requests(flavors, images, project)
-    return matrix(snapshot, Pipeline(filters), request)
+    return matrix(snapshot, Pipeline(filters), request, locks)
 
 
 @pytest.fixture
@@ -115,18 +117,31 @@ def test_an_image_can_have_the_key(snapshot):
 def test_each_objection_is_a_filters_and_has_its_reason(snapshot):
     [request] = requests([PLAIN])
     [locked] = IsolateAggregates()(request, snapshot.index)
-    assert objections_on(judged(snapshot, PLAIN), 'win') == [
-        Objection('isolate_aggregates', 'missing-traits', locked.reason)
-    ]
+    [objection] = objections_on(judged(snapshot, PLAIN), 'win')
+    assert objection.filter_name == 'isolate_aggregates'
+    assert objection.kind == 'missing-traits'
+    assert objection.text == locked.reason
 
 
-def test_only_the_aggregates_of_the_host_are_named():
+def test_only_the_aggregates_of_the_hosts_are_named():
     snapshot = make_snapshot(
         [make_aggregate(name, WINDOWS, [name]) for name in ('a', 'b', 'c')],
-        [make_compute_node(name) for name in ('a', 'b', 'c')],
+        [
+            make_compute_node(name, traits=traits)
+            for name, traits in (
+                ('a', ['CUSTOM_WINDOWS']),
+                ('b', []),
+                ('c', ['CUSTOM_WINDOWS']),
+            )
+        ],
     )
-    [objection] = objections_on(judged(snapshot, PLAIN), 'b')
-    assert objection.text.startswith('aggregate b: ')
+    # The trait of the hosts counts only if a flavor requires it.
+    rows = judged(snapshot, PLAIN, KEYED)
+    [plain, _] = rows.rows
+    assert [group.hosts for group in rows.groups] == [('a', 'c'), ('b',)]
+    assert [
+        objection.text.partition(':')[0] for [objection] in plain.objections
+    ] == ['aggregates a, c', 'aggregate b']
 
 
 def test_a_host_behind_two_locks_has_two_reasons():
@@ -279,6 +294,57 @@ def test_identical_hosts_are_evaluated_once():
     assert [len(g.hosts) for g in judged(snapshot, PLAIN).groups] == [50, 50]
 
 
+def racks(number: int, metadata) -> Snapshot:
+    """Return a cloud whose hosts each have an aggregate of their own."""
+    return make_snapshot(
+        [
+            make_aggregate(f'rack-{n}', metadata(n), [f'host-{n}'])
+            for n in range(number)
+        ],
+        [make_compute_node(f'host-{n}') for n in range(number)],
+    )
+
+
+def test_aggregates_with_equal_locks_are_evaluated_together():
+    snapshot = racks(30, lambda n: WINDOWS if n % 3 == 0 else {'rack': str(n)})
+    judgement = judged(snapshot, PLAIN, KEYED)
+    assert [len(g.hosts) for g in judgement.groups] == [10, 20]
+    shown = columns.by_aggregate(judgement, snapshot.aggregates)
+    assert [column.hosts for column in shown] == [
+        (f'host-{n}',) for n in range(30)
+    ]
+    [plain, _] = judgement.rows
+    assert [columns.access(plain, c).value for c in shown[:3]] == [
+        'no', 'yes', 'yes',
+    ]  # fmt: skip
+
+
+def test_hosts_behind_different_locks_are_apart_even_if_all_may_use_them():
+    snapshot = racks(4, lambda n: WINDOWS if n % 2 else {})
+    lock = Lock('trait:', 'trait:CUSTOM_WINDOWS', snapshot.aggregates[1::2])
+    judgement = judged(snapshot, PLAIN, filters={}, locks=[lock])
+    assert [(c.name, c.hosts) for c in columns.by_lock(judgement, [lock])] == [
+        ('trait:CUSTOM_WINDOWS', ('host-1', 'host-3')),
+        ('(no lock)', ('host-0', 'host-2')),
+    ]
+
+
+def test_required_aggregates_keep_hosts_apart():
+    snapshot = racks(4, lambda n: {})
+    constraint = Require(snapshot.aggregates[:2], 'rack')
+    judgement = judged(
+        snapshot,
+        PLAIN,
+        filters={'own': FunctionFilter(lambda *_: [constraint])},
+    )
+    assert verdicts(judgement)['plain'] == {
+        'host-0': 'yes',
+        'host-1': 'yes',
+        'host-2': 'no',
+        'host-3': 'no',
+    }
+
+
 def test_each_node_of_a_bare_metal_service_is_a_host():
     nodes = [make_compute_node(name, host='ironic') for name in ('a', 'b')]
     findings = judged(make_snapshot([], nodes), PLAIN)
@@ -294,8 +360,8 @@ def test_each_node_of_a_bare_metal_service_is_a_host():
 def test_hosts_with_equal_verdicts_share_a_column(snapshot):
     findings = judged(snapshot, PLAIN)
     assert columns.alike(findings) == [
-        Column('leased and 2 more', (0, 2, 3)),
-        Column('open', (1,)),
+        Column('leased and 2 more', ('leased', 'own', 'win'), (0, 2, 3)),
+        Column('open', ('open',), (1,)),
     ]
 
 
@@ -312,17 +378,16 @@ def test_an_aggregate_can_be_partly_open():
         ('rack', 'some'),
         ('empty', 'no'),
     ]
-    [exclusion] = columns.exclusions(findings, row, shown[1])
-    assert exclusion.hosts == ('a',)
-    [exclusion] = columns.exclusions(findings, row, shown[2])
-    assert exclusion.objection.text == 'has no hosts'
+    assert [c.hosts for c in shown] == [('a',), ('a', 'b'), ()]
+    assert list(columns.reasons(row).values()) == [[0]]
+    assert findings.groups[0].hosts == ('a',)
 
 
 def test_unlocked_hosts_have_their_own_column(snapshot):
     locks = [Lock('trait:', 'trait:CUSTOM_WINDOWS', snapshot.aggregates[:1])]
-    findings = judged(snapshot, PLAIN)
+    findings = judged(snapshot, PLAIN, locks=locks)
     shown = columns.by_lock(findings, locks)
-    assert [(c.name, columns.hosts_of(findings, c.groups)) for c in shown] == [
+    assert [(c.name, c.hosts) for c in shown] == [
         ('trait:CUSTOM_WINDOWS', ('win',)),
         ('(no lock)', ('leased', 'open', 'own')),
     ]

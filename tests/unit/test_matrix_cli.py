@@ -70,20 +70,26 @@ def test_json_and_yaml_have_the_reasons(run, form, load):
     assert document['by'] == 'lock'
     [row] = document['rows']
     assert (row['flavor'], row['image']) == ('m1.small', None)
-    [lock, rest] = row['cells']
-    [reason] = lock.pop('reasons')
+    [lock, rest] = document['columns']
+    assert row['verdicts'] == ['no', 'some']
+    [place] = lock['groups']
+    assert document['groups'][place] == {'hosts': ['win-1', 'win-2']}
+    [reason] = [r for r in row['reasons'] if place in r['groups']]
     assert reason.pop('reason').startswith('aggregate win-hosts: ')
     assert reason == {
         'filter': 'isolate_aggregates',
         'kind': 'missing-traits',
-        'hosts': ['win-1', 'win-2'],
+        'groups': [place],
     }
     assert lock == {
         'name': 'trait:CUSTOM_LICENSED_WINDOWS',
         'hosts': ['win-1', 'win-2'],
-        'verdict': 'no',
+        'groups': [place],
     }
-    assert (rest['name'], rest['verdict']) == ('(no lock)', 'some')
+    assert (rest['name'], rest['hosts']) == (
+        '(no lock)',
+        ['linux-1', 'linux-2', 'linux-3'],
+    )
 
 
 def test_each_flavor_is_shown_with_each_image(run):
@@ -101,12 +107,15 @@ def test_the_project_is_taken_into_account(run):
     reached = {}
     for project in ('demo', 'other'):
         result = run('matrix', *arguments, *image, '--project', project)
-        [row] = json.loads(result.out)['rows']
+        document = json.loads(result.out)
+        [row] = document['rows']
         reached[project] = [
             host
-            for cell in row['cells']
-            for host in cell['hosts']
-            if cell['verdict'] == 'yes'
+            for column, verdict in zip(
+                document['columns'], row['verdicts'], strict=True
+            )
+            for host in column['hosts']
+            if verdict == 'yes'
         ]
     assert reached == {'demo': ['reserved-1'], 'other': []}
 

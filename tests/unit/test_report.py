@@ -192,10 +192,13 @@ def test_the_matrix_is_data(content):
     [number] = cells['cases'][cells['lines'][plain['cells']][1]]
     reason = cells['reasons'][number]
     assert reason['filter'] == 'isolate_aggregates'
-    assert reason['text'] == [
-        'aggregate windows: locked by trait CUSTOM_WINDOWS, which ',
+    assert reason['cause'] == [
+        'locked by trait CUSTOM_WINDOWS, which ',
         ' does not require',
     ]
+    assert reason['aggregates'] == [0]
+    [windows] = cells['columns']['aggregate']
+    assert windows == {'name': 'windows', 'groups': [1], 'hosts': [1]}
     assert [c['name'] for c in cells['columns']['lock']] == [
         'trait:CUSTOM_WINDOWS',
         '(no lock)',

@@ -8,7 +8,6 @@ from typing import Any
 from isolate_aggregates.filters import loading
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.matrix import columns
-from isolate_aggregates.tools.matrix.columns import Column
 from isolate_aggregates.tools.matrix.matrix import Row, matrix, requests
 from isolate_aggregates.tools.mirrored import chain
 
@@ -77,8 +76,8 @@ class ShowMatrix(output.ReportLister):
                 [cloud.image(name) for name in parsed_args.images],
                 base.project_from(parsed_args, cloud),
             )
-            self._matrix = matrix(cloud.snapshot, filters, questions)
             locks = loading.locks(conf, cloud.index)
+            self._matrix = matrix(cloud.snapshot, filters, questions, locks)
             base.warn_if_unguarded(cloud, conf)
         self._by = parsed_args.by
         if parsed_args.by == 'aggregate':
@@ -100,11 +99,27 @@ class ShowMatrix(output.ReportLister):
     def document(self) -> dict[str, Any]:
         return {
             'by': self._by,
+            'groups': [{'hosts': g.hosts} for g in self._matrix.groups],
+            'columns': [
+                {'name': c.name, 'hosts': c.hosts, 'groups': c.groups}
+                for c in self._columns
+            ],
             'rows': [
                 {
                     'flavor': row.request.flavor.name,
                     'image': row.request.image and row.request.image.name,
-                    'cells': [self._cell(row, c) for c in self._columns],
+                    'verdicts': [
+                        columns.access(row, c).value for c in self._columns
+                    ],
+                    'reasons': [
+                        {
+                            'filter': objection.filter_name,
+                            'kind': objection.kind,
+                            'reason': objection.text,
+                            'groups': places,
+                        }
+                        for objection, places in columns.reasons(row).items()
+                    ],
                 }
                 for row in self._matrix.rows
             ],
@@ -113,8 +128,7 @@ class ShowMatrix(output.ReportLister):
     def after(self) -> Iterable[str]:
         """Yield the hosts of each column, or how to show them."""
         columns_by_name = [
-            (column.name, ', '.join(self._hosts(column)))
-            for column in self._columns
+            (column.name, ', '.join(column.hosts)) for column in self._columns
         ]
         columns = [
             (name, hosts) for name, hosts in columns_by_name if hosts != name
@@ -129,26 +143,7 @@ class ShowMatrix(output.ReportLister):
         else:
             yield '--long names the hosts of each column.'
 
-    def _hosts(self, column: Column) -> Sequence[str]:
-        return columns.hosts_of(self._matrix, column.groups)
-
     def _row(self, row: Row) -> list[str]:
         image = [row.request.image.name] if row.request.image else []
         access = (columns.access(row, c).value for c in self._columns)
         return [row.request.flavor.name, *image, *access]
-
-    def _cell(self, row: Row, column: Column) -> dict[str, Any]:
-        return {
-            'name': column.name,
-            'hosts': self._hosts(column),
-            'verdict': columns.access(row, column).value,
-            'reasons': [
-                {
-                    'filter': exclusion.objection.filter_name,
-                    'kind': exclusion.objection.kind,
-                    'reason': exclusion.objection.text,
-                    'hosts': exclusion.hosts,
-                }
-                for exclusion in columns.exclusions(self._matrix, row, column)
-            ],
-        }

@@ -22,7 +22,7 @@ from isolate_aggregates.tools.audit.servers import (
 )
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.simulator import Simulator
+from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
@@ -202,11 +202,7 @@ class _World:
         self.longest = 0
         self._questions = Questions(cloud.snapshot, self.pipeline)
         self._offers = Offers(cloud.snapshot)
-        self._simulation = Simulator(
-            cloud.snapshot.providers,
-            cloud.snapshot.traits,
-            cloud.snapshot.resource_classes,
-        )
+        self._index = ProviderIndex(cloud.snapshot.providers)
         self.flavors = {_id(f): f for f in access.flavors(cloud.snapshot)}
         self.images = {_id(image): image for image in cloud.snapshot.images}
 
@@ -234,7 +230,7 @@ class _World:
                 first,
                 question.destination,
                 fallbacks,
-                self._simulation,
+                self._index,
             )
         except exception.BadQuery:
             return 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a matrix: hosts, groups of hosts, aggregates or locks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import enum
 
@@ -28,27 +28,21 @@ class Access(enum.Enum):
 class Column:
     """Hosts that are shown together.
 
-    :param groups: The indexes of their groups in the matrix; empty if the
-        column has no hosts.
+    :param hosts: The names of the hosts, sorted.
+    :param groups: The indexes of their groups in the matrix. An aggregate may
+        have only some hosts of a group.
     """
 
     name: str
-    groups: tuple[int, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Exclusion:
-    """The hosts that one objection excludes."""
-
-    objection: Objection
     hosts: tuple[str, ...]
+    groups: tuple[int, ...]
 
 
 def by_host(matrix: Matrix) -> list[Column]:
     """Return a column for each host, sorted by name."""
     return sorted(
         (
-            Column(host, (place,))
+            Column(host, (host,), (place,))
             for place, group in enumerate(matrix.groups)
             for host in group.hosts
         ),
@@ -62,31 +56,30 @@ def alike(matrix: Matrix) -> list[Column]:
     for place in range(len(matrix.groups)):
         access = tuple(not row.objections[place] for row in matrix.rows)
         places.setdefault(access, []).append(place)
+    columns = (_of_groups(matrix, '', same) for same in places.values())
     return [
-        Column(_naming(hosts_of(matrix, same)), tuple(same))
-        for same in places.values()
+        dataclasses.replace(column, name=_naming(column.hosts))
+        for column in columns
     ]
 
 
 def named(
-    matrix: Matrix, columns: Iterable[Column], preferences: Iterable[Column]
+    columns: Iterable[Column], preferences: Iterable[Column]
 ) -> list[Column]:
     """Rename columns with too many hosts to list.
 
     :param preferences: Columns whose names may be used. The first one with
         exactly the same hosts is used.
     """
-    names: dict[frozenset[int], str] = {}
+    names: dict[tuple[str, ...], str] = {}
     for column in preferences:
-        names.setdefault(frozenset(column.groups), column.name)
-    return [_named(matrix, column, names) for column in columns]
+        names.setdefault(column.hosts, column.name)
+    return [_named(column, names) for column in columns]
 
 
-def _named(
-    matrix: Matrix, column: Column, names: Mapping[frozenset[int], str]
-) -> Column:
-    hosts = len(hosts_of(matrix, column.groups))
-    name = names.get(frozenset(column.groups))
+def _named(column: Column, names: Mapping[tuple[str, ...], str]) -> Column:
+    hosts = len(column.hosts)
+    name = names.get(column.hosts)
     if name is None or hosts <= _LISTED:
         return column
     return dataclasses.replace(column, name=f'{name}, {hosts:,} hosts')
@@ -103,23 +96,45 @@ def by_aggregate(
     matrix: Matrix, aggregates: Iterable[Aggregate]
 ) -> list[Column]:
     """Return a column for each aggregate, in their order."""
-    return [
-        Column(aggregate.name, _inside(matrix, [aggregate]))
-        for aggregate in aggregates
-    ]
+    place_of = {
+        host: place
+        for place, group in enumerate(matrix.groups)
+        for host in group.hosts
+    }
+    columns = []
+    for aggregate in aggregates:
+        hosts = sorted(
+            host
+            for service in aggregate.hosts
+            for host in matrix.services.get(service, ())
+        )
+        places = sorted({place_of[host] for host in hosts})
+        columns.append(Column(aggregate.name, tuple(hosts), tuple(places)))
+    return columns
 
 
 def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
-    """Return a column for each lock, and one for hosts without any."""
-    columns = [Column(k.name, _inside(matrix, k.aggregates)) for k in locks]
-    places = {place for column in columns for place in column.groups}
-    rest = tuple(p for p in range(len(matrix.groups)) if p not in places)
-    return [*columns, Column(UNLOCKED, rest)] if rest else columns
+    """Return a column for each lock, and one for hosts without any.
 
-
-def hosts_of(matrix: Matrix, places: Iterable[int]) -> tuple[str, ...]:
-    """Return the hosts of some groups, sorted."""
-    return tuple(sorted(h for p in places for h in matrix.groups[p].hosts))
+    :param locks: The locks that the matrix was computed with.
+    """
+    places_of: dict[str, list[int]] = {}
+    for place, group in enumerate(matrix.groups):
+        for uuid in group.kinds:
+            places_of.setdefault(uuid, []).append(place)
+    columns = [
+        _of_groups(
+            matrix,
+            lock.name,
+            sorted(
+                {p for a in lock.aggregates for p in places_of.get(a.uuid, ())}
+            ),
+        )
+        for lock in locks
+    ]
+    locked = {place for column in columns for place in column.groups}
+    rest = [p for p in range(len(matrix.groups)) if p not in locked]
+    return [*columns, _of_groups(matrix, UNLOCKED, rest)] if rest else columns
 
 
 def access(row: Row, column: Column) -> Access:
@@ -133,26 +148,15 @@ def access(row: Row, column: Column) -> Access:
     return Access.YES if all(may) else Access.SOME
 
 
-def exclusions(matrix: Matrix, row: Row, column: Column) -> list[Exclusion]:
-    """Return the hosts of a column that a request may not use, by reason."""
-    if not column.groups:
-        return [Exclusion(Objection(None, 'no-hosts', 'has no hosts'), ())]
+def reasons(row: Row) -> Mapping[Objection, list[int]]:
+    """Return the indexes of the groups that each objection excludes."""
     places: dict[Objection, list[int]] = {}
-    for place in column.groups:
-        for objection in row.objections[place]:
+    for place, objections in enumerate(row.objections):
+        for objection in objections:
             places.setdefault(objection, []).append(place)
-    return [
-        Exclusion(objection, hosts_of(matrix, kept_out))
-        for objection, kept_out in places.items()
-    ]
+    return places
 
 
-def _inside(
-    matrix: Matrix, aggregates: Iterable[Aggregate]
-) -> tuple[int, ...]:
-    uuids = {aggregate.uuid for aggregate in aggregates}
-    return tuple(
-        place
-        for place, group in enumerate(matrix.groups)
-        if not uuids.isdisjoint(group.aggregates)
-    )
+def _of_groups(matrix: Matrix, name: str, places: Sequence[int]) -> Column:
+    hosts = sorted(h for p in places for h in matrix.groups[p].hosts)
+    return Column(name, tuple(hosts), tuple(places))

@@ -5,22 +5,26 @@ A request may use a host unless a configured request filter excludes it, or the
 host lacks a required trait or has a forbidden one. The hosts of an aggregate
 are those in Nova.
 
-Each request is evaluated once, and hosts that are equal for all requests are
-evaluated together.
+Each request is evaluated once. Hosts that are equal for all requests are
+evaluated together, also if they are in different aggregates with equal locks.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 
+from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.provider import nodes_by_host
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.matrix.rules import (
     EquivalentHosts,
+    Names,
     Objection,
     Rules,
+    SharedSets,
+    equivalent_aggregates,
 )
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
@@ -42,10 +46,12 @@ class Matrix:
     """The access of requests to hosts.
 
     :param groups: Groups of all hosts, sorted by their first host.
+    :param services: The names of the hosts of each compute service.
     """
 
     groups: tuple[EquivalentHosts, ...]
     rows: tuple[Row, ...]
+    services: Mapping[str, tuple[str, ...]]
 
 
 def requests(
@@ -64,27 +70,42 @@ def requests(
 
 
 def matrix(
-    snapshot: Snapshot, pipeline: Pipeline, all_requests: Iterable[Request]
+    snapshot: Snapshot,
+    pipeline: Pipeline,
+    all_requests: Iterable[Request],
+    locks: Iterable[Lock],
 ) -> Matrix:
     """Return which request may use which host.
 
     :param all_requests: The requests. An invalid request may use no host.
+    :param locks: The locks. All hosts of a group are behind the same ones.
     """
+    shared: SharedSets = {}
     rules = [
-        Rules.of(request, pipeline, snapshot.index) for request in all_requests
+        Rules.of(request, pipeline, snapshot.index, shared)
+        for request in all_requests
     ]
-    groups = tuple(_groups(snapshot, rules))
+    names = _names(snapshot)
+    groups = tuple(_groups(snapshot, rules, locks, names))
+    of_aggregates = Names(snapshot.index)
     return Matrix(
         groups,
         tuple(
-            Row(each.request, tuple(map(each.objections, groups)))
+            Row(each.request, tuple(each.objections(groups, of_aggregates)))
             for each in rules
         ),
+        {
+            host: tuple(names[node.uuid] for node in nodes)
+            for host, nodes in nodes_by_host(snapshot.providers).items()
+        },
     )
 
 
 def _groups(
-    snapshot: Snapshot, rules: Sequence[Rules]
+    snapshot: Snapshot,
+    rules: Sequence[Rules],
+    locks: Iterable[Lock],
+    names: Mapping[str, str],
 ) -> Iterator[EquivalentHosts]:
     index = ProviderIndex(snapshot.providers)
     traits = _holders(
@@ -95,15 +116,25 @@ def _groups(
     )
     forbidden = frozenset().union(*(each.root_traits for each in rules))
     aggregates = snapshot.index.aggregates_of
-    names = _names(snapshot)
+    kinds = equivalent_aggregates(
+        snapshot.index,
+        itertools.chain(
+            *(each.aggregates for each in rules),
+            ([a.uuid for a in lock.aggregates] for lock in locks),
+        ),
+    )
     dropping = [objection for each in rules for objection in each.dropping]
-    alike: dict[EquivalentHosts, list[str]] = {}
+    alike: dict[EquivalentHosts, list[Provider]] = {}
     for number, node in enumerate(index.providers):
         if not node.host:
             continue
         group = EquivalentHosts(
             hosts=(),
-            aggregates=aggregates.get(node.host, frozenset()),
+            kinds=frozenset(
+                kinds[uuid]
+                for uuid in aggregates.get(node.host, ())
+                if uuid in kinds
+            ),
             traits=traits.get(number, frozenset()),
             root_traits=forbidden & node.traits,
             trees=trees.get(number, frozenset()),
@@ -113,11 +144,17 @@ def _groups(
                 if (why := objection(node.host))
             ),
         )
-        alike.setdefault(group, []).append(names[node.uuid])
+        alike.setdefault(group, []).append(node)
     yield from sorted(
         (
-            dataclasses.replace(group, hosts=tuple(sorted(hosts)))
-            for group, hosts in alike.items()
+            dataclasses.replace(
+                group,
+                hosts=tuple(sorted(names[node.uuid] for node in nodes)),
+                aggregates=frozenset().union(
+                    *(aggregates.get(node.host or '', ()) for node in nodes)
+                ),
+            )
+            for group, nodes in alike.items()
         ),
         key=lambda group: group.hosts,
     )

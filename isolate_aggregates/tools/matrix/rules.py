@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluates one request for all hosts."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import dataclasses
 
 from isolate_aggregates import exception, text
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.destination import Conclusion, Destination
@@ -15,20 +22,32 @@ from isolate_aggregates.request import Request
 
 # Returns why a host filter drops the host of a compute service.
 HostObjection = Callable[[str], str]
+# Keeps equal sets of aggregates only once: hundreds of requests have them.
+SharedSets = dict[frozenset[str], frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Objection:
-    """Why a request may not use a host.
+    """Why a request may not use hosts.
 
-    :param filter_name: The request filter that excludes the host; None for a
+    :param filter_name: The request filter that excludes the hosts; None for a
         trait of the request itself, or if the request is invalid.
-    :param text: The reason, without a full stop.
+    :param cause: The cause, without a full stop.
+    :param aggregates: The names of the forbidden aggregates that the hosts
+        are in; empty if no aggregate is forbidden.
     """
 
     filter_name: str | None
     kind: str
-    text: str
+    cause: str
+    aggregates: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The reason, without a full stop."""
+        if not self.aggregates:
+            return self.cause
+        return f'{text.named("aggregate", self.aggregates)}: {self.cause}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +56,8 @@ class EquivalentHosts:
 
     :param hosts: Their names, sorted. If a compute service has several nodes,
         the name of the node follows in brackets.
-    :param aggregates: The uuids of the host aggregates of the hosts.
+    :param kinds: The uuids of host aggregates, one of each kind that the hosts
+        are in (see :func:`equivalent_aggregates`).
     :param traits: The traits of their trees and of providers that share with
         them, as far as requests require these traits.
     :param root_traits: The traits of their root providers, as far as requests
@@ -45,14 +65,37 @@ class EquivalentHosts:
     :param trees: The uuids of the providers in their trees that requests name
         in ``in_tree``.
     :param dropped: The host filters that drop them, with the reasons.
+    :param aggregates: The uuids of the host aggregates that at least one of
+        the hosts is in.
     """
 
     hosts: tuple[str, ...]
-    aggregates: frozenset[str]
+    kinds: frozenset[str]
     traits: frozenset[str]
     root_traits: frozenset[str]
     trees: frozenset[str]
     dropped: frozenset[tuple[HostObjection, str]] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+
+
+class Names:
+    """The names of the aggregates of groups of hosts."""
+
+    def __init__(self, index: AggregateIndex) -> None:
+        self._names = {aggregate.uuid: aggregate.name for aggregate in index}
+        # By the first host of a group, which no other group has.
+        self._of: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
+
+    def of(
+        self, group: EquivalentHosts, uuids: frozenset[str]
+    ) -> tuple[str, ...]:
+        """Return the sorted names of those aggregates that a group is in."""
+        key = group.hosts[0], uuids
+        if key not in self._of:
+            self._of[key] = tuple(
+                sorted(self._names[uuid] for uuid in uuids & group.aggregates)
+            )
+        return self._of[key]
 
 
 class Rules:
@@ -61,6 +104,7 @@ class Rules:
     def __init__(
         self,
         request: Request,
+        shared: SharedSets,
         conclusions: Sequence[Conclusion] = (),
         required: frozenset[str] = frozenset(),
         forbidden: frozenset[str] = frozenset(),
@@ -71,21 +115,18 @@ class Rules:
         self.forbidden = forbidden
         self._nonsense = nonsense
         self._conclusions = conclusions
-        self._closed: dict[str, list[int]] = {}
+        self._closed: list[tuple[int, frozenset[str]]] = []
         self._others: list[tuple[int, Destination]] = []
         self.dropping: dict[HostObjection, int] = {}
-        self._members: dict[int, dict[str, Aggregate]] = {}
-        self._narrowed: dict[tuple[int, frozenset[str]], Objection] = {}
         for number, conclusion in enumerate(conclusions):
-            alone = conclusion.alone
-            if isinstance(conclusion.constraint, Forbid):
-                self._members[number] = {
-                    a.uuid: a for a in conclusion.constraint.aggregates
-                }
+            # Not Conclusion.alone, which is kept.
+            alone = Destination()
+            conclusion.constraint.narrow(alone)
             for objection in alone.host_objections:
                 self.dropping[objection] = number
-            for uuid in alone.forbidden_aggregates:
-                self._closed.setdefault(uuid, []).append(number)
+            if alone.forbidden_aggregates:
+                uuids = alone.forbidden_aggregates
+                self._closed.append((number, shared.setdefault(uuids, uuids)))
             if (
                 alone.required_aggregates
                 or alone.root_forbidden
@@ -97,24 +138,41 @@ class Rules:
 
     @classmethod
     def of(
-        cls, request: Request, pipeline: Pipeline, index: AggregateIndex
+        cls,
+        request: Request,
+        pipeline: Pipeline,
+        index: AggregateIndex,
+        shared: SharedSets,
     ) -> 'Rules':
-        """Evaluate a request."""
+        """Evaluate a request.
+
+        :param shared: The sets of aggregates of all requests, to which those
+            of this one are added.
+        """
         try:
             group = resources.resource_request(request).group()
             destination = decide(request, index, pipeline).destination
             required = request.required_traits
         except exception.InvalidRequest as exc:
-            return cls(request, nonsense=str(exc).rstrip('.'))
+            return cls(request, shared, nonsense=str(exc).rstrip('.'))
         # Suffixed groups are ignored: another provider of the tree may serve
         # them.
         forbidden = group.forbidden_traits if group.resources else ()
         return cls(
             request,
+            shared,
             destination.conclusions,
             required,
             frozenset(forbidden),
         )
+
+    @property
+    def aggregates(self) -> Iterator[frozenset[str]]:
+        """The sets of aggregates that the request treats alike."""
+        for _, uuids in self._closed:
+            yield uuids
+        for _, alone in self._others:
+            yield from alone.required_aggregates
 
     @property
     def root_traits(self) -> frozenset[str]:
@@ -133,43 +191,50 @@ class Rules:
             alone.in_tree for _, alone in self._others if alone.in_tree
         )
 
-    def objections(self, group: EquivalentHosts) -> tuple[Objection, ...]:
-        """Return why the request may not use a group of hosts."""
+    def objections(
+        self, groups: Sequence[EquivalentHosts], names: Names
+    ) -> Iterator[tuple[Objection, ...]]:
+        """Yield why the request may not use each of the groups of hosts."""
         if self._nonsense:
-            return (Objection(None, 'invalid-request', self._nonsense),)
-        numbers = {
-            number
-            for uuid in group.aggregates
-            for number in self._closed.get(uuid, ())
-        }
-        numbers.update(
-            number for number, alone in self._others if _objects(alone, group)
-        )
-        return (
-            *(self._objection(number, group) for number in sorted(numbers)),
-            *self._of_traits(group),
-            *self._of_host_filters(group, numbers),
-        )
+            objection = Objection(None, 'invalid-request', self._nonsense)
+            yield from ((objection,) for _ in groups)
+            return
+        kinds = frozenset().union(*(group.kinds for group in groups))
+        closed: dict[str, dict[int, frozenset[str]]] = {}
+        for number, uuids in self._closed:
+            for kind in kinds & uuids:
+                closed.setdefault(kind, {})[number] = uuids
+        for group in groups:
+            numbers: dict[int, frozenset[str]] = {
+                number: frozenset()
+                for number, alone in self._others
+                if _objects(alone, group)
+            }
+            for kind in group.kinds:
+                numbers.update(closed.get(kind, {}))
+            yield (
+                *(
+                    self._objection(number, names.of(group, numbers[number]))
+                    for number in sorted(numbers)
+                ),
+                *self._of_traits(group),
+                *self._of_host_filters(group, numbers),
+            )
 
-    def _objection(self, number: int, group: EquivalentHosts) -> Objection:
+    def _objection(self, number: int, names: tuple[str, ...]) -> Objection:
         conclusion = self._conclusions[number]
         constraint = conclusion.constraint
-        if not isinstance(constraint, Forbid):
+        if isinstance(constraint, Forbid):
+            # Name only those aggregates that the hosts are in.
             return Objection(
-                conclusion.filter_name, conclusion.kind, constraint.reason
+                conclusion.filter_name,
+                conclusion.kind,
+                str(constraint.cause),
+                names,
             )
-        # Name only those aggregates that the hosts are in.
-        members = self._members[number]
-        own = tuple(
-            members[uuid] for uuid in sorted(group.aggregates & members.keys())
+        return Objection(
+            conclusion.filter_name, conclusion.kind, constraint.reason
         )
-        key = number, frozenset(a.uuid for a in own)
-        if key not in self._narrowed:
-            own_constraint = dataclasses.replace(constraint, aggregates=own)
-            self._narrowed[key] = Objection(
-                conclusion.filter_name, conclusion.kind, own_constraint.reason
-            )
-        return self._narrowed[key]
 
     def _of_host_filters(
         self, group: EquivalentHosts, numbers: Collection[int]
@@ -222,7 +287,27 @@ def _objects(alone: Destination, group: EquivalentHosts) -> bool:
         or not alone.root_forbidden.isdisjoint(group.root_traits)
         or not alone.root_required <= group.root_traits
         or any(
-            choice.isdisjoint(group.aggregates)
+            choice.isdisjoint(group.kinds)
             for choice in alone.required_aggregates
         )
     )
+
+
+def equivalent_aggregates(
+    index: AggregateIndex, sets: Iterable[Collection[str]]
+) -> Mapping[str, str]:
+    """Return an aggregate of the same kind for each aggregate, by uuid.
+
+    Aggregates are of one kind if each of the sets has all of them or none.
+    Those in none of the sets are left out.
+    """
+    kinds: dict[str, list[int]] = {aggregate.uuid: [] for aggregate in index}
+    for number, uuids in enumerate(dict.fromkeys(map(frozenset, sets))):
+        for uuid in uuids & kinds.keys():
+            kinds[uuid].append(number)
+    first: dict[tuple[int, ...], str] = {}
+    return {
+        uuid: first.setdefault(tuple(numbers), uuid)
+        for uuid, numbers in kinds.items()
+        if numbers
+    }

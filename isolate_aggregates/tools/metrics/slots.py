@@ -32,6 +32,7 @@ from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 LOG = logging.getLogger(__name__)
 
@@ -176,7 +177,7 @@ class _Families:
             for name, hosts in places.items():
                 family.add_metric(
                     [*map(escaped, (name, flavor.id, flavor.name))],
-                    sum(fit.servers for fit in packing.fitting(hosts)),
+                    packing.servers(hosts),
                 )
 
 
@@ -207,6 +208,8 @@ class _Counting:
                 ),
             ),
         )
+        # Built once for all flavors.
+        self._indexes = [ProviderIndex(s.providers) for s in self._snapshots]
 
     def count(
         self, flavor: Flavor, in_zones: _Families, behind_locks: _Families
@@ -262,8 +265,10 @@ class _Counting:
         self, query: ResourceRequest, destination: ExplainedDestination
     ) -> list[Packing]:
         return [
-            Packing(snapshot, query, destination)
-            for snapshot in self._snapshots
+            Packing(snapshot, query, destination, index=index)
+            for snapshot, index in zip(
+                self._snapshots, self._indexes, strict=True
+            )
         ]
 
 

@@ -12,8 +12,8 @@ from isolate_aggregates.tools.matrix.matrix import Matrix, Row
 from isolate_aggregates.tools.matrix.rules import Objection
 
 _T = TypeVar('_T', bound=Hashable)
-# The name of the filter and the parts of the text.
-_Reason = tuple[str | None, tuple[str, ...]]
+# The name of the filter, the parts of the cause, and names of aggregates.
+_Reason = tuple[str | None, tuple[str, ...], tuple[str, ...]]
 
 
 def cells(
@@ -27,9 +27,11 @@ def cells(
 
     A row refers to a line, which many flavors share. A line has for each group
     of hosts the index of a case, and a case the indexes of reasons; case 0 is
-    empty. The text of a reason is a list of parts, with the flavor of the row
-    between them. Columns refer to groups of hosts. The script builds the
-    columns for single hosts.
+    empty. The cause of a reason is a list of parts, with the flavor of the row
+    between them; its aggregates are the indexes of their columns. Columns
+    refer to groups of hosts. Those of aggregates also have the hosts, as
+    indexes into the hosts of all groups, one after the other. The script
+    builds the columns for single hosts.
 
     :param other_projects: The same rows for other projects, encoded as
         differences: the index of the group and the index of its case.
@@ -61,26 +63,29 @@ def cells(
         ]
         for other in other_projects
     ]
-    names = {a.uuid: a.name for a in aggregates}
+    places = {a.name: place for place, a in enumerate(aggregates)}
+    hosts = itertools.chain(*(group.hosts for group in matrix.groups))
+    numbers = {host: number for number, host in enumerate(hosts)}
     of_aggregates = columns.by_aggregate(matrix, aggregates)
     locks = tuple(locks)
     of_locks = columns.by_lock(matrix, locks)
-    alike = columns.named(
-        matrix, columns.alike(matrix), [*of_aggregates, *of_locks]
-    )
+    alike = columns.named(columns.alike(matrix), [*of_aggregates, *of_locks])
     locked_uuids = {a.uuid for lock in locks for a in lock.aggregates}
     return {
         'groups': [
             {
                 'hosts': group.hosts,
-                'aggregates': sorted(names[u] for u in group.aggregates),
                 'locked': not locked_uuids.isdisjoint(group.aggregates),
             }
             for group in matrix.groups
         ],
         'reasons': [
-            {'filter': filter_name, 'text': parts}
-            for filter_name, parts in reasons
+            {
+                'filter': filter_name,
+                'cause': parts,
+                'aggregates': [places[name] for name in names],
+            }
+            for filter_name, parts, names in reasons
         ],
         'cases': list(cases),
         'rows': [
@@ -97,7 +102,12 @@ def cells(
         'columns': {
             'alike': _columns(alike),
             'lock': _columns(of_locks),
-            'aggregate': _columns(of_aggregates),
+            'aggregate': [
+                encoded | {'hosts': [numbers[host] for host in column.hosts]}
+                for encoded, column in zip(
+                    _columns(of_aggregates), of_aggregates, strict=True
+                )
+            ],
         },
     }
 
@@ -117,7 +127,8 @@ class _Numbers(Generic[_T]):
 
 def _reason(row: Row, objection: Objection) -> _Reason:
     flavor = f'flavor {row.request.flavor.name}'
-    return objection.filter_name, tuple(objection.text.split(flavor))
+    parts = tuple(objection.cause.split(flavor))
+    return objection.filter_name, parts, objection.aggregates
 
 
 def _about(row: Row, image: str | None) -> dict[str, Any]:

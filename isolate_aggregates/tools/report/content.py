@@ -73,11 +73,16 @@ class Content:
         ]
         # In one matrix, so that the groups of hosts are the same.
         whole = matrix(
-            cloud.snapshot, cloud.pipeline, itertools.chain(*by_project)
+            cloud.snapshot,
+            cloud.pipeline,
+            itertools.chain(*by_project),
+            cloud.locks,
         )
         rows = iter(whole.rows)
         own, *others_matrices = (
-            Matrix(whole.groups, tuple(itertools.islice(rows, len(some))))
+            dataclasses.replace(
+                whole, rows=tuple(itertools.islice(rows, len(some)))
+            )
             for some in by_project
         )
         return cls(

@@ -49,20 +49,39 @@
 
   // What there is.
 
-  const hostsOf = (column) => column.host
-    ? [column.host]
-    : column.groups.flatMap((place) => data.groups[place].hosts).sort();
-  data.columns.host = data.groups
-    .flatMap((group, place) =>
-      group.hosts.map((host) => ({ name: host, host, groups: [place] })))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  // All hosts, with the index of their group and their aggregates.
+  const hosts = new Map();
+  data.groups.forEach((group, place) => {
+    for (const name of group.hosts) hosts.set(name, { place, aggregates: [] });
+  });
+  const names = [...hosts.keys()];
+  for (const column of data.columns.aggregate) {
+    column.hosts = column.hosts.map((host) => names[host]);
+    for (const host of column.hosts) {
+      hosts.get(host).aggregates.push(column.name);
+    }
+  }
+  const hostsOf = (column) => column.hosts ??= column.groups
+    .flatMap((place) => data.groups[place].hosts).sort();
+  const aggregatesOf = (some) => new Set(
+    some.flatMap((host) => hosts.get(host).aggregates));
+  data.columns.host = [...names].sort().map((name) => (
+    { name, hosts: [name], groups: [hosts.get(name).place] }));
   // The names of the locks of each group of hosts.
   const locks = data.groups.map((_, place) => data.columns.lock
     .filter(({ groups }) => groups.includes(place))
     .map(({ name }) => name).join(' + '));
-  // A reason has the name of the flavor between its parts.
-  const wording = (reason, row) => data.reasons[reason].text
+  // A cause has the name of the flavor between its parts.
+  const causeOf = (reason, row) => data.reasons[reason].cause
     .join(`flavor ${row.flavor}`);
+  // Of the aggregates in a reason, only those of the hosts are named.
+  const namesIn = (reason, those) => data.reasons[reason].aggregates
+    .map((place) => data.columns.aggregate[place].name)
+    .filter((name) => those.has(name));
+  const wording = (cause, aggregates) => (aggregates.length
+    ? `${aggregates.length === 1 ? 'aggregate' : 'aggregates'} ` +
+      `${few(aggregates)}: ${cause}`
+    : cause);
   for (const row of data.rows) {
     row.cells = data.lines[row.cells];
     row.name = [row.flavor, row.image].filter((n) => n !== null).join(' + ');
@@ -71,10 +90,9 @@
   }
   for (const columns of Object.values(data.columns)) {
     for (const column of columns) {
-      column.text = fold([column.name, ...column.groups.flatMap((place) =>
-        column.host ? data.groups[place].aggregates
-          : [...data.groups[place].hosts, ...data.groups[place].aggregates],
-      )].join('\n'));
+      const some = hostsOf(column);
+      column.text = fold(
+        [column.name, ...some, ...aggregatesOf(some)].join('\n'));
     }
   }
   for (const row of data.rows) {
@@ -99,8 +117,9 @@
     }
     let columns = data.columns[state.view];
     if (state.only) {
+      const only = new Set(hostsOf(state.only));
       columns = columns.filter((column) =>
-        column.groups.some((place) => state.only.groups.includes(place)));
+        hostsOf(column).some((host) => only.has(host)));
     }
     if (state.search) {
       // A word may be that of a row, of a column, or of both.
@@ -356,25 +375,34 @@
     const badge = make('p', `${SIGNS[word]} ${words[word]}`);
     badge.className = `verdict ${word}`;
     parts.push(badge);
-    const places = new Map();
+    // Groups of hosts may be excluded for the same cause.
+    const causes = new Map();
+    const all = hostsOf(column);
     for (const place of column.groups) {
+      const some = all.filter((host) => hosts.get(host).place === place);
+      const those = aggregatesOf(some);
       for (const reason of data.cases[row.cells[place]]) {
-        if (!places.has(reason)) places.set(reason, []);
-        places.get(reason).push(place);
+        const cause = causeOf(reason, row);
+        const { filter } = data.reasons[reason];
+        const key = JSON.stringify([filter, cause]);
+        if (!causes.has(key)) {
+          causes.set(key, { filter, cause, aggregates: new Set(), kept: [] });
+        }
+        const one = causes.get(key);
+        for (const name of namesIn(reason, those)) one.aggregates.add(name);
+        one.kept.push(...some);
       }
     }
     if (!column.groups.length) parts.push(make('p', 'It has no hosts.'));
     const list = make('ul');
-    for (const [reason, kept] of places) {
-      const { filter } = data.reasons[reason];
-      const item = make('li', wording(reason, row));
-      const from = kept.length === column.groups.length ? ''
-        : few(hostsOf({ groups: kept }));
+    for (const { filter, cause, aggregates, kept } of causes.values()) {
+      const item = make('li', wording(cause, [...aggregates].sort()));
+      const from = kept.length === all.length ? '' : few(kept.sort());
       if (filter) item.append(make('div', `filter ${filter}`, { class: 'by' }));
       if (from) item.append(make('div', `on ${from}`, { class: 'by' }));
       list.append(item);
     }
-    if (places.size) parts.push(list);
+    if (causes.size) parts.push(list);
     const link = make('p');
     link.append(make('a', 'Link to this cell', { href: address(row, column) }));
     return [...parts, ...aboutHosts(column), ...aboutRow(row), link];
@@ -448,24 +476,23 @@
       `${number(names.length - MOST_NAMES)} more`;
 
   const aboutHosts = (column) => {
-    const hosts = hostsOf(column);
-    const aggregates = new Set(
-      column.groups.flatMap((place) => data.groups[place].aggregates));
+    const some = hostsOf(column);
+    const aggregates = [...aggregatesOf(some)].sort();
     const parts = [
-      make('h4', count(hosts.length, 'host', 'hosts')),
-      make('p', few(hosts) || 'none', { class: 'names' }),
+      make('h4', count(some.length, 'host', 'hosts')),
+      make('p', few(some) || 'none', { class: 'names' }),
     ];
-    if (hosts.length > MOST_NAMES) {
+    if (some.length > MOST_NAMES) {
       const all = make('details', undefined, { class: 'names unprinted' });
-      all.append(make('summary', 'All of them'), make('p', hosts.join(', ')));
+      all.append(make('summary', 'All of them'), make('p', some.join(', ')));
       parts.push(all);
     }
-    if (aggregates.size) {
+    if (aggregates.length) {
       parts.push(
-        make('h4', count(aggregates.size, 'aggregate', 'aggregates')),
-        make('p', [...aggregates].sort().join(', '), { class: 'names' }));
+        make('h4', count(aggregates.length, 'aggregate', 'aggregates')),
+        make('p', aggregates.join(', '), { class: 'names' }));
     }
-    if (state.view !== 'host' && hosts.length > 1) {
+    if (state.view !== 'host' && some.length > 1) {
       const button = make('button', 'Show each of these hosts',
         { type: 'button' });
       button.addEventListener('click', () => {
@@ -505,8 +532,8 @@
     const held = [...data.rows[place].cells];
     const other = data.tries[chosen('project') - 1];
     for (const [group, its] of other?.[place] || []) held[group] = its;
-    const all = data.columns.host.map(({ host, text, groups: [group] }) => ({
-      host, text: `${text}\n${fold(locks[group])}`,
+    const all = data.columns.host.map(({ name, text, groups: [group] }) => ({
+      host: name, text: `${text}\n${fold(locks[group])}`,
       reasons: data.cases[held[group]],
     }));
     const wanted = $('try-hosts').value;
@@ -529,7 +556,9 @@
       const why = make('td');
       why.append(...reasons.map((reason) => {
         const { filter } = data.reasons[reason];
-        const text = wording(reason, data.rows[place]);
+        const text = wording(
+          causeOf(reason, data.rows[place]),
+          namesIn(reason, new Set(hosts.get(host).aggregates)));
         return make('p', filter ? `${text} (filter ${filter})` : text);
       }));
       line.append(make('th', host, { scope: 'row' }),

@@ -14,6 +14,7 @@ import itertools
 
 import os_traits
 
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.placement.provider import Provider
 
@@ -66,7 +67,11 @@ class ProviderIndex:
             number: self._anchors_of(number)
             for number in self.members(self.sharing)
         }
-        self.summaries = {
+
+    @lazy_property
+    def summaries(self) -> dict[int, list[tuple[str, ProviderSummary]]]:
+        """The summaries of the providers of each tree, by root."""
+        return {
             root: [self._summary(number) for number in numbers]
             for root, numbers in self.trees.items()
         }

@@ -8,6 +8,7 @@ checks is Placement's, because the first failure determines the error code.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import functools
 import re
 from urllib import parse
 import uuid
@@ -303,6 +304,8 @@ def _in_tree(group: RequestGroup, value: str, minor: int) -> None:
     group.in_tree = _uuid(value.strip())
 
 
+# The same thousands of aggregates are in each query of a large cloud.
+@functools.lru_cache(maxsize=2**14)
 def _uuid(value: str) -> str:
     if not uuidutils.is_uuid_like(value):
         raise ValueError(f'{value!r} is not a uuid')

@@ -30,7 +30,8 @@ _STANDARD_TRAITS = tuple(os_traits.get_traits())
 class Simulator:
     """Answers queries as a Placement with these providers would.
 
-    :param providers: The resource providers; parents before children.
+    :param providers: The resource providers, parents before children; or an
+        index of them, which several simulators can share.
     :param traits: Names of further custom traits that exist, for those that no
         provider has. Placement rejects queries for unknown traits.
     :param resource_classes: Names of further custom resource classes that
@@ -41,13 +42,17 @@ class Simulator:
 
     def __init__(
         self,
-        providers: Iterable[Provider],
+        providers: Iterable[Provider] | ProviderIndex,
         traits: Iterable[str] = (),
         resource_classes: Iterable[str] = (),
         max_amount: int | None = None,
     ) -> None:
         self._max_amount = max_amount
-        self.index = ProviderIndex(providers)
+        self.index = (
+            providers
+            if isinstance(providers, ProviderIndex)
+            else ProviderIndex(providers)
+        )
         self.traits = frozenset(
             (*_STANDARD_TRAITS, *self.index.traits, *traits)
         )
