@@ -9,13 +9,17 @@ Nova's migrations create. Servers that are not installed are left out. The
 aggregates
 are those of ``filters.py``: each has five hosts and an availability zone, 98 %
 are locked with one of 50 traits, and the request requires one of the traits.
-Nothing is shortened (``max_query_length = 0``): both filters forbid the same
-aggregates, which is checked for each request. Ours are run as nova-scheduler
-runs them, by ``registration.install``; once with the filter
-``isolate_aggregates`` alone and once with those of the default configuration.
+Both filters forbid the same aggregates, which is checked for each request.
+Ours are run as nova-scheduler runs them, by ``registration.install``: once
+with the filter ``isolate_aggregates`` alone and once with those of the default
+configuration, both without a limit to the query (``max_query_length = 0``). In
+the rows *shortened* the limit is the default one, with rollups that are
+complete, as after ``sync``.
 
-Milliseconds are the shortest of several runs, by the clock and of processor
-time of this process. The columns:
+Everything is run by turns, once in each, so that all have the same machine and
+the same number of runs. Milliseconds are the shortest of the runs, by the
+clock and of processor time of this process. Garbage collections, which Nova's
+objects cause in some of its runs, are thus left out. The columns:
 
 in_tree
     ``nova.scheduler.request_filter.isolate_aggregates``.
@@ -23,18 +27,12 @@ fresh
     Ours with the source ``nova``, which reads the aggregates for each request.
 cached
     Ours with aggregates that were read before.
-nova
-    ``Destination.append_forbidden_aggregates`` with the same uuids, which is
-    Nova's own share of each of these.
-beyond, beyond_cached
-    *fresh* and *cached* without Nova's own share, by the clock.
 times
-    How many times *beyond* goes into *in_tree*.
+    How many times *fresh* goes into *in_tree*, by the clock.
 own
-    Microseconds of processor time of *cached* that are ours alone: without
-    Nova's own share, and without what Nova takes to work out the required
-    traits (``ResourceRequest.from_request_spec``), which *in_tree* has to do
-    as well.
+    Microseconds of processor time of *cached* without those that Nova's
+    ``ResourceRequest.from_request_spec`` takes in it, which *in_tree* calls as
+    well. Both are measured in the same run.
 of_1000_hosts
     Milliseconds of processor time to read the aggregates of 1,000 hosts, as
     after a query was shortened.
@@ -45,18 +43,19 @@ in_tree_1 to cached_32
 """
 
 import argparse
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent import futures
 import contextlib
 import dataclasses
 import pathlib
-import statistics
 import sys
 import tempfile
 import threading
 import time
 from typing import Any
+from unittest import mock
 
+import filters as filter_cost
 from filters import configured, fill, make_spec
 from nova import context as nova_context
 from nova import objects
@@ -75,13 +74,15 @@ objects.register_all()
 
 from nova_database import KINDS, NovaDatabase  # noqa: E402
 
-# None stands for the default configuration.
-FILTERS = {'isolate_aggregates': ['isolate_aggregates'], 'default': None}
+ONE, DEFAULT, SHORTENED = 'isolate_aggregates', 'default', 'shortened'
+IN_TREE = 'in-tree'
 IN_TREE_THREADS = 1_000
 # The default maximum number of candidates, which host filters get at once.
 HOSTS = [f'host-{number}-1' for number in range(1000)]
 
 Run = Callable[[Any], object]
+# The filters, and where their aggregates come from.
+Which = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +90,7 @@ class Effort:
     """How much to measure.
 
     :param aggregates: Numbers of aggregates.
-    :param slow: How often to run Nova's own filter.
-    :param runs: How often to run what reads the database.
-    :param fast: How often to run what does not.
+    :param runs: How often to run each filter.
     :param requests: At most so many requests for all threads, at least one
         for each.
     :param seconds: About so long for all threads together, if it is more
@@ -99,23 +98,26 @@ class Effort:
     """
 
     aggregates: Sequence[int]
-    slow: int
     runs: int
-    fast: int
     requests: int
     seconds: float
 
 
-WHOLE = Effort((100, 1_000, 5_000), 3, 30, 300, 1_000, 1.0)
-QUICK = Effort((10, 20), 1, 2, 3, 2, 0.0)
+WHOLE = Effort((100, 1_000, 5_000), 15, 1_000, 0.3)
+QUICK = Effort((10, 20), 2, 2, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Milliseconds, by the clock and of processor time."""
+    """Milliseconds, by the clock and of processor time.
+
+    :param own: The processor time without that of
+        ``ResourceRequest.from_request_spec``.
+    """
 
     clock: float
     processor: float
+    own: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,10 +134,6 @@ class Row:
     fresh_processor: float
     cached: float
     cached_processor: float
-    nova: float
-    nova_processor: float
-    beyond: float
-    beyond_cached: float
     times: float
     own: float
     of_1000_hosts: float
@@ -163,6 +161,21 @@ def in_tree(spec: Any) -> None:
     request_filter.isolate_aggregates(nova_context.get_admin_context(), spec)
 
 
+class NovasPart:
+    """Measures the processor time of ``ResourceRequest.from_request_spec``."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._function = scheduler_utils.ResourceRequest.from_request_spec
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call Nova's function and add its time."""
+        started = time.process_time()
+        result = self._function(*arguments)
+        self.seconds += time.process_time() - started
+        return result
+
+
 class Measuring:
     """Measures with the current aggregates in the database.
 
@@ -181,31 +194,51 @@ class Measuring:
         """Return a request spec without constraints."""
         return make_spec(self._context)
 
-    def check(self, specs: Iterable[Any]) -> None:
+    def check(self, name: str, specs: Iterable[Any]) -> None:
         """Check that the forbidden aggregates are the same as Nova's."""
         for spec in specs:
-            assert forbidden(spec) == self.forbidden, 'not what Nova forbids'
+            if name != SHORTENED:
+                assert forbidden(spec) == self.forbidden, 'not as Nova forbids'
+            assert forbidden(spec), 'nothing is forbidden'
 
-    def cost(self, run: Run, runs: int) -> Cost:
-        """Return the shortest time of a request."""
-        clock, processor = [], []
-        # One additional run, as the first one may fill caches.
-        for _ in range(runs + 1):
-            spec = self.spec()
+    def costs(self, runs: Mapping[Which, Run]) -> Mapping[Which, Cost]:
+        """Return the shortest time of a request for each, run by turns."""
+        costs: dict[Which, list[Cost]] = {which: [] for which in runs}
+        # One additional turn, as the first one may fill caches.
+        for _ in range(self._effort.runs + 1):
+            for which, run in runs.items():
+                costs[which].append(self._cost(which[0], run))
+        return {
+            which: Cost(
+                *map(
+                    min, zip(*map(dataclasses.astuple, them[1:]), strict=True)
+                )
+            )
+            for which, them in costs.items()
+        }
+
+    def _cost(self, name: str, run: Run) -> Cost:
+        spec = self.spec()
+        part = NovasPart()
+        with mock.patch.object(
+            scheduler_utils.ResourceRequest, 'from_request_spec', part
+        ):
             used, started = time.process_time(), time.perf_counter()
             run(spec)
-            clock.append(time.perf_counter() - started)
-            processor.append(time.process_time() - used)
-            self.check([spec])
-        return Cost(1000 * min(clock[1:]), 1000 * min(processor[1:]))
+            clock = time.perf_counter() - started
+            processor = time.process_time() - used
+        self.check(name, [spec])
+        return Cost(
+            1000 * clock, 1000 * processor, 1000 * (processor - part.seconds)
+        )
 
-    def rates(self, run: Run, cost: Cost) -> list[float]:
+    def rates(self, name: str, run: Run, cost: Cost) -> list[float]:
         """Return requests per second for each number of threads."""
         seconds, most = self._effort.seconds, self._effort.requests
         requests = min(most, round(1000 * seconds / cost.clock))
-        return [self._rate(run, n, max(n, requests)) for n in THREADS]
+        return [self._rate(name, run, n, max(n, requests)) for n in THREADS]
 
-    def _rate(self, run: Run, threads: int, requests: int) -> float:
+    def _rate(self, name: str, run: Run, threads: int, requests: int) -> float:
         specs = [self.spec() for _ in range(requests)]
         together = threading.Barrier(threads + 1)
 
@@ -226,46 +259,25 @@ class Measuring:
             for one in working:
                 one.result()
             lasted = time.perf_counter() - started
-        self.check(specs)
+        self.check(name, specs)
         return requests / lasted
 
-    def own_share(self, ours: Run) -> tuple[Cost, float]:
-        """Return what ours takes, and microseconds of it that are its own.
 
-        By turns, so that both have the same machine.
-        """
-
-        def required(spec: Any) -> None:
-            resource_request = (
-                scheduler_utils.ResourceRequest.from_request_spec(spec)
-            )
-            list(resource_request.all_required_traits)
-            self.append(spec)
-
-        found: list[tuple[Cost, Cost]] = []
-        for _ in range(10):
-            runs = max(1, self._effort.fast // 10)
-            found.append((self.cost(ours, runs), self.cost(required, runs)))
-        costs = [cost for cost, _ in found]
-        return (
-            Cost(
-                min(cost.clock for cost in costs),
-                min(cost.processor for cost in costs),
-            ),
-            1000
-            * statistics.median(a.processor - b.processor for a, b in found),
-        )
-
-    def append(self, spec: Any) -> None:
-        """Add the forbidden aggregates like Nova."""
-        spec.requested_destination = objects.Destination()
-        spec.requested_destination.append_forbidden_aggregates(self.forbidden)
-
-
-def ours(conf: Any, ttl: int) -> Run:
+def ours(conf: Any, name: str, ttl: int) -> Run:
     """Return our filters as they run in nova-scheduler."""
-    conf.set_override('aggregate_cache_ttl', ttl, ia_conf.GROUP)
-    runner = registration.install(conf)
+    if name == ONE:
+        conf.set_override('request_filters', [ONE], ia_conf.GROUP)
+    else:
+        conf.clear_override('request_filters', ia_conf.GROUP)
+    if name == SHORTENED:
+        conf.clear_override('max_query_length', ia_conf.GROUP)
+        limit = conf[ia_conf.GROUP].max_query_length
+        runner = filter_cost.runner(conf, ttl, limit)
+    else:
+        conf.set_override('max_query_length', 0, ia_conf.GROUP)
+        conf.set_override('aggregate_cache_ttl', ttl, ia_conf.GROUP)
+        runner = registration.install(conf)
+        registration.uninstall()
     context = nova_context.get_admin_context()
 
     def run(spec: Any) -> None:
@@ -292,47 +304,41 @@ def measure(
     if database == 'postgresql':
         count_rows()
     measuring = Measuring(effort)
-    nova = measuring.cost(measuring.append, effort.fast)
-    plain = measuring.cost(in_tree, effort.slow)
+    names = (ONE, DEFAULT, SHORTENED)
+    runs: dict[Which, Run] = {(IN_TREE, ''): in_tree}
+    for name in names:
+        runs[name, 'fresh'] = ours(conf, name, 0)
+        runs[name, 'cached'] = ours(conf, name, 3600)
+    costs = measuring.costs(runs)
+    plain = costs[IN_TREE, '']
     rates: list[float | None] = [None] * len(THREADS)
     if number <= IN_TREE_THREADS:
-        rates = [*measuring.rates(in_tree, plain)]
+        rates = [*measuring.rates(IN_TREE, in_tree, plain)]
     source = registration.source(conf)
     of_hosts = []
     for _ in range(effort.runs):
         used = time.process_time()
         source.aggregates_of(HOSTS)  # type: ignore[attr-defined]
         of_hosts.append(1000 * (time.process_time() - used))
-    for name, filters in FILTERS.items():
-        if filters is None:
-            conf.clear_override('request_filters', ia_conf.GROUP)
-        else:
-            conf.set_override('request_filters', filters, ia_conf.GROUP)
-        run = ours(conf, 0)
-        fresh = measuring.cost(run, effort.runs)
-        fresh_rates = measuring.rates(run, fresh)
-        run = ours(conf, 3600)
-        cached, own = measuring.own_share(run)
-        cached_rates = measuring.rates(run, cached)
-        registration.uninstall()
-        beyond = fresh.clock - nova.clock
+    for name in names:
+        fresh, cached = costs[name, 'fresh'], costs[name, 'cached']
         yield Row(
             database,
             number,
             name,
             len(measuring.forbidden),
-            *dataclasses.astuple(plain),
-            *dataclasses.astuple(fresh),
-            *dataclasses.astuple(cached),
-            *dataclasses.astuple(nova),
-            beyond,
-            cached.clock - nova.clock,
-            plain.clock / beyond,
-            own,
+            plain.clock,
+            plain.processor,
+            fresh.clock,
+            fresh.processor,
+            cached.clock,
+            cached.processor,
+            plain.clock / fresh.clock,
+            1000 * cached.own,
             min(of_hosts),
             *rates,
-            *fresh_rates,
-            *cached_rates,
+            *measuring.rates(name, runs[name, 'fresh'], fresh),
+            *measuring.rates(name, runs[name, 'cached'], cached),
         )
 
 
@@ -351,8 +357,8 @@ def shown(row: Row) -> str:
     rates = f'{row.fresh_1:,.0f}/{row.fresh_8:,.0f}/{row.fresh_32:,.0f}'
     return (
         f'{row.database:<11}{row.aggregates:>6,} {row.filters:<19}'
-        f'{row.in_tree:>9,.1f}{row.fresh:>8.2f}{row.nova:>6.2f}'
-        f'{row.beyond:>8.2f}{row.times:>6,.0f}x{row.cached:>8.3f}'
+        f'{row.in_tree:>9,.1f}{row.fresh:>8.2f}'
+        f'{row.times:>6,.0f}x{row.cached:>8.3f}'
         f'{row.own:>6.0f} us{rates:>16}'
     )
 
@@ -376,8 +382,8 @@ def main() -> None:
         effort = dataclasses.replace(effort, aggregates=options.aggregates)
     rows: list[Row] = []
     print(
-        'database   aggregates  filters         in-tree   fresh  nova  '
-        'beyond  times  cached  own share   fresh, 1/s'
+        'database   aggregates  filters         in-tree   fresh  '
+        'times  cached  own share   fresh, 1/s'
     )
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(
@@ -386,7 +392,6 @@ def main() -> None:
         # A server that refuses root runs as another user.
         folder.chmod(0o755)
         conf = stack.enter_context(configured())
-        conf.set_override('max_query_length', 0, ia_conf.GROUP)
         for kind in options.databases:
             server = KINDS[kind]
             if server is not None and not server.is_installed():

@@ -64,7 +64,8 @@ def database(row: Row) -> str:
 
 def filters(row: Row) -> str:
     """Return which filters ran."""
-    return 'default' if row['filters'] == 'default' else 'one'
+    name = row['filters']
+    return 'one' if name == 'isolate_aggregates' else name
 
 
 OF_A_DATABASE: Columns = {
@@ -76,9 +77,8 @@ CLOCK: Columns = {
     **OF_A_DATABASE,
     "Nova's own filter": amount('in_tree'),
     'Ours, always fresh': amount('fresh'),
-    "Nova's own share": amount('nova'),
-    'Ours beyond it': amount('beyond'),
-    "Nova's own filter over that": times,
+    'Ours, remembered': amount('cached'),
+    "Nova's own over ours, fresh": times,
 }
 PROCESSOR: Columns = {
     **OF_A_DATABASE,
@@ -117,6 +117,7 @@ LENGTH: Columns = {
 }
 SCHEDULER: Columns = {
     'Aggregates': number('aggregates'),
+    'No isolation': amount('no_isolation'),
     "Nova's own": amount('in_tree'),
     'Fresh': amount('ours'),
     'Fresh, without rollups': amount('no_rollup'),

@@ -21,8 +21,10 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             [
                 ('sqlite', '10', 'isolate_aggregates'),
                 ('sqlite', '10', 'default'),
+                ('sqlite', '10', 'shortened'),
                 ('sqlite', '20', 'isolate_aggregates'),
                 ('sqlite', '20', 'default'),
+                ('sqlite', '20', 'shortened'),
             ],
             id='databases',
             marks=pytest.mark.slow,
