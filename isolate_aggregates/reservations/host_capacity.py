@@ -276,6 +276,29 @@ def first_fit(
     )
 
 
+def refusal(
+    store: ReservationStore,
+    state: ObservedState,
+    reservation: Reservation,
+    assignment: plan.Assignment,
+    now: datetime.datetime,
+) -> str:
+    """Return why a change does not fit, and when a new reservation would.
+
+    :param reservation: The reservation with the pending change.
+    """
+    if reservation.amount:
+        return assignment.refusal
+    later = first_fit(store, state, reservation.settled, now)
+    start = later.demand.start.isoformat(timespec='seconds')
+    when = (
+        'it does not fit later either'
+        if later.missing
+        else f'all of it fits from {start} on'
+    )
+    return f'{assignment.refusal}; {when}'
+
+
 def _choose(
     state: ObservedState,
     capacities: 'Capacities',

@@ -12,7 +12,7 @@ import datetime
 import itertools
 import math
 
-from isolate_aggregates import text
+from isolate_aggregates import ranges, text
 
 _HOSTS_IN_A_SENTENCE = 5
 
@@ -289,8 +289,24 @@ class Assignment:
         return (
             f'needs {slots} of {needs}{_AFFINITY[demand.affinity]} from '
             f'{start} {end}, but there is room for {self._free_text}'
-            f'{self._obstacles_text}'
+            f'{self._offer_text}{self._obstacles_text}'
         )
+
+    @property
+    def offer(self) -> int:
+        """The most slots that fit at the time of the demand."""
+        if self.demand.affinity is None:
+            return sum(self.free.values())
+        if self.demand.affinity:
+            return max(self.free.values(), default=0)
+        return sum(1 for free in self.free.values() if free)
+
+    @property
+    def _offer_text(self) -> str:
+        several = sum(1 for free in self.free.values() if free) > 1
+        if several and self.offer < self.demand.amount:
+            return f'; {text.counted(self.offer, "slot")} would fit'
+        return ''
 
     @property
     def _obstacles_text(self) -> str:
@@ -301,7 +317,7 @@ class Assignment:
         if not by_cause:
             return ''
         causes = [
-            f'{text.listed(hosts)} ({cause})'
+            f'{ranges.folded(hosts)} ({cause})'
             for cause, hosts in sorted(by_cause.items())
         ]
         return f'; no slots can be added on {", ".join(causes)}'

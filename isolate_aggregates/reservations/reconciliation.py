@@ -287,11 +287,16 @@ class Reconciliation:
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
                 return
-            self._refuse(reservation)
-            raise exception.ReservationError(
-                self.id,
-                conditions.BEGUN if is_late else excess or assignment.refusal,
+            why = (
+                conditions.BEGUN
+                if is_late
+                else excess
+                or host_capacity.refusal(
+                    self._store, state, reservation, assignment, self._now
+                )
             )
+            self._refuse(reservation)
+            raise exception.ReservationError(self.id, why)
         if self._write_assignment(state, target, assignment, is_pending=True):
             return
         self._secure(state)

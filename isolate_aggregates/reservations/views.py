@@ -41,7 +41,12 @@ def would_be(
         raise exception.ReservationError(target.id, problem)
     assignment = host_capacity.assign(store, state, target, now)
     if assignment.missing:
-        raise exception.ReservationError(target.id, assignment.refusal)
+        raise exception.ReservationError(
+            target.id,
+            host_capacity.refusal(
+                store, state, before or reservation, assignment, now
+            ),
+        )
     present = state.slots(target.id)
     has_begun = present and target.has_started(now)
     hosts = _planned(target, assignment).hosts
@@ -61,9 +66,21 @@ def would_be(
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """When and where a reservation fits.
+
+    :param status: The reservation at the earliest time at which it fits.
+    :param offer: The most slots that fit at the time that was asked for.
+    """
+
+    status: Status
+    offer: int
+
+
 def find(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> Status:
+) -> Fit:
     """Find the earliest time at which a reservation fits; change nothing.
 
     :param reservation: A reservation from :func:`new` with its earliest
@@ -79,9 +96,12 @@ def find(
             f'does not fit at any time, because it {assignment.refusal}',
         )
     demand = assignment.demand
-    return _planned(
-        dataclasses.replace(target, start=demand.start, end=demand.end),
-        assignment,
+    return Fit(
+        _planned(
+            dataclasses.replace(target, start=demand.start, end=demand.end),
+            assignment,
+        ),
+        host_capacity.assign(store, state, target, now).offer,
     )
 
 

@@ -474,6 +474,20 @@ def test_a_refusal_tells_which_hosts_cannot_take_slots_and_why() -> None:
     ]
     demand = plan.Demand(NOW, None, {'VCPU': 1}, amount=2)
     assert plan.assign(demand, hosts).refusal.endswith(
-        'but there is room for 1 on h4; no slots can be added on h1, h3 '
+        'but there is room for 1 on h4; no slots can be added on h[1,3] '
         '(down), h2 (lacks CUSTOM_FAST)'
     )
+
+
+@pytest.mark.parametrize(
+    ('affinity', 'offer'), [(None, 4), (True, 3), (False, 2)]
+)
+def test_a_refusal_offers_the_most_slots_that_fit(affinity, offer):
+    hosts = [
+        plan.HostCapacity('h1', {'VCPU': 3}),
+        plan.HostCapacity('h2', {'VCPU': 1}),
+    ]
+    demand = plan.Demand(NOW, None, {'VCPU': 1}, amount=5, affinity=affinity)
+    refused = plan.assign(demand, hosts)
+    assert refused.offer == offer
+    assert f' on h1, 1 on h2; {offer} slots would fit' in refused.refusal

@@ -202,7 +202,8 @@ class FindReservation(_Sized):
     """Show the earliest time at which a reservation fits, and on which hosts.
 
     Nothing is reserved: create the reservation with that start. Until then
-    another command may use the capacity.
+    another command may use the capacity. If it does not fit at once, "sooner"
+    is how many slots would.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -230,15 +231,24 @@ class FindReservation(_Sized):
         cloud = base.live_cloud(self.app)
         earliest = self.reservation(parsed_args, cloud.flavor, start, end)
         store = common.store(self.app.conf, self.app.connect())
-        status = reservations.find(store, earliest, now)
+        fit = reservations.find(store, earliest, now)
+        status = fit.status
         plan = status.reservation
-        return ('start', 'end', 'hosts'), (
+        is_later = plan.start > start
+        sooner = (
+            {'slots': fit.offer, 'start': start.isoformat()}
+            if is_later and fit.offer
+            else None
+        )
+        return ('start', 'end', 'hosts', 'sooner'), (
             # With microseconds: rounded down, it would not fit yet.
             plan.start.isoformat(),
             common.End(plan.end.isoformat() if plan.end else None),
             fields.field(
                 {name: on.total for name, on in sorted(status.hosts.items())}
             ),
+            # A smaller offer at the time that was asked for.
+            fields.Value(None) if sooner is None else fields.field(sooner),
         )
 
 

@@ -15,8 +15,7 @@ import os
 
 import jinja2
 
-from isolate_aggregates import exception, files, text
-from isolate_aggregates.tools import ranges
+from isolate_aggregates import exception, files, ranges, text
 from isolate_aggregates.tools.report import calendar
 from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report.cells import cells

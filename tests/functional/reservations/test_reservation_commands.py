@@ -267,6 +267,8 @@ def test_a_found_reservation_can_be_created(command, run_json):
     wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
     result = run_json('find', *wanted, '--duration', '1d')
     assert result['hosts'] == {'h1': 2, 'h2': 1}
+    # At once there is no room at all.
+    assert result['sooner'] is None
     when = ('--start', result['start'], '--end', result['end'])
     document = run_json('create', '--project', PROJECT, *wanted, *when)
     assert document['state'] == 'planned'
@@ -276,10 +278,28 @@ def test_a_found_reservation_can_be_created(command, run_json):
         'start': '2127-03-01T08:00:00+00:00',
         'end': None,
         'hosts': {'h1': 1},
+        'sooner': None,
     }
     process = command('find', *SIZE, '--amount', '5')
     assert (process.code, process.out) == (1, '')
     assert 'does not fit at any time' in process.err
+    assert '2 on h1, 2 on h2; 4 slots would fit' in process.err
+
+
+def test_a_smaller_offer_is_made_for_the_time_asked_for(command, run_json):
+    run_json(*CREATE, '--amount', '2', '--end', '2h')
+    wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
+    found = run_json('find', *wanted, '--duration', '1d')
+    assert found['sooner']['slots'] == 2
+    assert found['sooner']['start'] < found['start']
+    arguments = ('create', '--project', PROJECT, *wanted, '--end', '1d')
+    refused = command(*arguments, '--yes')
+    assert refused.code == 1
+    start = found['start'][:19]
+    assert f'; all of it fits from {start}' in refused.err
+    arguments = ('create', '--project', PROJECT, *wanted, '--amount', '9')
+    refused = command(*arguments, '--yes')
+    assert '; it does not fit later either.' in refused.err
 
 
 def test_a_calendar_shows_free_resources_over_time(command, run_json, world):

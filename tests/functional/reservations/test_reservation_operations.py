@@ -498,7 +498,9 @@ def test_start_project_and_affinity_change_before_the_start(world):
     assert totals(change(world, reservation.id, affinity=True)) == {'h1': 2}
     assert totals(change(world, reservation.id, affinity=None)) == {'h1': 2}
     # The error states the room at the new time.
-    assert 'room for 2 on h2.' in refused(world, 3, start=3, end=4)
+    assert 'room for 2 on h2; all of it fits from ' in refused(
+        world, 3, start=3, end=4
+    )
     later = change(
         world,
         reservation.id,
@@ -585,7 +587,7 @@ def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
         **kwargs,
     )
     before = world.picture()
-    status = reservations.find(world.store, booking, NOW)
+    status = reservations.find(world.store, booking, NOW).status
     assert world.picture() == before
     reservation = status.reservation
     if length is None:
