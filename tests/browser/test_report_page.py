@@ -874,7 +874,9 @@ def test_the_effect_of_a_change_is_shown(open_report):
         *('db.licensed', '', '4 → 2', '13 → 8', '', 'r7-[1-2]')
     ]
     assert 'nothing-opens' not in section.inner_text()
-    assert 'and no combination of flavor' in section.inner_text()
+    assert (
+        'no flavor or image requires CUSTOM_LICENSED' in section.inner_text()
+    )
     assert report.messages == []
     report.page.set_viewport_size({'width': 360, 'height': 800})
     assert report.page.evaluate(

@@ -38,6 +38,10 @@ LIVE = {
     'servers-hints-unknown',
     'servers-image-unknown',
     'servers-out-of-reach',
+    # Reservations; tests/functional/reservations has them.
+    'reservation-closed',
+    'reservation-not-reconciled',
+    'reservation-unreadable',
 }
 
 DOMAIN = 'filter_tenant_id:domain:acme'

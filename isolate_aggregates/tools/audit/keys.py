@@ -45,23 +45,30 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
         traits = frozenset().union(*map(tags.required_traits, locking))
         if not traits or any(traits <= key for key in keys):
             continue
-        verb = plural(len(locking), 'requires', 'together require')
-        who = (
-            'combination of flavor and image'
-            if cloud.images_open
-            else 'flavor'
-        )
+        problem = _unopened(locking, traits, cloud.images_open)
         yield Finding(
             'nothing-opens',
             Severity.WARNING,
             named('aggregate', (a.name for a in locking), 20),
-            f'{verb} {listed(traits, 20)}, and no {who} does',
+            problem,
             f'no server can land on {listed(hosts)}',
             (
                 *_giving_keys(cloud, locking, hosts, traits),
                 Repair(_opening(locking, hosts, keys)),
             ),
         )
+
+
+def _unopened(
+    locking: Collection[Aggregate], traits: Collection[str], images_open: bool
+) -> str:
+    """Return that nothing has the keys to hosts, as a predicate."""
+    if len(traits) == 1:
+        who = 'flavor or image' if images_open else 'flavor'
+        return f'no {who} requires {listed(traits)}'
+    verb = plural(len(locking), 'requires', 'together require')
+    who = 'combination of flavor and image' if images_open else 'flavor'
+    return f'{verb} {listed(traits, 20)}, and no {who} does'
 
 
 def _giving_keys(
