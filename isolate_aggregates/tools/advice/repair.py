@@ -10,7 +10,7 @@ from isolate_aggregates.tools.advice.commands import Commands
 class Repair:
     """A way to repair something.
 
-    Use :class:`~isolate_aggregates.tools.advice.Effects` to show it:
+    Use ``Effects`` to show it:
     commands must not be shown without saying whom they let in.
 
     :param commands: The commands, to run in order; empty if something has to
