@@ -27,6 +27,28 @@ _HOST = 'OS-EXT-SRV-ATTR:host'
 
 
 @dataclasses.dataclass(frozen=True)
+class Port:
+    """A port of a server.
+
+    :param subnet: The id of the subnet of its first fixed address; None if it
+        has no address.
+    :param same_subtree: The ids of the groups that must be in one subtree.
+    :param segments: The ids of the segments that it can be on, which are those
+        of their resource providers; empty if the network is not a routed
+        network, None if they are not read yet.
+    """
+
+    id: str
+    network: str
+    subnet: str | None = None
+    remote_managed: bool = False
+    groups: tuple[ResourceGroup, ...] = ()
+    same_subtree: frozenset[str] = frozenset()
+    device_profile: str | None = None
+    segments: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Server:
     """A server with its host, and the request that it was created with.
 
@@ -39,6 +61,7 @@ class Server:
         server; None if Nova does not provide them.
     :param availability_zone: The zone that was requested, and to which it is
         pinned.
+    :param ports: Its ports; None if they are not read.
     """
 
     id: str
@@ -54,24 +77,7 @@ class Server:
     image_properties: Mapping[str, str] | None = None
     availability_zone: str | None = None
     zone_known: bool = True
-
-
-@dataclasses.dataclass(frozen=True)
-class Port:
-    """A port of a server.
-
-    :param subnet: The id of the subnet of its first fixed address; None if it
-        has no address.
-    :param same_subtree: The ids of the groups that must be in one subtree.
-    """
-
-    id: str
-    network: str
-    subnet: str | None = None
-    remote_managed: bool = False
-    groups: tuple[ResourceGroup, ...] = ()
-    same_subtree: frozenset[str] = frozenset()
-    device_profile: str | None = None
+    ports: tuple[Port, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

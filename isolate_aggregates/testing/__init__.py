@@ -13,7 +13,7 @@
 * :mod:`~isolate_aggregates.testing.plugin` has the mock as a pytest fixture.
 """
 
-from isolate_aggregates.compute.servers import Server, Servers
+from isolate_aggregates.compute.servers import Port, Server, Servers
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing.builders import (
     make_aggregate,
@@ -34,6 +34,7 @@ __all__ = [
     'EmbeddedPlacement',
     'Inventory',
     'PlacementFixture',
+    'Port',
     'Provider',
     'Server',
     'Servers',

@@ -2,6 +2,7 @@
 """``isolate-aggregates explain --server`` asks a live cloud."""
 
 from collections.abc import Callable, Iterator, Mapping
+import json
 import re
 from typing import Any
 from urllib import parse
@@ -40,6 +41,15 @@ class LiveServer(Live):
                 'server': _server(request, **server)
             },
         )
+
+    def server(self) -> Any:
+        """Return the server as Nova describes it."""
+        answer = requests.get(
+            f'{NOVA}/servers/{SERVER}',
+            headers={'OpenStack-API-Version': 'compute 2.100'},
+            timeout=60,
+        )
+        return answer.json()['server']
 
     def has_names(self, names: Mapping[str, str]) -> None:
         """Answer for the names of servers, by their ids."""
@@ -652,3 +662,100 @@ def test_explain_only_reads_from_the_cloud(
         for request in http.request_history
         if not request.url.startswith(AUTH_URL)
     } == {'GET'}
+
+
+# A cloud file.
+
+
+def listed(*things: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return what answers with two pages of a list."""
+
+    def answer(request: Any, context: Any) -> Any:
+        [kind] = re.findall(r'/v2.0/(\w+)', request.url)
+        [marker] = request.qs.get('marker', [None])
+        ids = [thing['id'] for thing in things]
+        start = ids.index(marker) + 1 if marker else 0
+        return {kind: things[start : start + 1]}
+
+    return answer
+
+
+def test_a_file_explains_a_server_as_the_cloud_does(
+    live: LiveServer,
+    run: Run,
+    in_environment: None,
+    config: Any,
+    http: requests_mock.Mocker,
+    tmp_path: Any,
+) -> None:
+    path = config(
+        '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+        'query_placement_for_routed_network_aggregates = true\n'
+    )
+    routed = {
+        **port('p1', 'routed'),
+        'device_id': SERVER,
+        'device_owner': 'compute:az-1',
+        'fixed_ips': [{'subnet_id': 's1'}],
+        'resource_request': {
+            'request_groups': [
+                {
+                    'id': PORT,
+                    'required': ['CUSTOM_PHYSNET_X'],
+                    'resources': {'NET_BW_EGR_KILOBIT_PER_SEC': 1000},
+                }
+            ],
+            'same_subtree': [PORT],
+        },
+    }
+    gateway = {**port('p2', 'routed'), 'device_owner': 'network:router'}
+    segment = live.segment('rack-1')
+    subnet = {'id': 's1', 'network_id': 'routed', 'segment_id': segment}
+    live.boots(
+        image={'id': live.images['windows-2022']}, hints={'a': ['b', 'c']}
+    )
+    live.has_ports(SERVER, routed)
+    subnets = f'{NEUTRON}/v2.0/subnets'
+    http.get(f'{subnets}?id=s1', json={'subnets': [subnet]})
+    other = {'id': 's2', 'network_id': 'flat', 'segment_id': None}
+    http.get(f'{subnets}?limit=1000', json=listed(subnet, other))
+    http.get(f'{NEUTRON}/v2.0/ports?limit=1000', json=listed(routed, gateway))
+    live.nova.placed = [live.server()]
+
+    def explained(*options: str) -> Any:
+        result = run(
+            *('--config-file', path, 'explain', '-f', 'json'),
+            *('--server', SERVER, *options),
+        )
+        assert (result.code, result.err) == (0, '')
+        return json.loads(result.out)
+
+    online = explained()
+    saved = tmp_path / 'cloud.yaml'
+    result = run('--config-file', path, 'snapshot', 'save', str(saved))
+    assert (result.code, result.err) == (0, '')
+    offline = explained('--snapshot', str(saved))
+    assert offline['hosts'] == online['hosts']
+    assert offline['summary']['not_known'] == online['summary']['not_known']
+    assert 'p1' in str(online['hosts'])
+
+
+def test_a_file_without_ports_is_saved_if_neutron_does_not_show_them(
+    live: LiveServer,
+    run: Run,
+    in_environment: None,
+    http: requests_mock.Mocker,
+    tmp_path: Any,
+) -> None:
+    live.has_ports(SERVER)
+    http.get(f'{NEUTRON}/v2.0/subnets?limit=1000', status_code=403)
+    live.boots(image={'id': live.images['debian-12']})
+    live.nova.placed = [live.server()]
+    saved = tmp_path / 'cloud.yaml'
+    result = run('snapshot', 'save', str(saved))
+    assert result.code == 0
+    assert result.err.startswith(
+        'The ports of servers are left out, so explain --server does not '
+        'know what they request: Neutron'
+    )
+    assert saved.exists()

@@ -20,9 +20,10 @@ import yaml
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.servers import Server, Servers
+from isolate_aggregates.compute.servers import Port, Server, Servers
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file import document as cloud_document
@@ -828,6 +829,26 @@ def provider_trees(draw):
     return tuple(trees)
 
 
+PORTS = st.builds(
+    Port,
+    id=NAMES,
+    network=st.just(''),
+    remote_managed=st.booleans(),
+    groups=st.lists(
+        st.builds(
+            ResourceGroup,
+            id=TEXT,
+            resources=st.dictionaries(CLASSES, UNITS, max_size=2),
+            required_traits=st.frozensets(TRAITS),
+        ),
+        max_size=2,
+    ).map(tuple),
+    same_subtree=st.frozensets(TEXT, max_size=2),
+    device_profile=st.none() | NAMES,
+    segments=st.lists(UUIDS, max_size=2).map(tuple),
+)
+
+
 @st.composite
 def servers(draw, present, images, flavors):
     """Return servers, some with a flavor that is still the same; or None."""
@@ -853,6 +874,7 @@ def servers(draw, present, images, flavors):
                 ),
                 image_properties=st.none() | TEXTS,
                 availability_zone=st.none() | TEXT,
+                ports=st.none() | st.lists(PORTS, max_size=2).map(tuple),
             ),
             'id',
         )

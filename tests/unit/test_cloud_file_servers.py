@@ -80,7 +80,7 @@ def test_explain_takes_a_server_of_a_file_by_name_or_id(run, path):
             each['name']: each['verdict'] for each in document['hosts']
         } == {'win-1': 'candidate', 'lin-1': 'excluded'}
         assert (
-            'what the ports of server s2 request, which are not in a cloud '
+            'what the ports of server s2 request, which are not in the cloud '
             'file; specify it with --port-request'
         ) in document['summary']['not_known']
 

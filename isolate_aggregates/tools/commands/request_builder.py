@@ -259,7 +259,7 @@ class RequestBuilder:
         if ports is None:
             self.not_known.append(
                 f'what the ports of server {server_id} request, which are not '
-                'in a cloud file; specify it with --port-request'
+                'in the cloud file; specify it with --port-request'
             )
         elif not ports:
             self.not_known.append(

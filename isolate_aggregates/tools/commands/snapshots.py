@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
+from oslo_log import log as logging
+
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import domains
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cli import base, fields, output, progress, usage
@@ -14,6 +17,8 @@ from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.effect import effect, shown
+
+LOG = logging.getLogger(__name__)
 
 
 class SaveSnapshot(usage.Command):
@@ -65,6 +70,14 @@ class SaveSnapshot(usage.Command):
         servers = ''
         if not parsed_args.no_servers:
             known = cloud.servers(snapshot.images, progress.reading)
+            try:
+                known = cloud.with_ports(known)
+            except exception.ServiceError as exc:
+                LOG.warning(
+                    'The ports of servers are left out, so explain --server '
+                    'does not know what they request: %s',
+                    exc,
+                )
             snapshot = dataclasses.replace(
                 snapshot, servers=known, images=tuple(known.images.values())
             )

@@ -25,10 +25,11 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.compute.servers import Server, Servers
+from isolate_aggregates.compute.servers import Port, Server, Servers
 from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cloud.file.yaml_errors import Place, Problem
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -411,6 +412,9 @@ class _Reader:
             else _texts(properties),
             availability_zone=entry.get('availability_zone'),
             zone_known=entry.get('availability_zone', '') is not None,
+            ports=tuple(map(_port, entry['ports']))
+            if 'ports' in entry
+            else None,
         )
 
     def _images(self) -> Iterator[Image]:
@@ -443,6 +447,25 @@ class _Reader:
                 min_disk=entry.get('min_disk', 0),
                 size=entry.get('size', 0),
             )
+
+
+def _port(entry: Mapping[str, Any]) -> Port:
+    return Port(
+        id=entry['id'],
+        network='',
+        remote_managed=entry.get('remote_managed', False),
+        groups=tuple(
+            ResourceGroup(
+                group['id'],
+                dict(group['resources']),
+                frozenset(group.get('traits', ())),
+            )
+            for group in entry.get('groups', ())
+        ),
+        same_subtree=frozenset(entry.get('same_subtree', ())),
+        device_profile=entry.get('device_profile'),
+        segments=tuple(entry.get('segments', ())),
+    )
 
 
 def _flavor(entry: Mapping[str, Any], number: str = '') -> Flavor:

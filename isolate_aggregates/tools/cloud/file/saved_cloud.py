@@ -125,12 +125,17 @@ class SnapshotCloud:
         with_owner = sum('OWNER_NOVA' in node.traits for node in nodes)
         return with_owner, len(nodes) - with_owner
 
-    def ports(self, server_id: str) -> None:
-        """Return None: a snapshot has no ports."""
+    def ports(self, server_id: str) -> tuple[Port, ...] | None:
+        """Return the ports of a server; None if they were not saved."""
+        return self.snapshot.server(server_id).ports
 
     def segment_aggregates(self, port: Port) -> tuple[frozenset[str], ...]:
-        """Raise NotFound: a snapshot has no networks."""
-        raise exception.NotFound('port', port.id, self.snapshot.origin)
+        """Return the aggregates of a port's segments, which are providers."""
+        providers = {p.uuid: p.aggregates for p in self.snapshot.providers}
+        return tuple(
+            providers.get(segment, frozenset())
+            for segment in port.segments or ()
+        )
 
     def device_groups(
         self, profile: str, owner: str = ''

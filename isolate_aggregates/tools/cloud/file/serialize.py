@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from isolate_aggregates.compute.servers import Port
 from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor
@@ -138,9 +139,28 @@ def _servers(snapshot: Snapshot) -> dict[str, Any]:
                     )
                 }
             )
+            | (
+                {}
+                if server.ports is None
+                else {'ports': [_port(port) for port in server.ports]}
+            )
             for server in snapshot.servers.placed
         ]
     }
+
+
+def _port(port: Port) -> dict[str, Any]:
+    return {'id': port.id} | _without_empty(
+        remote_managed=port.remote_managed,
+        device_profile=port.device_profile,
+        groups=[
+            {'id': group.id, 'resources': dict(group.resources)}
+            | _without_empty(traits=sorted(group.required_traits))
+            for group in port.groups
+        ],
+        same_subtree=sorted(port.same_subtree),
+        segments=list(port.segments or ()),
+    )
 
 
 def _tree_document(

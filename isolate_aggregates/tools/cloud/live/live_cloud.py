@@ -186,6 +186,22 @@ class LiveCloud:
                 continue
         return Servers(servers, images_by_id, self.nova.tells_hints)
 
+    def with_ports(self, servers: Servers) -> Servers:
+        """Return servers with their ports, as far as Neutron shows them.
+
+        :raises ServiceError: if Neutron does not.
+        """
+        ports = self.neutron.all_ports() if servers.placed else {}
+        return dataclasses.replace(
+            servers,
+            placed=tuple(
+                dataclasses.replace(
+                    server, ports=tuple(ports.get(server.id, ()))
+                )
+                for server in servers.placed
+            ),
+        )
+
     def members(self, max_length: int) -> Members:
         """Return an object that verifies rollups in Placement on demand."""
         return PlacementMembers(lambda: self.placement, max_length)

@@ -5,7 +5,8 @@ See the `Networking API reference
 <https://docs.openstack.org/api-ref/network/v2/>`_.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
 from typing import Any
 from urllib import parse
 
@@ -13,6 +14,10 @@ from isolate_aggregates import exception
 from isolate_aggregates.compute.servers import Port
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest import client
+
+# The owner of a port of a server begins with this.
+_OF_SERVERS = 'compute:'
+_PAGE = 1000
 
 _FOR_OPERATORS = frozenset({'resource_request', 'binding:host_id'})
 
@@ -30,16 +35,48 @@ class NeutronClient(client.ApiClient):
             which only administrators can see.
         """
         path, ports = self._list('ports', {'device_id': server_id})
-        # Administrators see these attributes even if no port can request
-        # resources.
-        if not all(port.keys() & _FOR_OPERATORS for port in ports):
-            raise exception.ServiceDenied(
-                'Neutron',
-                self._service.endpoint,
-                'does not show the resource requests of ports; use '
-                'credentials with the admin role.',
-            )
+        self._check_complete(ports)
         return [self._service.parsed(path, _port, port) for port in ports]
+
+    def all_ports(self) -> dict[str, list[Port]]:
+        """Return the ports of all servers with their segments, by server.
+
+        :raises ServiceDenied: if Neutron leaves out their resource requests,
+            which only administrators can see.
+        """
+        by_network: dict[str, list[str]] = {}
+        by_subnet: dict[str, list[str]] = {}
+        for subnet in self._paged('subnets'):
+            segment = subnet.get('segment_id')
+            segments = [segment] if segment else []
+            by_subnet[subnet['id']] = segments
+            by_network.setdefault(subnet['network_id'], []).extend(segments)
+        ports: dict[str, list[Port]] = {}
+        for port in self._paged('ports'):
+            if not str(port.get('device_owner')).startswith(_OF_SERVERS):
+                continue
+            self._check_complete([port])
+            parsed = self._service.parsed('/ports', _port, port)
+            segments = (
+                by_subnet.get(parsed.subnet, [])
+                if parsed.subnet
+                else by_network.get(parsed.network, [])
+            )
+            ports.setdefault(port['device_id'], []).append(
+                dataclasses.replace(parsed, segments=tuple(segments))
+            )
+        return ports
+
+    def _paged(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield all objects of a kind, page after page."""
+        query = {'limit': str(_PAGE), 'sort_key': 'id', 'sort_dir': 'asc'}
+        while True:
+            _, page = self._list(kind, query)
+            yield from page
+            # Neutron may have a lower limit.
+            if not page or page[-1]['id'] == query.get('marker'):
+                return
+            query['marker'] = page[-1]['id']
 
     def segments(self, port: Port) -> list[str]:
         """Return the ids of the segments that a port can be on.
@@ -51,6 +88,17 @@ class NeutronClient(client.ApiClient):
             query = {'id': port.subnet}
         _, subnets = self._list('subnets', query)
         return [s['segment_id'] for s in subnets if s.get('segment_id')]
+
+    def _check_complete(self, ports: Iterable[Mapping[str, Any]]) -> None:
+        # Administrators see these attributes even if no port can request
+        # resources.
+        if not all(port.keys() & _FOR_OPERATORS for port in ports):
+            raise exception.ServiceDenied(
+                'Neutron',
+                self._service.endpoint,
+                'does not show the resource requests of ports; use '
+                'credentials with the admin role.',
+            )
 
     def _list(
         self, kind: str, query: Mapping[str, str]
