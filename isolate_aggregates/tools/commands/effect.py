@@ -19,11 +19,40 @@ from isolate_aggregates.tools.operate import names
 CHANGED = 2
 DISPLACED = 5
 
-# The formats of files by option.
+_HOST = ('<aggregate>', '<host>')
+
+# Options with what they take and do.
+_OPTIONS = {
+    '--add-host': (_HOST, 'Add a host to an aggregate'),
+    '--remove-host': (_HOST, 'Remove a host from an aggregate'),
+    '--set': (
+        ('<aggregate>', '<key>=<value>'),
+        'Set metadata of an aggregate',
+    ),
+    '--unset': (('<aggregate>', '<key>'), 'Remove metadata of an aggregate'),
+    '--flavor': (
+        ('<flavor>', '<key>=<value>'),
+        'Set an extra spec of a flavor',
+    ),
+    '--flavor-unset': (
+        ('<flavor>', '<key>'),
+        'Remove an extra spec of a flavor',
+    ),
+    '--image': (('<image>', '<key>=<value>'), 'Set a property of an image'),
+    '--image-unset': (
+        ('<image>', '<key>'),
+        'Remove a property of an image',
+    ),
+}
+
+# Options for files, with their formats.
 _FILES = {
-    '--terraform-plan': 'terraform',
-    '--ansible': 'ansible',
-    '--k-orc': 'k-orc',
+    '--terraform-plan': (
+        'terraform',
+        'a plan of Terraform, as terraform show -json writes it',
+    ),
+    '--ansible': ('ansible', 'Ansible variables with os_host_aggregates'),
+    '--k-orc': ('k-orc', 'manifests of ORC'),
 }
 
 _pair = base.pair('setting')
@@ -41,50 +70,9 @@ class ShowEffect(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
-        for option, metavar, what in (
-            (
-                'add-host',
-                ('<aggregate>', '<host>'),
-                'Add a host to an aggregate',
-            ),
-            (
-                'remove-host',
-                ('<aggregate>', '<host>'),
-                'Remove a host from an aggregate',
-            ),
-            (
-                'set',
-                ('<aggregate>', '<key>=<value>'),
-                'Set metadata of an aggregate',
-            ),
-            (
-                'unset',
-                ('<aggregate>', '<key>'),
-                'Remove metadata of an aggregate',
-            ),
-            (
-                'flavor',
-                ('<flavor>', '<key>=<value>'),
-                'Set an extra spec of a flavor',
-            ),
-            (
-                'flavor-unset',
-                ('<flavor>', '<key>'),
-                'Remove an extra spec of a flavor',
-            ),
-            (
-                'image',
-                ('<image>', '<key>=<value>'),
-                'Set a property of an image',
-            ),
-            (
-                'image-unset',
-                ('<image>', '<key>'),
-                'Remove a property of an image',
-            ),
-        ):
+        for option, (metavar, what) in _OPTIONS.items():
             parser.add_argument(
-                f'--{option}',
+                option,
                 nargs=2,
                 action=_Appended,
                 dest='changes',
@@ -92,14 +80,7 @@ class ShowEffect(output.ReportLister):
                 metavar=metavar,
                 help=f'{what}; may be repeated',
             )
-        for option, what in (
-            (
-                '--terraform-plan',
-                'Terraform plan, as terraform show -json writes it',
-            ),
-            ('--ansible', 'Ansible variables with os_host_aggregates'),
-            ('--k-orc', 'manifests of ORC'),
-        ):
+        for option, (_, what) in _FILES.items():
             parser.add_argument(
                 option,
                 action=_Appended,
@@ -112,7 +93,7 @@ class ShowEffect(output.ReportLister):
             action=_Appended,
             nargs=0,
             dest='changes',
-            help='Run sync',
+            help='Run sync; may be repeated',
         )
         parser.add_argument(
             '--no-servers',
@@ -210,7 +191,8 @@ def _planned(snapshot: Snapshot, option: str, words: Any) -> formats.Planned:
     if option == '--sync':
         return formats.Planned(commands.SYNC)
     if option in _FILES:
-        return formats.read(words, _FILES[option], snapshot)
+        kind, _ = _FILES[option]
+        return formats.read(words, kind, snapshot)
     name, what = words
     return formats.Planned(tuple(_commands(snapshot, option, name, what)))
 
