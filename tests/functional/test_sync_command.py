@@ -111,7 +111,7 @@ def test_unused_marks_are_shown_before_they_are_deleted(
     old = f'{MARK}_OLD'
     providers.create_trait(live.placement, old)
     told = f'trait {old}, which no longer marks anything'
-    result = run('sync', '--dry-run')
+    result = run('sync', '--dry-run', '--no-effect')
     assert (result.code, result.out) == (0, f'To be deleted: {told}.\n')
     answer('y\n')
     result = run('sync')
@@ -181,7 +181,10 @@ def test_json_and_yaml_have_one_document(
     live.nova.aggregates = [
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'win-1', 'gone'}))
     ]
-    result = run('sync', '--dry-run', '--no-mirror', '-f', formatter)
+    result = run(
+        *('sync', '--dry-run', '--no-effect', '--no-mirror'),
+        *('-f', formatter),
+    )
     problem = (
         'aggregate win-hosts: host gone has no compute node with a resource '
         'provider; check that nova-compute runs there, or remove it from the '
@@ -201,6 +204,7 @@ def test_json_and_yaml_have_one_document(
         'tags': [],
         'problems': [problem],
         'failures': [],
+        'effect': None,
     }
     assert result.err == f'{problem}.\n'
 
@@ -477,3 +481,15 @@ def test_a_stopped_watch_leaves_the_rest_to_the_next_run(
     result = run('sync', '--watch', '3600')
     assert (result.code, result.out, result.err) == (0, '', '')
     assert live.traits('win-1') == frozenset()
+
+
+def test_an_effect_that_cannot_be_computed_is_not_called_none(
+    run: Run, live: Live
+) -> None:
+    live.nova.aggregates = [
+        dataclasses.replace(WIN_HOSTS, hosts=frozenset({'win-1'}))
+    ]
+    # There is no Glance.
+    result = run('sync', '--dry-run')
+    assert result.code == 3
+    assert '\nThe effect is not known: Glance ' in result.out
