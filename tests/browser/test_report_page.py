@@ -532,12 +532,71 @@ def answers(report):
 
 
 @pytest.mark.smoke
-def test_a_request_is_tried(open_report):
-    report = open_report(
-        'campus',
-        images=[make_image('debian'), WINDOWS],
-        others={'biology': BIOLOGY},
+@pytest.mark.parametrize(
+    ('example', 'answer'),
+    [
+        ('campus', 'm1.tiny, debian-12, No project: may use 7 of 19 hosts.'),
+        (
+            'windows-licensing',
+            'm1.small, windows-2022, No project: may use 2 of 5 hosts.',
+        ),
+        (
+            'no-valid-host',
+            'win.large, windows-2022, No project: may use 1 of 5 hosts.',
+        ),
+    ],
+)
+def test_a_request_of_the_cloud_is_tried_at_first(
+    open_report, example, answer
+):
+    page = open_report(example).page
+    page.get_by_role('link', name='Try a request').click()
+    assert page.locator('#answer').inner_text() == answer
+    assert page.locator('#answers').is_visible()
+
+
+def test_images_of_the_cloud_can_be_tried_and_are_not_in_the_table(
+    open_report,
+):
+    report = open_report('windows-licensing')
+    page = report.page
+    assert page.locator('#grid tbody th').all_inner_texts() == [
+        'm1.small',
+        'm1.large',
+        'win.small',
+    ]
+    assert page.locator('#try-image option').all_inner_texts() == [
+        'No image',
+        'windows-2022',
+        'debian-12',
+    ]
+    page.locator('#try-flavor').select_option('m1.small')
+    answers_by_image = {}
+    for image in ('windows-2022', 'debian-12', 'No image'):
+        page.locator('#try-image').select_option(image)
+        page.locator('#try-hosts').select_option('yes')
+        answers_by_image[image] = list(answers(report))
+    assert answers_by_image == {
+        'windows-2022': ['win-1', 'win-2'],
+        'debian-12': ['linux-1', 'linux-2'],
+        'No image': ['linux-1', 'linux-2'],
+    }
+
+
+def test_a_cloud_with_many_images_offers_those_that_were_named(open_report):
+    cloud = dataclasses.replace(
+        big_cloud(), images=tuple(make_image(f'image-{n}') for n in range(40))
     )
+    page = open_report(cloud, images=cloud.images[7:9]).page
+    assert page.locator('#try-image option').all_inner_texts() == [
+        'image-7',
+        'image-8',
+    ]
+
+
+@pytest.mark.smoke
+def test_a_request_is_tried(open_report):
+    report = open_report('campus', others={'biology': BIOLOGY})
     page = report.page
 
     def choose(what, label):
@@ -547,7 +606,9 @@ def test_a_request_is_tried(open_report):
         return page.locator('#answer').inner_text()
 
     choose('flavor', 'm1.small')
-    assert told() == ('m1.small, debian, No project: may use 7 of 19 hosts.')
+    assert told() == (
+        'm1.small, debian-12, No project: may use 7 of 19 hosts.'
+    )
     assert len(answers(report)) == 19
     assert answers(report)['rack-a-1'] == ('yes', '')
     answer, why = answers(report)['win-1']
@@ -556,7 +617,7 @@ def test_a_request_is_tried(open_report):
     assert '(filter isolate_aggregates)' in why
     assert answers(report)['bio-1'][0] == 'no'
     choose('project', 'biology')
-    assert told() == 'm1.small, debian, biology: may use 8 of 19 hosts.'
+    assert told() == 'm1.small, debian-12, biology: may use 8 of 19 hosts.'
     assert answers(report)['bio-1'] == ('yes', '')
     choose('image', 'windows-2022')
     choose('hosts', 'yes')
@@ -800,6 +861,42 @@ def test_print_names_the_selection_and_unfolds_everything(open_report):
         'locks 21 to 40 of 60'
     )
     assert page.locator('details:not([open])').count() == folded
+
+
+def test_print_names_hosts_as_ranges_and_only_once(open_report):
+    report = open_report(big_cloud())
+    page = report.page
+    text = open_cell(report, 'flavor-00', 'agg-1, 30 hosts')
+    assert '30 hosts' in text
+    page.locator('#locks').scroll_into_view_if_needed()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media='print')
+    reason = page.locator('#reason').inner_text()
+    assert 'host-0037 and 22 more' in reason
+    assert 'host-0038' not in reason
+    card = page.locator('.card').filter(has_text='CUSTOM_T1').first
+    assert 'host-[0030-0059]' in card.inner_text()
+    printed = page.locator('body').inner_text()
+    # Beside the ranges, a host has at most its own column or answer.
+    assert printed.count('host-0038') == 0
+    assert printed.count('host-[0030-0059]') == 1
+
+
+def test_a_printed_card_of_a_lock_is_readable(open_report):
+    report = open_report(big_cloud())
+    page = report.page
+    page.set_viewport_size({'width': 1000, 'height': 700})
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media='print')
+    cards = page.locator('.card').evaluate_all(
+        """(cards) => cards.map((card) => ({
+          tall: card.offsetHeight, wide: card.scrollWidth > card.clientWidth,
+        }))"""
+    )
+    assert len(cards) == 60
+    assert not any(card['wide'] for card in cards)
+    # Several cards fit on a page; none has a list of all hosts.
+    assert max(card['tall'] for card in cards) < 350
 
 
 def test_a_button_prints(open_report):

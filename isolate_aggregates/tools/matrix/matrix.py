@@ -56,7 +56,7 @@ class Matrix:
 
 def requests(
     flavors: Iterable[Flavor],
-    images: Sequence[Image] = (),
+    images: Sequence[Image | None] = (),
     project_id: str | None = None,
 ) -> list[Request]:
     """Return a request for each flavor, or for each flavor with each image.

@@ -20,10 +20,15 @@ def cells(
     matrix: Matrix,
     aggregates: Sequence[Aggregate],
     locks: Iterable[Lock],
-    images: Sequence[str] = (),
+    tries: Matrix,
+    images: Sequence[str | None],
+    table_images: int,
     other_projects: Iterable[Matrix] = (),
 ) -> dict[str, Any]:
-    """Encode the matrix, with every text only once.
+    """Encode the matrix and the requests to try, with every text only once.
+
+    The rows are those to try: each flavor with each image. Those of the matrix
+    are among them and are marked.
 
     A row refers to a line, which many flavors share. A line has for each group
     of hosts the index of a case, and a case the indexes of reasons; case 0 is
@@ -33,7 +38,11 @@ def cells(
     indexes into the hosts of all groups, one after the other. The script
     builds the columns for single hosts.
 
-    :param other_projects: The same rows for other projects, encoded as
+    :param matrix: The rows of the table.
+    :param tries: The requests to try, with the same groups of hosts.
+    :param images: The names of the images to try; None for no image.
+    :param table_images: How many of them, the first ones, the matrix has.
+    :param other_projects: The requests to try for other projects, encoded as
         differences: the index of the group and the index of its case.
     """
     reasons: _Numbers[_Reason] = _Numbers()
@@ -49,8 +58,8 @@ def cells(
             for objections in row.objections
         )
 
-    lines = [line(row) for row in matrix.rows]
-    tries = [
+    lines = [line(row) for row in tries.rows]
+    differences = [
         [
             [
                 [place, case]
@@ -89,16 +98,17 @@ def cells(
         ],
         'cases': list(cases),
         'rows': [
-            {**_about(row, image), 'cells': shared_lines.of(row_cases)}
-            for row, row_cases, image in zip(
-                matrix.rows,
-                lines,
-                itertools.cycle(images or [None]),
-                strict=False,
+            {
+                **_about(row, image),
+                'table': place % len(images) < table_images,
+                'cells': shared_lines.of(row_cases),
+            }
+            for place, (row, row_cases, image) in enumerate(
+                zip(tries.rows, lines, itertools.cycle(images), strict=False)
             )
         ],
         'lines': list(shared_lines),
-        'tries': tries,
+        'tries': differences,
         'columns': {
             'alike': _columns(alike),
             'lock': _columns(of_locks),

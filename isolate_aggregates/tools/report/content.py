@@ -18,12 +18,16 @@ from isolate_aggregates.tools.audit import (
     Severity,
     audit,
 )
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
 from isolate_aggregates.tools.matrix.matrix import Matrix, matrix, requests
 from isolate_aggregates.tools.report.calendar import Calendar
 
 # Resource classes to show first; others follow by name.
 _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
+# More requests than these would make the page slow, so that a large cloud
+# offers only the images that were named.
+_MOST_TRIES = 2000
 # Resource classes that are amounts of storage; Nova's GB are GiB too.
 _LABELS = {'MEMORY_MB': 'Memory', 'DISK_GB': 'Disk'}
 
@@ -32,16 +36,22 @@ _LABELS = {'MEMORY_MB': 'Memory', 'DISK_GB': 'Disk'}
 class Content:
     """The contents of the page.
 
-    :param other_projects: The matrices for other projects by name, with the
-        same groups of hosts.
+    :param matrix: The requests of the table.
+    :param tries: The requests of "Try a request": each flavor with each of
+        ``images``.
+    :param images: The images to try; None is a server without an image.
+    :param table_images: How many of them, the first ones, the table has.
+    :param other_projects: The same requests for other projects, by name.
     :param effect: The document of the effect of a change; None to show none.
     """
 
     cloud: AuditedCloud
     matrix: Matrix
+    tries: Matrix
     locks: tuple[LockOverview, ...]
     findings: tuple[tuple[Finding, tuple[Advice, ...]], ...]
-    images: tuple[Image, ...]
+    images: tuple[Image | None, ...]
+    table_images: int
     project_id: str | None
     made_at: datetime.datetime
     calendar: Calendar | None = None
@@ -67,8 +77,14 @@ class Content:
         :param others: The ids of other projects to evaluate, by name.
         """
         others = others or {}
+        flavors = cloud.snapshot.flavors
+        table_images = tuple(images) or (None,)
+        all_images = (
+            *table_images,
+            *_more_images(cloud.snapshot, table_images),
+        )
         by_project = [
-            requests(cloud.snapshot.flavors, images, project)
+            requests(flavors, all_images, project)
             for project in (project_id, *others.values())
         ]
         # In one matrix, so that the groups of hosts are the same.
@@ -79,33 +95,43 @@ class Content:
             cloud.locks,
         )
         rows = iter(whole.rows)
-        own, *others_matrices = (
+        tries, *others_tries = (
             dataclasses.replace(
                 whole, rows=tuple(itertools.islice(rows, len(some)))
             )
             for some in by_project
         )
+        in_table = itertools.cycle(
+            place < len(table_images) for place in range(len(all_images))
+        )
+        table = dataclasses.replace(
+            whole, rows=tuple(itertools.compress(tries.rows, in_table))
+        )
         return cls(
             cloud,
-            own,
+            table,
+            tries,
             overview(cloud.snapshot, cloud.locks),
             tuple(
                 (finding, tuple(cloud.effects.advice(finding.repairs)))
                 for finding in audit(cloud)
             ),
-            tuple(images),
+            all_images,
+            len(table_images),
             project_id,
             made_at,
             calendar,
-            dict(zip(others, others_matrices, strict=True)),
+            dict(zip(others, others_tries, strict=True)),
         )
 
     @property
-    def image_names(self) -> tuple[str, ...]:
+    def image_names(self) -> tuple[str | None, ...]:
         """The names of the images, with the id if a name is not unique."""
-        count = collections.Counter(image.name for image in self.images)
+        count = collections.Counter(i.name for i in self.images if i)
         return tuple(
-            f'{image.name} ({image.id})'
+            None
+            if image is None
+            else f'{image.name} ({image.id})'
             if count[image.name] > 1
             else image.name
             for image in self.images
@@ -127,6 +153,20 @@ class Content:
         running = self.cloud.enabled
         names = (entry.name for entry in self.cloud.filters)
         return tuple(name for name in names if name not in running)
+
+
+def _more_images(
+    snapshot: Snapshot, images: Sequence[Image | None]
+) -> Sequence[Image | None]:
+    """Return what else can be tried than the images of the table."""
+    ids = {image and image.id for image in images}
+    more = [
+        image
+        for image in (*snapshot.images, None)
+        if (image and image.id) not in ids
+    ]
+    count = len(snapshot.flavors) * len((*images, *more))
+    return more if count <= _MOST_TRIES else ()
 
 
 @dataclasses.dataclass(frozen=True)

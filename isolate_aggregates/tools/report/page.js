@@ -95,6 +95,8 @@
         [column.name, ...some, ...aggregatesOf(some)].join('\n'));
     }
   }
+  // The rows of the table; the others can only be tried.
+  const tableRows = data.rows.filter((row) => row.table);
   for (const row of data.rows) {
     row.size = data.groups.reduce((sum, group, place) =>
       sum + (row.cells[place] === 0 ? group.hosts.length : 0), 0);
@@ -108,7 +110,7 @@
   // What is shown of it.
 
   const choose = () => {
-    let rows = data.rows;
+    let rows = tableRows;
     if (state.rows === 'nowhere') {
       rows = rows.filter((row) => row.cells.every((held) => held !== 0));
     } else if (state.rows === 'keyed') {
@@ -178,7 +180,7 @@
     const columns = shown.columns.slice(
       state.firstColumn, state.firstColumn + MOST_COLUMNS);
     const top = make('tr');
-    const label = data.rows.some((row) => row.image !== null)
+    const label = tableRows.some((row) => row.image !== null)
       ? 'Flavor and image' : 'Flavor';
     top.append(make('th', label, { scope: 'col' }));
     top.append(...columns.map((column) => head(column.name, 'col', lockOf(column))));
@@ -195,7 +197,7 @@
     const empty = !rows.length || !columns.length;
     grid.hidden = empty;
     $('none').hidden = !empty;
-    $('none').textContent = !data.rows.length ? 'There are no flavors.'
+    $('none').textContent = !tableRows.length ? 'There are no flavors.'
       : !data.groups.length ? 'There are no hosts.'
         : 'No row or column matches.';
     state.row = Math.min(state.row, rows.length - 1);
@@ -569,6 +571,20 @@
     $('host-none').hidden = Boolean(some.length);
     pagers('host', firstAnswer, some.length, match.length);
   };
+  // Begin with a request that some hosts allow and others do not, if there is
+  // one, and with an image, as most servers have.
+  const prefill = () => {
+    const usefulness = ({ cells, image }) => {
+      const may = cells.includes(0);
+      return 4 * may + 2 * (may && cells.some((held) => held !== 0)) +
+        (image !== null);
+    };
+    const best = Math.max(...data.rows.map(usefulness));
+    const place = data.rows.findIndex((row) => usefulness(row) === best);
+    const images = $('try-image').length;
+    $('try-flavor').selectedIndex = Math.floor(place / images);
+    $('try-image').selectedIndex = place % images;
+  };
   const restart = () => {
     $('try').dataset.tried = true;
     firstAnswer = 0;
@@ -745,6 +761,9 @@
   root.classList.add('js');
   label();
   draw();
-  if ($('try')) attempt();
+  if ($('try')) {
+    prefill();
+    attempt();
+  }
   follow();
 })();

@@ -40,8 +40,8 @@ def render(content: Content) -> str:
     )
     environment.filters['number'] = lambda value: f'{value:,}'
     environment.filters['amount'] = lambda value, bar: bar.amount(value)
-    environment.filters['ranges'] = lambda names: (
-        ranges.folded(names) if names else ''
+    environment.filters['ranges'] = lambda names, longest=60: (
+        ranges.folded(names, longest) if names else ''
     )
     environment.filters['moment'] = calendar.time_text
     locks = [overview.lock for overview in content.locks]
@@ -55,7 +55,9 @@ def render(content: Content) -> str:
                 content.matrix,
                 content.aggregates,
                 locks,
+                content.tries,
                 content.image_names,
+                content.table_images,
                 content.other_projects.values(),
             )
         ),
