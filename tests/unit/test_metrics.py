@@ -13,11 +13,12 @@ from samples import documented, samples
 import yaml
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.aggregates import domains, rollups
 from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.placement.provider import Inventory
 from isolate_aggregates.reservations import review
+from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -110,6 +111,39 @@ def test_each_lock_has_its_aggregates_hosts_and_capacity(windows):
         ('used_bytes', 'MEMORY_MB'): 8 * 2**30,
         ('capacity_bytes', 'DISK_GB'): 2000 * 2**30,
         ('used_bytes', 'DISK_GB'): 80 * 2**30,
+    }
+
+
+def test_each_domain_has_the_projects_that_differ(cloud_of):
+    one = cloud_of("""
+        aggregates:
+        - name: acme-hosts
+          hosts: [h]
+          metadata:
+            filter_tenant_id:domain:acme: acme
+            filter_tenant_id:domain:acme:a: a
+            filter_tenant_id:domain:acme:x: x
+            filter_tenant_id:domain:acme:y: y
+            filter_tenant_id:domain:right: right
+            filter_tenant_id:domain:right:r: r
+            filter_tenant_id:domain:gone: gone
+            filter_tenant_id:domain:unread: unread
+        domains:
+        - {id: acme, projects: [a, b]}
+        - {id: right, projects: [r]}
+        - {id: gone, projects: null}
+    """).reading()
+    one.read()
+    prefix = 'isolate_aggregates_domain_projects_'
+    assert {
+        (name.removeprefix(prefix), *labels): value
+        for (name, *labels), value in samples(one).items()
+        if name.startswith(prefix)
+    } == {
+        ('missing', 'acme', 'acme-hosts'): 1,
+        ('left', 'acme', 'acme-hosts'): 2,
+        ('missing', 'acme-hosts', 'right'): 0,
+        ('left', 'acme-hosts', 'right'): 0,
     }
 
 
@@ -447,9 +481,16 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
     node = dataclasses.replace(
         node, inventories={**node.inventories, **amounts}
     )
+    snapshot = windows.audited.snapshot
     windows.audited = AuditedCloud.of(
         dataclasses.replace(
-            windows.audited.snapshot, providers=(node, *others)
+            snapshot,
+            aggregates=(
+                *snapshot.aggregates,
+                make_aggregate('acme', domains.tag('acme')),
+            ),
+            providers=(node, *others),
+            domains={'acme': frozenset()},
         ),
         workers.conf,
         servers=Servers((), {}, True),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import os_resource_classes
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
+from isolate_aggregates.aggregates import domains
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.compute.servers import Servers
 from isolate_aggregates.query_limit import SnapshotMembers
@@ -42,6 +43,7 @@ def families(cloud: AuditedCloud, slots: SlotCounter) -> tuple[Metric, ...]:
     return (
         *_of_locks(overview(cloud.snapshot, cloud.locks)),
         *slots.families(cloud),
+        *_of_domains(cloud),
         *_of_rollups(cloud),
         *_of_servers(cloud.servers, findings),
         _of_audit(findings),
@@ -91,6 +93,38 @@ def _unit(resource_class: str) -> tuple[str, int]:
         if resource_class.endswith(ending):
             return name, unit
     return _COUNTED
+
+
+def _of_domains(cloud: AuditedCloud) -> Iterator[Metric]:
+    missing = GaugeMetricFamily(
+        f'{_PREFIX}_domain_projects_missing',
+        'Projects of a domain that its aggregate does not let in.',
+        labels=['aggregate', 'domain'],
+    )
+    left = GaugeMetricFamily(
+        f'{_PREFIX}_domain_projects_left',
+        'Projects that an aggregate lets in as those of a domain, and that '
+        'the domain does not have.',
+        labels=['aggregate', 'domain'],
+    )
+    differences = {
+        (difference.aggregate.uuid, difference.domain): difference
+        for difference in cloud.plan.differences
+    }
+    for aggregate in cloud.snapshot.aggregates:
+        for domain_id in domains.of(aggregate):
+            # Nothing is known of a domain that is gone or was not read.
+            if cloud.snapshot.domains.get(domain_id) is None:
+                continue
+            difference = differences.get((aggregate.uuid, domain_id))
+            labels = [escaped(aggregate.name), escaped(domain_id)]
+            missing.add_metric(
+                labels, len(difference.missing) if difference else 0
+            )
+            left.add_metric(
+                labels, len(difference.foreign) if difference else 0
+            )
+    yield from (missing, left)
 
 
 def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
