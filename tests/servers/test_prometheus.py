@@ -21,12 +21,14 @@ import time
 from typing import Any
 from urllib import parse, request
 
+from fake_projects import OTHER, SALES, FakeProjects
 from http_fakes import NOVA
 from live_example import ISOLATE, Live
 import pytest
 import requests_mock
 import yaml
 
+from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.conf import SCHEDULER_METRICS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -239,6 +241,9 @@ def test_every_query_matches_metrics_of_a_real_exporter(
     promtool = program('promtool')
     serve_servers(http)
     configured = config(f'{ISOLATE}[isolate_aggregates]\ntrait_sources=flavor')
+    FakeProjects(http)
+    tags = domains.tag(SALES) | domains.tags(SALES, [OTHER])
+    live.nova.aggregates.append(Aggregate('uuid-sales', 'sales', tags, id=99))
     synced = tmp_path / 'sync.prom'
     result = run(
         *('--config-file', configured, 'sync', '--yes'),
