@@ -81,16 +81,49 @@ class Server:
 
 
 @dataclasses.dataclass(frozen=True)
+class ServerGroup:
+    """A server group.
+
+    :param policy: Its policy, such as ``anti-affinity``.
+    :param members: The ids of its servers.
+    :param max_per_host: How many of its servers a host may have if its policy
+        is ``anti-affinity``.
+    """
+
+    id: str
+    policy: str
+    members: frozenset[str] = frozenset()
+    max_per_host: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ComputeService:
+    """A compute service.
+
+    :param reason: Why it is disabled; empty if no reason was given.
+    """
+
+    host: str
+    is_up: bool = True
+    is_enabled: bool = True
+    reason: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
 class Servers:
-    """The servers of a cloud.
+    """The servers of a cloud, and what else decides where they can go.
 
     :param placed: All servers, including those without a host.
     :param images: Their images by id, without deleted ones.
+    :param groups: The server groups of all projects; None if unknown.
+    :param services: The compute services; None if unknown.
     """
 
     placed: tuple[Server, ...]
     images: Mapping[str, Image]
     hints_known: bool
+    groups: tuple[ServerGroup, ...] | None = None
+    services: tuple[ComputeService, ...] | None = None
 
 
 def original_request(document: Mapping[str, Any]) -> Server:
