@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the requests of servers that exist, as Nova would send them again."""
+
+from collections.abc import Sequence
+import dataclasses
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.compute.servers import Port, Server
+from isolate_aggregates.request import (
+    Flavor,
+    Image,
+    Request,
+    implied,
+    nova_image,
+)
+from isolate_aggregates.request.spec import RequestedNetwork
+from isolate_aggregates.tools.cloud.cloud import Cloud
+
+# The first release of Nova that can require the trait OWNER_NOVA.
+_OWNED = 34
+
+# Overrides nothing.
+_NOTHING = Request(Flavor(''))
+
+
+class ServerRequests:
+    """Builds the requests of servers of a cloud.
+
+    ``not_known`` lists what affects scheduling in Nova but is unknown here.
+
+    :param releases: The possible releases of its Nova; empty to use those that
+        the cloud gives.
+    """
+
+    def __init__(
+        self, cloud: Cloud, conf: cfg.ConfigOpts, releases: Sequence[int] = ()
+    ) -> None:
+        self._cloud = cloud
+        self._conf = conf
+        self.not_known: list[str] = []
+        release = conf[ia_conf.GROUP].nova_release
+        self.releases: Sequence[int] = (
+            (release,)
+            if release
+            else (releases or cloud.nova_releases or (implied.NEWEST_NOVA,))
+        )
+
+    def of(
+        self,
+        server: Server,
+        overrides: Request = _NOTHING,
+        with_ports: bool = True,
+    ) -> Request:
+        """Return what the request of a server contained.
+
+        :param overrides: What takes the place of its own image, project and
+            hints.
+        :param with_ports: Whether to add what its ports request.
+        :raises InvalidRequest: if its flavor is unknown.
+        """
+        if server.flavor is None:
+            raise exception.InvalidRequest(
+                f'The flavor of server {server.id} is unknown, because its '
+                'cell was down.'
+            )
+        zone = server.availability_zone
+        if not zone and not server.zone_known:
+            self.not_known.append(
+                f'the availability zone that server {server.id} was '
+                'requested in, which Nova shows only from microversion 2.96; '
+                'specify it with --availability-zone if there was one'
+            )
+        if not overrides.requested_host:
+            self.not_known.append(
+                f'whether a host was requested for server {server.id}, '
+                'which Nova does not show; if so, specify it with --host'
+            )
+        image = overrides.image
+        if image is None and server.image_id:
+            image = self._image(server, server.image_id)
+        elif image is None:
+            self.not_known.append(
+                f'the image of the volume that server {server.id} boots '
+                'from; specify it with --image if it has relevant properties'
+            )
+        request = dataclasses.replace(
+            overrides,
+            flavor=server.flavor,
+            image=image,
+            project_id=overrides.project_id or server.project_id,
+            scheduler_hints={
+                **server.scheduler_hints,
+                **overrides.scheduler_hints,
+            },
+            boot_from_volume=overrides.boot_from_volume or not server.image_id,
+            availability_zone=zone,
+            is_accepted=True,
+        )
+        return self._with_ports(request, server.id) if with_ports else request
+
+    def completed(self, request: Request) -> Request:
+        """Return a request with what Nova adds to it."""
+        profile = request.flavor.extra_specs.get('accel:device_profile')
+        if profile:
+            request = self._with_device(request, profile, '')
+        if self.releases[-1] >= _OWNED:
+            request = self._with_owner(request)
+        self._tell_of_devices(request)
+        return dataclasses.replace(
+            request,
+            pcpu_fallback=implied.is_pinned(
+                request.flavor.extra_specs, request.image_properties
+            )
+            and not self._conf[
+                ia_conf.WORKAROUNDS
+            ].disable_fallback_pcpu_query,
+        )
+
+    def _tell_of_devices(self, request: Request) -> None:
+        """Note what Nova may add to the query by options that are not read."""
+        alias = request.flavor.extra_specs.get('pci_passthrough:alias')
+        if alias:
+            self.not_known.append(
+                f'which PCI devices pci_passthrough:alias={alias} requests '
+                'from Placement if [filter_scheduler] pci_in_placement is true'
+            )
+
+    def _image(self, server: Server, number: str) -> Image:
+        """Return the image of a server, with the properties Nova stores."""
+        try:
+            image = self._cloud.image(number)
+        except exception.NotFound:
+            # Servers outlive their images.
+            image = Image('', number)
+            self.not_known.append(
+                f'the properties of image {number}, which is no longer in '
+                'Glance, apart from those that Nova shows; specify an image '
+                'with the same properties with --image'
+            )
+        if server.image_properties is None:
+            return image
+        # Nova does not return properties that it does not know.
+        others = {
+            name: value
+            for name, value in image.properties.items()
+            if name not in nova_image.TOLD
+        }
+        return dataclasses.replace(
+            image, properties={**others, **server.image_properties}
+        )
+
+    def _with_ports(self, request: Request, server_id: str) -> Request:
+        """Add what the ports of a server request."""
+        uses_segments = self._conf[
+            ia_conf.SCHEDULER
+        ].query_placement_for_routed_network_aggregates
+        try:
+            ports = self._cloud.ports(server_id)
+        except exception.ServiceError as exc:
+            self.not_known.append(
+                f'what the ports of server {server_id} request: {_said(exc)}'
+            )
+            return request
+        if ports is None:
+            self.not_known.append(
+                f'what the ports of server {server_id} request, which are not '
+                'in the cloud file; specify it with --port-request'
+            )
+        elif not ports:
+            self.not_known.append(
+                f'the networks that server {server_id} was requested with: it '
+                'has no ports now; specify what they requested with '
+                '--port-request'
+            )
+        for port in ports or ():
+            request = dataclasses.replace(
+                request,
+                resource_groups=(*request.resource_groups, *port.groups),
+                same_subtree=(*request.same_subtree, port.same_subtree)
+                if port.same_subtree
+                else request.same_subtree,
+                networks=(
+                    *request.networks,
+                    self._network(port, uses_segments),
+                ),
+            )
+            if port.device_profile:
+                request = self._with_device(
+                    request, port.device_profile, port.id
+                )
+        return request
+
+    def _network(self, port: Port, uses_segments: bool) -> RequestedNetwork:
+        """Return the network of a port."""
+        name = f'port {port.id}'
+        if not uses_segments:
+            return RequestedNetwork(name, (), port.remote_managed)
+        try:
+            segments = self._cloud.segment_aggregates(port)
+        except exception.ServiceError:
+            return RequestedNetwork(name, None, port.remote_managed)
+        return RequestedNetwork(
+            name,
+            tuple(sorted(frozenset().union(*segments))),
+            port.remote_managed,
+            ''
+            if all(segments)
+            else f'a segment of the network of {name} has no aggregate',
+        )
+
+    def _with_device(
+        self, request: Request, profile: str, owner: str
+    ) -> Request:
+        """Add what a device profile requests."""
+        try:
+            groups = self._cloud.device_groups(profile, owner)
+        except (exception.ServiceError, exception.NotFound) as exc:
+            self.not_known.append(
+                f'what device profile {profile} requests: {_said(exc)}'
+            )
+            return request
+        return dataclasses.replace(
+            request, resource_groups=(*request.resource_groups, *groups)
+        )
+
+    def _with_owner(self, request: Request) -> Request:
+        """Add whether Nova requires the trait OWNER_NOVA."""
+        try:
+            with_owner, others = self._cloud.owned_nodes
+        except exception.ServiceError as exc:
+            self.not_known.append(
+                f'whether Nova requires trait OWNER_NOVA: {_said(exc)}'
+            )
+            return request
+        if with_owner and others:
+            self.not_known.append(
+                f'whether Nova requires trait OWNER_NOVA, which {others} of '
+                f'{with_owner + others} compute nodes lack: it does once all '
+                'compute services run release 34'
+            )
+        return dataclasses.replace(
+            request, owner_nova=bool(with_owner and not others)
+        )
+
+
+def _said(exc: exception.IsolateAggregatesError) -> str:
+    return str(exc).rstrip('.')
