@@ -25,7 +25,7 @@ from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.tools.cli import base
-from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.file import checked_yaml, cloud_file
 from isolate_aggregates.tools.cloud.file import document as cloud_document
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -1064,7 +1064,7 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
 def loaded(text, loader):
     """Return the document, or why the loader accepts none."""
     try:
-        return cloud_file._loaded(text, loader)[1]
+        return checked_yaml.loaded(text, loader)[1]
     except (yaml.YAMLError, ValueError) as exc:
         return type(exc)
 
@@ -1086,7 +1086,7 @@ def test_both_loaders_read_the_same_from_texts_with_typing_errors():
         skipped = place + rng.randrange(3)
         text = text[:place] + rng.choice(characters) + text[skipped:]
         fast = loaded(text, cloud_file._FastLoader)
-        slow = loaded(text, cloud_file._Loader)
+        slow = loaded(text, checked_yaml.Loader)
         # libyaml also accepts some texts of later versions of YAML.
         if not isinstance(fast, type) and not isinstance(slow, type):
             accepted += 1

@@ -16,14 +16,16 @@ from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.simulator import Simulator
+from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 # Servers of any flavor without extra specs, also of one that does not exist
 # yet.
 ANY_FLAVOR = Flavor('', vcpus=1, ram=1)
 # A project that owns nothing.
-_STRANGER = '-'
+STRANGER = '-'
 # The most projects that are asked about.
 _PROJECTS = 20
 _ENDLESS = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
@@ -77,7 +79,7 @@ class Questions:
         """Return the query of servers; None if they are refused."""
         key = id(flavor), id(image), project
         if key not in self._questions:
-            request = Request(flavor, image, project or _STRANGER)
+            request = Request(flavor, image, project or STRANGER)
             self._questions[key] = question(
                 request, self._index, self._pipeline
             )
@@ -120,9 +122,18 @@ class Offers:
         """Return the hosts that servers may use."""
         if question is None:
             return frozenset()
+        hosts = self.offered(question.queries)
+        if not question.destination.host_objections:
+            return hosts
+        return frozenset(
+            host for host in hosts if not question.destination.dropped(host)
+        )
+
+    def offered(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
+        """Return the hosts that Placement offers for at least one query."""
         roots = 0
         try:
-            for query in question.queries:
+            for query in queries:
                 roots |= self._simulator.hosts(self.relevant(query))
         except exception.BadQuery:
             return frozenset()
@@ -131,7 +142,6 @@ class Offers:
             host
             for root in index.members(roots)
             if (host := index.providers[root].host)
-            and not question.destination.dropped(host)
         )
 
     def relevant(self, query: ResourceRequest) -> ResourceRequest:
@@ -151,6 +161,29 @@ class Offers:
                 for suffix, group in query.groups.items()
             },
         )
+
+
+def room(
+    snapshot: Snapshot,
+    question: Question | None,
+    offers: Offers,
+    index: ProviderIndex | None = None,
+) -> int:
+    """Return the number of servers for which there is room now.
+
+    :param offers: The offers of the cloud.
+    :param index: The index of its providers; None to build it.
+    """
+    if question is None:
+        return 0
+    first, *fallbacks = map(offers.relevant, question.queries)
+    try:
+        packing = Packing(
+            snapshot, first, question.destination, fallbacks, index
+        )
+    except exception.BadQuery:
+        return 0
+    return sum(fit.servers for fit in packing.fitting())
 
 
 def flavors(snapshot: Snapshot) -> tuple[Flavor, ...]:
@@ -178,6 +211,13 @@ def projects(
     aggregates: Iterable[Aggregate], pipeline: Pipeline
 ) -> tuple[str | None, ...]:
     """Return the projects to ask about: those that aggregates name."""
+    return (None, *sorted(named_projects(aggregates, pipeline))[:_PROJECTS])
+
+
+def named_projects(
+    aggregates: Iterable[Aggregate], pipeline: Pipeline
+) -> frozenset[str]:
+    """Return the ids of all projects that aggregates name."""
     filters = [entry.request_filter for entry in pipeline.filters]
     prefixes = tuple(
         prefix for each in filters for prefix in each.PROJECT_KEYS
@@ -190,7 +230,7 @@ def projects(
         if key in owner_keys or (prefixes and key.startswith(prefixes))
         for project in value.split(',')
     }
-    return (None, *sorted(project_ids - {''})[:_PROJECTS])
+    return frozenset(project_ids - {''})
 
 
 def completed(snapshot: Snapshot, hosts: Iterable[str]) -> Snapshot:

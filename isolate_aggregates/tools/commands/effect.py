@@ -2,60 +2,20 @@
 """``effect``: shows what a change would do, before it is made."""
 
 import argparse
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cli import base, output, preview, terminal
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import change_arguments
 from isolate_aggregates.tools.effect import effect, formats, shown
 from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.operate import names
 
 # The exit statuses of --detailed-exitcode.
 CHANGED = 2
 DISPLACED = 5
-
-_HOST = ('<aggregate>', '<host>')
-
-# Options with what they take and do.
-_OPTIONS = {
-    '--add-host': (_HOST, 'Add a host to an aggregate'),
-    '--remove-host': (_HOST, 'Remove a host from an aggregate'),
-    '--set': (
-        ('<aggregate>', '<key>=<value>'),
-        'Set metadata of an aggregate',
-    ),
-    '--unset': (('<aggregate>', '<key>'), 'Remove metadata of an aggregate'),
-    '--flavor': (
-        ('<flavor>', '<key>=<value>'),
-        'Set an extra spec of a flavor',
-    ),
-    '--flavor-unset': (
-        ('<flavor>', '<key>'),
-        'Remove an extra spec of a flavor',
-    ),
-    '--image': (('<image>', '<key>=<value>'), 'Set a property of an image'),
-    '--image-unset': (
-        ('<image>', '<key>'),
-        'Remove a property of an image',
-    ),
-}
-
-# Options for files, with their formats.
-_FILES = {
-    '--terraform-plan': (
-        'terraform',
-        'a plan of Terraform, as terraform show -json writes it',
-    ),
-    '--ansible': ('ansible', 'Ansible variables with os_host_aggregates'),
-    '--k-orc': ('k-orc', 'manifests of ORC'),
-}
-
-_pair = base.pair('setting')
 
 
 class ShowEffect(output.ReportLister):
@@ -70,31 +30,7 @@ class ShowEffect(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
-        for option, (metavar, what) in _OPTIONS.items():
-            parser.add_argument(
-                option,
-                nargs=2,
-                action=_Appended,
-                dest='changes',
-                default=[],
-                metavar=metavar,
-                help=f'{what}; may be repeated',
-            )
-        for option, (_, what) in _FILES.items():
-            parser.add_argument(
-                option,
-                action=_Appended,
-                dest='changes',
-                metavar='<file>',
-                help=f'Make the changes of this file: {what}',
-            )
-        parser.add_argument(
-            '--sync',
-            action=_Appended,
-            nargs=0,
-            dest='changes',
-            help='Run sync; may be repeated',
-        )
+        change_arguments.add_arguments(parser)
         parser.add_argument(
             '--no-servers',
             action='store_true',
@@ -126,20 +62,14 @@ class ShowEffect(output.ReportLister):
         with base.opened(self.app, parsed_args) as cloud:
             before = preview.read(cloud, not parsed_args.no_servers)
         filters = Pipeline(loading.load(self.app.conf))
-        after = before
-        todo: commands.Commands = ()
-        unknown: tuple[str, ...] = ()
-        for option, words in parsed_args.changes:
-            planned = _planned(after, option, words)
-            states = outcome.outcomes(after, planned.commands, filters)
-            *_, after = after, *states
-            todo += planned.commands
-            unknown += planned.unknown
-        self._unknown = unknown
-        self._order = formats.safe(
-            before, todo, chain.as_in_nova(self.app.conf), filters
+        changed = change_arguments.changed(
+            before, parsed_args.changes, filters
         )
-        self._effect = effect(before, after, self.app.conf)
+        self._unknown = changed.unknown
+        self._order = formats.safe(
+            before, changed.steps, chain.as_in_nova(self.app.conf), filters
+        )
+        self._effect = effect(before, changed.after, self.app.conf)
         # Sentences are too long for the cells of a table.
         is_for_people = parsed_args.formatter == 'table'
         rows = [] if is_for_people else shown.rows(self._effect)
@@ -170,66 +100,3 @@ class ShowEffect(output.ReportLister):
                 yield terminal.Shell(f'  {commands.shown([command])}')
             for gap in self._order.sentences:
                 yield f'No order is entirely safe. {gap}'
-
-
-class _Appended(argparse.Action):
-    """Keeps the order of all changes."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        entries = [*namespace.changes, (option_string or '', values)]
-        namespace.changes = entries
-
-
-def _planned(snapshot: Snapshot, option: str, words: Any) -> formats.Planned:
-    """Return the changes that an option describes."""
-    if option == '--sync':
-        return formats.Planned(commands.SYNC)
-    if option in _FILES:
-        kind, _ = _FILES[option]
-        return formats.read(words, kind, snapshot)
-    name, what = words
-    return formats.Planned(tuple(_commands(snapshot, option, name, what)))
-
-
-def _commands(
-    snapshot: Snapshot, option: str, name: str, what: str
-) -> Iterable[commands.Command]:
-    if option.startswith('--flavor'):
-        flavor = snapshot.flavor(name)
-        if option == '--flavor':
-            return [commands.set_spec(flavor, *_setting(what))]
-        return commands.unset_spec(flavor, what)
-    if option.startswith('--image'):
-        image = snapshot.image(name)
-        if option == '--image':
-            return commands.set_property(image, *_setting(what))
-        return commands.unset_property(image, what)
-    aggregate = names.aggregate(snapshot.aggregates, name, snapshot.origin)
-    if option == '--set':
-        return [commands.set_tag(aggregate, *_setting(what))]
-    if option == '--unset':
-        return commands.unset_tags(aggregate, [what])
-    hosts = {p.host for p in snapshot.providers if p.host}
-    if option == '--add-host':
-        _check_host(what, hosts, snapshot.origin)
-        return commands.add_hosts(aggregate, [what])
-    _check_host(what, aggregate.hosts, f'aggregate {aggregate.name}')
-    return commands.remove_hosts(aggregate, [what])
-
-
-def _setting(text: str) -> tuple[str, str]:
-    try:
-        return _pair(text)
-    except argparse.ArgumentTypeError as exc:
-        raise exception.InvalidRequest(f'{exc}.') from exc
-
-
-def _check_host(host: str, hosts: Collection[str], place: str) -> None:
-    if host not in hosts:
-        raise exception.NotFound('host', host, place, sorted(hosts))

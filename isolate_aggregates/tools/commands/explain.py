@@ -9,7 +9,6 @@ from typing import Any
 from isolate_aggregates import exception, ranges
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import comparison, explain, taken
 from isolate_aggregates.tools.advice import Advice, Effects
@@ -73,7 +72,11 @@ class ExplainRequest(output.ReportLister):
             decision = question.decision
             self._rejection: str | None = None
             try:
-                self._explanation = _explained(question)
+                self._explanation = explain.of_request(
+                    question.cloud.snapshot,
+                    question.request,
+                    decision.destination,
+                )
             except exception.BadQuery as exc:
                 self._rejection = f'{exc}.'
                 self._explanation = explain.rejected(question.cloud.snapshot)
@@ -313,19 +316,6 @@ class ExplainRequest(output.ReportLister):
     @property
     def _usable_hosts(self) -> int:
         return sum(map(self._may_be_used, self._explanation.verdicts))
-
-
-def _explained(question: request_arguments.Question) -> explain.Explanation:
-    """Explain a request for all queries that Nova sends for it."""
-    first, *fallbacks = (
-        explain.explain(
-            question.cloud.snapshot,
-            resources.resource_request(request),
-            question.decision.destination,
-        )
-        for request in question.request.variants
-    )
-    return explain.combined(first, *fallbacks) if fallbacks else first
 
 
 def _remedies(ways: Sequence[Sequence[str]]) -> Iterable[str]:

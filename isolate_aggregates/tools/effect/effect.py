@@ -7,7 +7,6 @@ import dataclasses
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute.servers import Servers
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -20,7 +19,6 @@ from isolate_aggregates.tools.audit.servers import (
     misplaced,
     out_of_place,
 )
-from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
@@ -219,22 +217,9 @@ class _World:
         """Return the hosts that servers may use."""
         return self._offers.hosts(question)
 
-    def slots(self, question: Question | None) -> int | None:
+    def slots(self, question: Question | None) -> int:
         """Return the number of servers for which there is room."""
-        if question is None:
-            return 0
-        first, *fallbacks = map(self._offers.relevant, question.queries)
-        try:
-            packing = Packing(
-                self.snapshot,
-                first,
-                question.destination,
-                fallbacks,
-                self._index,
-            )
-        except exception.BadQuery:
-            return 0
-        return sum(fit.servers for fit in packing.fitting())
+        return access.room(self.snapshot, question, self._offers, self._index)
 
 
 def _access_changes(old: _World, new: _World) -> Iterator[AccessChange]:

@@ -8,14 +8,14 @@
 3. ``offers`` computes the hosts that Placement would offer for the result.
 4. ``verdicts`` uses this to find the causes that exclude each host, and counts
    them over all hosts.
-5. ``fallback`` combines the results for the two queries that Nova sends for
-   pinned CPUs.
+5. ``fallback`` explains a request, and combines the results for the two
+   queries that Nova sends for pinned CPUs.
 6. ``groups`` summarizes the result by filter and cause.
 7. ``together`` writes the message if a host meets each requirement alone but
    not all of them together.
 """
 
-from isolate_aggregates.tools.explain.fallback import combined
+from isolate_aggregates.tools.explain.fallback import of_request
 from isolate_aggregates.tools.explain.verdicts import (
     Count,
     Explanation,
@@ -30,7 +30,7 @@ __all__ = [
     'Explanation',
     'Reason',
     'Verdict',
-    'combined',
     'explain',
+    'of_request',
     'rejected',
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combines the explanations of the two queries for pinned CPUs.
+"""Explains a request, also if Nova sends two queries for pinned CPUs.
 
 Nova asks for PCPU and then for VCPU, for hosts that do not provide PCPU yet. A
 host needs to be offered for one of the two.
@@ -8,13 +8,34 @@ host needs to be offered for one of the two.
 from collections.abc import Iterator
 import dataclasses
 
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.placement import resources
+from isolate_aggregates.request import Request
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain.requirements import Requirement
 from isolate_aggregates.tools.explain.verdicts import (
     Cause,
     Count,
     Explanation,
     Verdict,
+    explain,
 )
+
+
+def of_request(
+    snapshot: Snapshot, request: Request, destination: ExplainedDestination
+) -> Explanation:
+    """Explain a request for all queries that Nova sends for it.
+
+    :param destination: The conclusions of the request filters, which may
+        include a refusal.
+    :raises BadQuery: if Placement would answer the query with 400.
+    """
+    first, *fallbacks = (
+        explain(snapshot, resources.resource_request(variant), destination)
+        for variant in request.variants
+    )
+    return combined(first, *fallbacks) if fallbacks else first
 
 
 def combined(main: Explanation, fallback: Explanation) -> Explanation:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes places in a cloud file, with line numbers."""
+"""Describes places in a YAML file, with line numbers."""
 
 from collections.abc import Iterable, Iterator
 import dataclasses
 
 import yaml
 
+# The most problems in one error message.
+_MOST = 5
+
 # A path of keys and item numbers from the top of the document.
 Place = tuple[str | int, ...]
 
-# The names of the items in the lists of a cloud file.
+# The names of the items in the lists of cloud files and of expectations.
 _KINDS = {
     'aggregates': 'aggregate',
     'placement_aggregates': 'placement aggregate',
@@ -18,12 +21,13 @@ _KINDS = {
     'flavors': 'flavor',
     'images': 'image',
     'servers': 'server',
+    'expectations': 'expectation',
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A problem in a cloud file.
+    """A problem in a file.
 
     :param text: The text that follows the description of the place.
     """
@@ -33,9 +37,16 @@ class Problem:
 
 
 def messages(problems: Iterable[Problem], document: yaml.Node) -> list[str]:
-    """Return messages with places and lines, in the order of the file."""
+    """Return messages with places and lines, in the order of the file.
+
+    If there are too many, the last one is their number.
+    """
     lines = {_message(problem, document) for problem in problems}
-    return [text for _, text in sorted(lines)]
+    texts = [text for _, text in sorted(lines)]
+    more = len(texts) - _MOST
+    if more > 0:
+        texts[_MOST:] = [f'and {more} more problems']
+    return texts
 
 
 def _message(problem: Problem, document: yaml.Node) -> tuple[int, str]:
@@ -79,3 +90,9 @@ def _name(node: yaml.Node, number: int) -> str:
             if key.value == 'name' and isinstance(value, yaml.ScalarNode):
                 return str(value.value)
     return f'number {number + 1}'
+
+
+def item_lines(document: yaml.Node, key: str) -> list[int]:
+    """Return the lines that the items of a list at the top begin in."""
+    *_, (_, _, items) = _way(document, (key,))
+    return [item.start_mark.line + 1 for item in items.value]

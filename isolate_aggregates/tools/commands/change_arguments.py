@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that describe changes of a cloud, and the cloud after them."""
+
+import argparse
+from collections.abc import Collection, Iterable
+import dataclasses
+from typing import Any
+
+from isolate_aggregates import exception
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.effect import formats
+from isolate_aggregates.tools.operate import names
+
+_HOST = ('<aggregate>', '<host>')
+
+# Options with what they take and do.
+_OPTIONS = {
+    '--add-host': (_HOST, 'Add a host to an aggregate'),
+    '--remove-host': (_HOST, 'Remove a host from an aggregate'),
+    '--set': (
+        ('<aggregate>', '<key>=<value>'),
+        'Set metadata of an aggregate',
+    ),
+    '--unset': (('<aggregate>', '<key>'), 'Remove metadata of an aggregate'),
+    '--flavor': (
+        ('<flavor>', '<key>=<value>'),
+        'Set an extra spec of a flavor',
+    ),
+    '--flavor-unset': (
+        ('<flavor>', '<key>'),
+        'Remove an extra spec of a flavor',
+    ),
+    '--image': (('<image>', '<key>=<value>'), 'Set a property of an image'),
+    '--image-unset': (
+        ('<image>', '<key>'),
+        'Remove a property of an image',
+    ),
+}
+
+# Options for files, with their formats.
+_FILES = {
+    '--terraform-plan': (
+        'terraform',
+        'a plan of Terraform, as terraform show -json writes it',
+    ),
+    '--ansible': ('ansible', 'Ansible variables with os_host_aggregates'),
+    '--k-orc': ('k-orc', 'manifests of ORC'),
+}
+
+_pair = base.pair('setting')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options for changes, which are made in their order."""
+    for option, (metavar, what) in _OPTIONS.items():
+        parser.add_argument(
+            option,
+            nargs=2,
+            action=_Appended,
+            dest='changes',
+            default=[],
+            metavar=metavar,
+            help=f'{what}; may be repeated',
+        )
+    for option, (_, what) in _FILES.items():
+        parser.add_argument(
+            option,
+            action=_Appended,
+            dest='changes',
+            metavar='<file>',
+            help=f'Make the changes of this file: {what}',
+        )
+    parser.add_argument(
+        '--sync',
+        action=_Appended,
+        nargs=0,
+        dest='changes',
+        help='Run sync; may be repeated',
+    )
+
+
+def is_file(option: str) -> bool:
+    """Return whether an option for changes takes a file."""
+    return option in _FILES
+
+
+@dataclasses.dataclass(frozen=True)
+class Changed:
+    """A cloud after changes.
+
+    :param steps: The commands that make the changes.
+    :param unknown: What the files of other tools do not say.
+    """
+
+    after: Snapshot
+    steps: commands.Commands = ()
+    unknown: tuple[str, ...] = ()
+
+
+def changed(
+    before: Snapshot, changes: Iterable[tuple[str, Any]], filters: Pipeline
+) -> Changed:
+    """Make the changes that the arguments describe, in memory.
+
+    :param changes: The value of ``changes`` in the arguments.
+    :param filters: All configured filters, whose locks ``sync`` maintains.
+    """
+    cloud = Changed(before)
+    for option, words in changes:
+        planned = _planned(cloud.after, option, words)
+        states = outcome.outcomes(cloud.after, planned.commands, filters)
+        *_, after = cloud.after, *states
+        cloud = Changed(
+            after,
+            cloud.steps + planned.commands,
+            cloud.unknown + planned.unknown,
+        )
+    return cloud
+
+
+class _Appended(argparse.Action):
+    """Keeps the order of all changes."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        entries = [*namespace.changes, (option_string or '', values)]
+        namespace.changes = entries
+
+
+def _planned(snapshot: Snapshot, option: str, words: Any) -> formats.Planned:
+    """Return the changes that an option describes."""
+    if option == '--sync':
+        return formats.Planned(commands.SYNC)
+    if option in _FILES:
+        kind, _ = _FILES[option]
+        return formats.read(words, kind, snapshot)
+    name, what = words
+    return formats.Planned(tuple(_commands(snapshot, option, name, what)))
+
+
+def _commands(
+    snapshot: Snapshot, option: str, name: str, what: str
+) -> Iterable[commands.Command]:
+    if option.startswith('--flavor'):
+        flavor = snapshot.flavor(name)
+        if option == '--flavor':
+            return [commands.set_spec(flavor, *_setting(what))]
+        return commands.unset_spec(flavor, what)
+    if option.startswith('--image'):
+        image = snapshot.image(name)
+        if option == '--image':
+            return commands.set_property(image, *_setting(what))
+        return commands.unset_property(image, what)
+    aggregate = names.aggregate(snapshot.aggregates, name, snapshot.origin)
+    if option == '--set':
+        return [commands.set_tag(aggregate, *_setting(what))]
+    if option == '--unset':
+        return commands.unset_tags(aggregate, [what])
+    hosts = {p.host for p in snapshot.providers if p.host}
+    if option == '--add-host':
+        _check_host(what, hosts, snapshot.origin)
+        return commands.add_hosts(aggregate, [what])
+    _check_host(what, aggregate.hosts, f'aggregate {aggregate.name}')
+    return commands.remove_hosts(aggregate, [what])
+
+
+def _setting(text: str) -> tuple[str, str]:
+    try:
+        return _pair(text)
+    except argparse.ArgumentTypeError as exc:
+        raise exception.InvalidRequest(f'{exc}.') from exc
+
+
+def _check_host(host: str, hosts: Collection[str], place: str) -> None:
+    if host not in hosts:
+        raise exception.NotFound('host', host, place, sorted(hosts))
