@@ -147,6 +147,25 @@ class CloudFileError(IsolateAggregatesError):
         )
 
 
+class ExpectationsFileError(IsolateAggregatesError):
+    """A file of expectations cannot be read or written, or is invalid.
+
+    :param problems: The problems, each with its line.
+    :param of_file: The problem of the file as a whole, as a predicate.
+    """
+
+    def __init__(
+        self, path: object, problems: Sequence[str] = (), of_file: str = ''
+    ) -> None:
+        self.path = str(path)
+        self.problems = tuple(problems) or (of_file,)
+        super().__init__(
+            f'{path} {of_file}.'
+            if of_file
+            else f'{path}: {"; ".join(self.problems)}.'
+        )
+
+
 class ChangesFileError(IsolateAggregatesError):
     """A file of another tool cannot be read, or describes no changes.
 

@@ -73,6 +73,7 @@ NAMES = {
     'snapshot_diff': 'snapshot diff',
     'snapshot_save': 'snapshot save',
     'sync': 'sync',
+    'test': 'test',
     'unlock': 'lock delete',
 }
 

@@ -86,6 +86,7 @@ DESCRIPTIONS = {
     ),
     'snapshot_save': 'Write a cloud file from the live cloud.',
     'sync': 'Update Placement from the host aggregates and their tags.',
+    'test': 'Test whether a cloud isolates hosts as it is expected to.',
     'unlock': 'Let all servers use the hosts of an aggregate again.',
 }
 

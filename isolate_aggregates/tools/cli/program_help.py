@@ -33,7 +33,7 @@ _TASKS = (
     ),
     (
         'Maintain isolation',
-        ('audit', 'sync', 'limit', 'exporter', 'snapshot'),
+        ('audit', 'test', 'sync', 'limit', 'exporter', 'snapshot'),
     ),
     ('Reserve hosts', ('reservation',)),
     # Includes commands of other packages.

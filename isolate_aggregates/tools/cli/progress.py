@@ -18,6 +18,10 @@ def changing(
     return _with_bar(items, f'Changing {what}', total)
 
 
+def testing(items: Iterable[Any], total: int | None) -> Iterable[Any]:
+    return _with_bar(items, 'Testing mutations', total)
+
+
 def _with_bar(
     items: Iterable[Any], title: str, total: int | None
 ) -> Iterable[Any]:

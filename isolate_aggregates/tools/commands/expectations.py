@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``test``: compares a cloud with what is expected of it."""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+import datetime
+from typing import Any
+
+from isolate_aggregates import exception
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.text import counted
+from isolate_aggregates.tools.advice import access, commands
+from isolate_aggregates.tools.cli import base, output, preview, progress
+from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.commands import change_arguments
+from isolate_aggregates.tools.expectations import (
+    document,
+    first_file,
+    mutations,
+    report,
+)
+from isolate_aggregates.tools.expectations.answers import Answers, Context
+from isolate_aggregates.tools.expectations.checks import ServersCheck
+from isolate_aggregates.tools.expectations.expectation import (
+    Expectation,
+    evaluate,
+)
+from isolate_aggregates.tools.expectations.matching import is_pattern
+from isolate_aggregates.tools.expectations.reasons import reasons
+from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.server_requests import ServerRequests
+
+# The exit status for an expectation that is not met, as for findings.
+FAILED = 4
+
+# The most problems of an expectation, reasons of a problem, and mutations
+# that are shown to people.
+_MOST = 5
+_MOST_GAPS = 20
+
+
+class CheckExpectations(output.ReportLister):
+    """Test whether a cloud isolates hosts as it is expected to.
+
+    The file says which servers may use which hosts, and for how many there is
+    room. The exit status is 0 if the cloud meets all expectations, 4 if it
+    does not, 1 if the test itself failed. As json or yaml: one document with
+    the reasons and the digests of the files and of the cloud.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'file', metavar='<file>', help='File of expectations'
+        )
+        base.add_snapshot_argument(parser)
+        parser.add_argument(
+            '--init',
+            action='store_true',
+            help='Write the file instead: expectations that describe the '
+            'cloud as it is',
+        )
+        parser.add_argument(
+            '--mutate',
+            action='store_true',
+            help='Also remove or alter each tag, trait and extra spec on a '
+            'copy of the cloud, one after the other, and show those that no '
+            'expectation notices; this results in exit status 4, too',
+        )
+        parser.add_argument(
+            '--junit',
+            metavar='<file>',
+            help='Also write the result to this file, as JUnit',
+        )
+        change_arguments.add_arguments(parser)
+        self._usage = parser
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Test the cloud; return the exit status."""
+        if parsed_args.init:
+            if parsed_args.mutate or parsed_args.junit:
+                self._usage.error('--init takes neither --mutate nor --junit')
+            return self._init(parsed_args)
+        code = super().run(parsed_args)
+        return code if self._report.is_passed else FAILED
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        if parsed_args.junit:
+            report.check_junit(parsed_args.junit)
+        self._mutates = parsed_args.mutate
+        expectations = document.load(parsed_args.file)
+        digests = {
+            name: report.digest_of_file(name) for name in _files(parsed_args)
+        }
+        with self._answers(parsed_args, expectations) as (answers, changed):
+            results = evaluate(expectations, answers)
+            with access.silent():
+                coverage = (
+                    mutations.coverage(expectations, answers, progress.testing)
+                    if parsed_args.mutate
+                    else None
+                )
+                lines = tuple(
+                    report.Line(
+                        result.expectation.name,
+                        result.expectation.line,
+                        tuple(
+                            report.Problem(
+                                violation.text,
+                                tuple(reasons(violation, answers)),
+                            )
+                            for violation in result.violations
+                        ),
+                    )
+                    for result in results
+                )
+            not_known = dict.fromkeys(
+                (*changed.unknown, *answers.context.builder.not_known)
+            )
+        self._report = report.Report(
+            time=datetime.datetime.now(datetime.UTC),
+            path=parsed_args.file,
+            cloud=answers.snapshot.origin,
+            cloud_digest=report.digest_of_cloud(
+                answers.snapshot, self.app.conf
+            ),
+            file_digests=digests,
+            changes=tuple(commands.shown([each]) for each in changed.steps),
+            filters=report.filters(self.app.conf),
+            lines=lines,
+            not_known=tuple(not_known),
+            coverage=coverage,
+        )
+        if parsed_args.junit:
+            report.write_junit(self._report, parsed_args.junit)
+        is_for_people = parsed_args.formatter == 'table'
+        rows = [] if is_for_people else list(_rows(self._report))
+        return ('Result', 'Expectation', 'Line', 'Problems'), rows
+
+    def document(self) -> dict[str, Any]:
+        return report.document(self._report)
+
+    def before(self) -> Iterable[str]:
+        """Yield the expectations with their problems, and the totals."""
+        most = None if self.is_long else _MOST
+        for line in self._report.lines:
+            if not line.problems:
+                yield f'passed: {line.name}'
+                continue
+            yield f'FAILED: {line.name} (line {line.line})'
+            for problem in _first(line.problems, most, 'problem', 2):
+                if isinstance(problem, str):
+                    yield problem
+                    continue
+                yield f'  {problem.text}'
+                for reason in _first(problem.reasons, most, 'reason', 4):
+                    yield f'    {reason}'
+        passed = len(self._report.lines) - len(self._report.failures)
+        yield f'{passed} passed, {len(self._report.failures)} failed.'
+        for sentence in self._report.not_known:
+            yield f'Not known: {sentence}'
+        if self._report.coverage:
+            yield ''
+            yield from self._mutation_lines(self._report.coverage)
+
+    def _mutation_lines(self, coverage: mutations.Coverage) -> Iterator[str]:
+        yield (
+            f'Mutations: {coverage.noticed} noticed, {len(coverage.gaps)} '
+            f'unnoticed, {coverage.without_effect} without effect.'
+        )
+        most = None if self.is_long else _MOST_GAPS
+        for gap in _first(coverage.gaps, most, 'unnoticed mutation', 2):
+            if isinstance(gap, str):
+                yield gap
+            else:
+                yield f'  {gap.mutation}: {gap.effect}'
+
+    def _init(self, args: argparse.Namespace) -> int:
+        """Write a first file."""
+        document.check_new(args.file)
+        with self._answers(args, ()) as (answers, _), access.silent():
+            entries = list(first_file.entries(answers))
+        if not entries:
+            raise exception.ExpectationsFileError(
+                args.file,
+                of_file='was not written: the cloud has no flavors',
+            )
+        document.save(entries, args.file)
+        number = counted(len(entries), 'expectation')
+        self.app.stdout.write(f'Wrote {number} to {args.file}.\n')
+        return 0
+
+    @contextlib.contextmanager
+    def _answers(
+        self, args: argparse.Namespace, expectations: Sequence[Expectation]
+    ) -> Iterator[tuple[Answers, change_arguments.Changed]]:
+        """Open the cloud after the changes."""
+        conf = self.app.conf
+        with base.opened(self.app, args) as cloud:
+            snapshot = preview.read(cloud, False)
+            filters = Pipeline(loading.load(conf))
+            changed = change_arguments.changed(snapshot, args.changes, filters)
+            context = Context(
+                chain.as_in_nova(conf),
+                filters,
+                ServerRequests(cloud, conf),
+                _project_ids(expectations, cloud),
+            )
+            base.warn_if_unguarded(cloud, conf)
+            yield Answers(changed.after, context), changed
+
+
+def _files(args: argparse.Namespace) -> Iterator[str]:
+    """Yield the files that the result depends on."""
+    yield args.file
+    if args.snapshot:
+        yield args.snapshot
+    for option, words in args.changes:
+        if change_arguments.is_file(option):
+            yield words
+
+
+def _project_ids(
+    expectations: Sequence[Expectation], cloud: Cloud
+) -> dict[str, str | None]:
+    """Return the ids of the projects that expectations name.
+
+    A saved cloud has no projects: those count that its aggregates, images,
+    servers and domains name.
+    """
+    names = {
+        name
+        for expectation in expectations
+        if isinstance(expectation.check, ServersCheck)
+        for name in expectation.check.servers.projects
+        if not is_pattern(name)
+    }
+    if isinstance(cloud, SnapshotCloud):
+        return {name: name for name in names & _owners(cloud)}
+    ids: dict[str, str | None] = {}
+    for name in sorted(names):
+        try:
+            ids[name] = cloud.project(name)
+        except exception.NotFound:
+            ids[name] = None
+    return ids
+
+
+def _owners(cloud: SnapshotCloud) -> set[str]:
+    """Return the ids of projects that own something in a saved cloud."""
+    snapshot = cloud.snapshot
+    servers = snapshot.servers.placed if snapshot.servers else ()
+    return {
+        *(server.project_id for server in servers),
+        *(image.owner for image in snapshot.images if image.owner),
+        *(key for a in snapshot.aggregates for key in a.metadata),
+        *(p for some in snapshot.domains.values() for p in some or ()),
+    }
+
+
+def _rows(result: report.Report) -> Iterator[tuple[Any, ...]]:
+    for line in result.lines:
+        yield (
+            'failed' if line.problems else 'passed',
+            line.name,
+            line.line,
+            '; '.join(problem.text for problem in line.problems),
+        )
+
+
+def _first(
+    things: Sequence[Any], most: int | None, noun: str, indent: int
+) -> Iterator[Any]:
+    """Yield the first things, and a line with the number of the others."""
+    yield from things[:most]
+    if most is not None and len(things) > most:
+        number = counted(len(things) - most, f'more {noun}')
+        yield f'{" " * indent}and {number}; --long shows all'

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and writes files of expectations."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import functools
+import importlib.resources
+import json
+import os
+from typing import Any
+
+import jsonschema
+import yaml
+
+from isolate_aggregates import exception, files
+from isolate_aggregates.tools.cloud.file import checked_yaml, yaml_errors
+from isolate_aggregates.tools.expectations import checks
+from isolate_aggregates.tools.expectations.expectation import (
+    Check,
+    Expectation,
+)
+from isolate_aggregates.tools.expectations.matching import Place
+
+VERSION = 1
+
+_PLACES = {
+    'aggregates': 'aggregate',
+    'hosts': 'host',
+    'locks': 'lock',
+    'reservations': 'reservation',
+}
+
+
+def load(path: str | os.PathLike[str]) -> list[Expectation]:
+    """Read a file of expectations.
+
+    :raises ExpectationsFileError: if it cannot be read or is invalid. The
+        message has the file, the problems and their lines.
+    """
+    try:
+        root, document = checked_yaml.parse(checked_yaml.text_of(path))
+        violations = checked_yaml.violations(document, _validator())
+    except checked_yaml.Unreadable as exc:
+        raise exception.ExpectationsFileError(path, of_file=str(exc)) from None
+    if violations:
+        raise exception.ExpectationsFileError(
+            path, yaml_errors.messages(violations, root)
+        )
+    lines = yaml_errors.item_lines(root, 'expectations')
+    return [
+        _expectation(entry, line)
+        for entry, line in zip(document['expectations'], lines, strict=True)
+    ]
+
+
+def check_new(path: str | os.PathLike[str]) -> None:
+    """Check that a file can be written and does not exist yet."""
+    try:
+        if files.check(path).exists():
+            raise exception.ExpectationsFileError(
+                path, of_file='exists already; remove it or name another file'
+            )
+    except OSError as exc:
+        raise exception.ExpectationsFileError(
+            path, of_file=f'cannot be written: {exc.strerror or exc}'
+        ) from exc
+
+
+def save(
+    entries: Iterable[Mapping[str, Any]], path: str | os.PathLike[str]
+) -> None:
+    """Write a file of expectations atomically."""
+    document = {'version': VERSION, 'expectations': list(entries)}
+    try:
+        with files.replacing(path) as stream:
+            yaml.safe_dump(
+                document, stream, allow_unicode=True, sort_keys=False
+            )
+    except OSError as exc:
+        raise exception.ExpectationsFileError(
+            path, of_file=f'cannot be written: {exc.strerror or exc}'
+        ) from exc
+
+
+@functools.cache
+def _validator() -> jsonschema.protocols.Validator:
+    source = importlib.resources.files(__package__) / 'schema.json'
+    return checked_yaml.validator(json.loads(source.read_text('utf-8')))
+
+
+def _expectation(entry: Mapping[str, Any], line: int) -> Expectation:
+    check = _check(entry)
+    return Expectation(entry.get('name', str(check)), line, check)
+
+
+def _check(entry: Mapping[str, Any]) -> Check:
+    match entry.get('tenant_images'):
+        case 'open_no_lock':
+            return checks.ImagesOfTenants()
+        case 'can_open_no_lock':
+            return checks.AnyImage()
+    [rule] = _rules(entry)
+    servers = checks.Servers(
+        _names(entry, 'flavor'),
+        _names(entry, 'image'),
+        _names(entry, 'project'),
+        entry.get('availability_zone'),
+    )
+    return checks.ServersCheck(servers, rule)
+
+
+def _rules(entry: Mapping[str, Any]) -> Iterator[checks.Rule]:
+    """Yield the rule of an expectation, which has exactly one."""
+    if 'only' in entry:
+        yield checks.Only(_place(entry['only']))
+    if 'exactly' in entry:
+        yield checks.Only(_place(entry['exactly']), is_exact=True)
+    if 'never' in entry:
+        yield checks.Never(_place(entry['never']))
+    if 'min_hosts' in entry:
+        yield checks.MinHosts(entry['min_hosts'])
+    if 'min_room' in entry:
+        yield checks.MinRoom(entry['min_room'])
+
+
+def _place(entry: Mapping[str, Any]) -> Place:
+    return Place(**{f: _names(entry, key) for f, key in _PLACES.items()})
+
+
+def _names(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    names = entry.get(key, ())
+    return (names,) if isinstance(names, str) else tuple(names)

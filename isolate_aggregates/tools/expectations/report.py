@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report on expectations, which can be handed in: as JSON and as JUnit."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import datetime
+import hashlib
+from importlib import metadata
+import json
+import os
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception, files
+from isolate_aggregates.text import escaped
+from isolate_aggregates.tools.cloud.file import serialize
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.expectations.mutations import Coverage
+from isolate_aggregates.tools.mirrored import chain
+
+if TYPE_CHECKING:
+    import junitparser
+
+_PACKAGE = 'isolate-aggregates'
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """Where a cloud differs from an expectation.
+
+    :param reasons: Why, in the words of ``explain``.
+    """
+
+    text: str
+    reasons: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """An expectation and its problems; the cloud meets it without any."""
+
+    name: str
+    line: int
+    problems: tuple[Problem, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Whether a cloud meets expectations.
+
+    :param path: The file of the expectations.
+    :param cloud: Where the cloud was read from.
+    :param cloud_digest: The SHA-256 digest of what decides in the cloud.
+    :param file_digests: The SHA-256 digests of the files that were read.
+    :param changes: The commands of the changes that were made in memory.
+    :param filters: The request filters that decided, each with its package.
+    :param coverage: The result of the mutations; None if there were none.
+    """
+
+    time: datetime.datetime
+    path: str
+    cloud: str
+    cloud_digest: str
+    file_digests: Mapping[str, str]
+    changes: tuple[str, ...]
+    filters: tuple[tuple[str, str], ...]
+    lines: tuple[Line, ...]
+    not_known: tuple[str, ...] = ()
+    coverage: Coverage | None = None
+
+    @property
+    def failures(self) -> tuple[Line, ...]:
+        """The expectations that the cloud does not meet."""
+        return tuple(line for line in self.lines if line.problems)
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether all are met, and notice all mutations."""
+        return not self.failures and not (self.coverage and self.coverage.gaps)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Return a report as a JSON document; see ``report.json``."""
+    coverage = report.coverage
+    return {
+        'time': report.time.isoformat(timespec='seconds'),
+        'version': metadata.version(_PACKAGE),
+        'filters': [
+            {'name': name, 'origin': origin} for name, origin in report.filters
+        ],
+        'cloud': {'source': report.cloud, 'sha256': report.cloud_digest},
+        'files': [
+            {'name': name, 'sha256': digest}
+            for name, digest in report.file_digests.items()
+        ],
+        'changes': list(report.changes),
+        'passed': len(report.lines) - len(report.failures),
+        'failed': len(report.failures),
+        'expectations': [
+            {
+                'name': line.name,
+                'line': line.line,
+                'result': 'failed' if line.problems else 'passed',
+                'problems': [
+                    {'problem': p.text, 'reasons': list(p.reasons)}
+                    for p in line.problems
+                ],
+            }
+            for line in report.lines
+        ],
+        'not_known': list(report.not_known),
+        'mutations': coverage
+        and {
+            'noticed': coverage.noticed,
+            'without_effect': coverage.without_effect,
+            'unnoticed': [
+                {
+                    'kind': gap.mutation.kind,
+                    'subject': gap.mutation.subject,
+                    'key': gap.mutation.key,
+                    'replacement': gap.mutation.replacement,
+                    'effect': gap.effect,
+                }
+                for gap in coverage.gaps
+            ],
+        },
+    }
+
+
+def digest_of_file(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 digest of a file, as ``sha256sum`` prints it."""
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def digest_of_cloud(snapshot: Snapshot, conf: cfg.ConfigOpts) -> str:
+    """Return the SHA-256 digest of all that decides in a cloud.
+
+    These are the objects of the cloud without its servers, and the options of
+    nova-scheduler that matter.
+    """
+    state = serialize.document(dataclasses.replace(snapshot, servers=None))
+    state['settings'] = {
+        f'{group}.{option}': ia_conf.value_of(conf, group, option)
+        for group, option in ia_conf.CLOUD_SETTINGS
+    }
+    text = json.dumps(state, sort_keys=True, default=list)
+    return hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()
+
+
+def filters(conf: cfg.ConfigOpts) -> tuple[tuple[str, str], ...]:
+    """Return the filters that decide, each with its package."""
+    return tuple(
+        (one.name, one.origin)
+        for one in chain.installed_filters(conf)
+        if one.enabled
+    )
+
+
+def check_junit(path: str | os.PathLike[str]) -> None:
+    """Check that a JUnit file can be written."""
+    try:
+        files.check(path)
+        import junitparser  # noqa: F401
+    except OSError as exc:
+        raise exception.ReportError(path, exc.strerror or str(exc)) from exc
+    except ImportError as exc:
+        raise exception.ReportError(
+            path,
+            'it needs junitparser; install isolate-aggregates[junit]',
+        ) from exc
+
+
+def write_junit(report: Report, path: str | os.PathLike[str]) -> None:
+    """Write a report as a JUnit file, atomically.
+
+    :raises ReportError: if it cannot be written.
+    """
+    xml: Any = junit(report)
+    text = xml.tostring().decode('utf-8')
+    try:
+        with files.replacing(path) as stream:
+            stream.write(text)
+    except OSError as exc:
+        raise exception.ReportError(path, exc.strerror or str(exc)) from exc
+
+
+def junit(report: Report) -> 'junitparser.JUnitXml':
+    """Return a report as JUnit: a test for each expectation.
+
+    A mutation that no expectation notices is a failed test of its own.
+    """
+    import junitparser
+
+    suite = junitparser.TestSuite('isolation')
+    suite.timestamp = report.time.isoformat(timespec='seconds')
+    for name, value in _properties(report):
+        suite.add_property(escaped(name), escaped(value))
+    for line in report.lines:
+        case = _case(junitparser, report, line.name)
+        case.line = str(line.line)
+        if line.problems:
+            failure = junitparser.Failure(
+                escaped('; '.join(p.text for p in line.problems))
+            )
+            failure.text = '\n'.join(map(escaped, _details(line.problems)))
+            case.result = [failure]
+        suite.add_testcase(case)
+    for gap in report.coverage.gaps if report.coverage else ():
+        case = _case(junitparser, report, f'notices: {gap.mutation}')
+        failure = junitparser.Failure('no expectation notices it')
+        failure.text = escaped(gap.effect)
+        case.result = [failure]
+        suite.add_testcase(case)
+    xml = junitparser.JUnitXml()
+    xml.add_testsuite(suite)
+    return xml
+
+
+def _case(junitparser: Any, report: Report, name: str) -> Any:
+    class Case(junitparser.TestCase):  # type: ignore[misc]
+        """A test with its place, which GitLab and GitHub show."""
+
+        file = junitparser.Attr()
+        line = junitparser.Attr()
+
+    case = Case(escaped(name), classname='isolation')
+    case.file = escaped(report.path)
+    return case
+
+
+def _properties(report: Report) -> Iterable[tuple[str, str]]:
+    yield 'version', metadata.version(_PACKAGE)
+    yield 'cloud', report.cloud
+    yield 'cloud.sha256', report.cloud_digest
+    for name, digest in report.file_digests.items():
+        yield f'{name}.sha256', digest
+    for change in report.changes:
+        yield 'change', change
+
+
+def _details(problems: Sequence[Problem]) -> Iterable[str]:
+    for problem in problems:
+        yield problem.text
+        for reason in problem.reasons:
+            yield f'  {reason}'
