@@ -23,6 +23,10 @@ terraform*" show "*) echo '{"format_version": "1.2"}' ;;
 isolate-aggregates*" effect "*)
     echo 'server /merge would be out of place'
     exit $STATUS ;;
+isolate-aggregates*" test "*)
+    echo '{"failed": 1}'
+    exit $STATUS ;;
+gh*" --body-file note.md") cp note.md sent.md ;;
 *" body@note.md "*) cp note.md sent.md ;;
 esac
 """
@@ -33,7 +37,13 @@ def run(tmp_path):
     """Run a script where the programs are ours; return its exit status."""
     programs = tmp_path / 'bin'
     programs.mkdir()
-    for name in ('terraform', 'terraform1.9.8', 'isolate-aggregates', 'curl'):
+    for name in (
+        'terraform',
+        'terraform1.9.8',
+        'isolate-aggregates',
+        'curl',
+        'gh',
+    ):
         (programs / name).write_text(PROGRAM)
         (programs / name).chmod(0o755)
 
@@ -58,6 +68,20 @@ def run(tmp_path):
     return run_script
 
 
+def gitlab_script(name):
+    """Return the pipeline for GitLab, and what a job of it runs."""
+    pipeline = yaml.safe_load(BLOCKS['.gitlab-ci.yml'])
+    job = pipeline[name]
+    before = pipeline[job['extends']]['before_script']
+    return pipeline, '\n'.join((*before, *job['script']))
+
+
+def github_steps(name):
+    """Return the steps of a workflow for GitHub by what they are about."""
+    workflow = yaml.safe_load(BLOCKS[f'.github/workflows/{name}.yml'])
+    return workflow['jobs'][name]['steps']
+
+
 def calls(folder: pathlib.Path) -> str:
     return (folder / 'calls').read_text()
 
@@ -68,8 +92,7 @@ def calls(folder: pathlib.Path) -> str:
 def test_the_job_of_gitlab_comments_and_ends_as_the_effect(
     run, tmp_path, status, result
 ):
-    pipeline = yaml.safe_load(BLOCKS['.gitlab-ci.yml'])
-    script = '\n'.join(pipeline['effect']['script'])
+    pipeline, script = gitlab_script('effect')
     variables = {
         'CI_API_V4_URL': 'https://gitlab/api/v4',
         'CI_PROJECT_ID': '3',
@@ -105,7 +128,84 @@ def test_the_scheduled_job_of_gitlab_uploads_what_the_other_one_reads(
         .splitlines()[-1]
         .endswith('--upload-file cloud.yaml the-url')
     )
-    assert '"$CLOUD"' in pipeline['effect']['script'][0]
+    assert '"$CLOUD"' in pipeline['.plan']['before_script'][0]
+
+
+@pytest.mark.parametrize('status', [0, 1, 4])
+def test_the_job_of_gitlab_ends_as_the_test_and_keeps_its_report(
+    run, tmp_path, status
+):
+    pipeline, script = gitlab_script('expectations')
+    variables = {'CI_JOB_TOKEN': 'job-token', 'CLOUD': 'the-url'}
+    assert run(script, status, **variables) == status
+    assert calls(tmp_path).endswith(
+        'isolate-aggregates test expectations.yaml --snapshot cloud.yaml '
+        '--terraform-plan plan.json --junit junit.xml -f json\n'
+    )
+    artifacts = pipeline['expectations']['artifacts']
+    [report] = artifacts['paths']
+    assert (tmp_path / report).read_text() == '{"failed": 1}\n'
+    assert artifacts['reports']['junit'] == 'junit.xml'
+    assert artifacts['when'] == 'always'
+
+
+@pytest.mark.parametrize(
+    ('status', 'result'), [(0, 0), (1, 1), (2, 0), (5, 5)]
+)
+def test_the_workflow_of_github_comments_and_ends_as_the_effect(
+    run, tmp_path, status, result
+):
+    steps = {s.get('name'): s for s in github_steps('isolation')}
+    script = steps['effect']['run']
+    assert run(script, status, ['bash', '-e'], PULL_REQUEST='the-url') == (
+        result
+    )
+    assert (
+        'isolate-aggregates effect --snapshot cloud.yaml --terraform-plan '
+        'plan.json --detailed-exitcode\n'
+        'gh pr comment the-url --body-file note.md\n'
+    ) in calls(tmp_path)
+    # No line is anything but text.
+    assert (tmp_path / 'sent.md').read_text() == (
+        'Effect on the cloud\n\n    server /merge would be out of place\n'
+    )
+
+
+@pytest.mark.parametrize('status', [0, 1, 4])
+def test_the_workflow_of_github_ends_as_the_test(run, tmp_path, status):
+    steps = {s.get('name'): s for s in github_steps('isolation')}
+    script = steps['expectations']['run']
+    assert run(script, status, ['bash', '-e']) == status
+    assert (tmp_path / 'report.json').read_text() == '{"failed": 1}\n'
+    *_, upload = github_steps('isolation')
+    assert upload['with']['path'].split() == ['junit.xml', 'report.json']
+
+
+def test_the_workflows_of_github_read_what_the_first_one_uploads(
+    run, tmp_path
+):
+    scripts = [s['run'] for s in github_steps('snapshot') if 'run' in s]
+    assert run('\n'.join(scripts), 0, ['bash', '-e']) == 0
+    assert 'snapshot save cloud.yaml\n' in calls(tmp_path)
+    assert 'gh release upload cloud cloud.yaml --clobber\n' in (
+        calls(tmp_path)
+    )
+    [read] = [
+        s['run']
+        for s in github_steps('isolation')
+        if 'gh release download' in s.get('run', '')
+    ]
+    assert run(read, 0, ['bash', '-e']) == 0
+    assert 'gh release download cloud --pattern cloud.yaml\n' in (
+        calls(tmp_path)
+    )
+    assert (tmp_path / 'plan.json').read_text().startswith('{"format_')
+
+
+@pytest.mark.parametrize('name', ['snapshot', 'isolation'])
+def test_no_text_of_a_pull_request_becomes_part_of_a_script(name):
+    for step in github_steps(name):
+        assert '${{' not in step.get('run', '')
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
 from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.advice.access import Offers, Question
+from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.server_requests import ServerRequests
 from isolate_aggregates.tools.simulator.index import ProviderIndex
@@ -165,6 +166,12 @@ class Answers:
         return access.named_projects(
             self.snapshot.aggregates, self.context.pipeline
         )
+
+    @lazy_property
+    def operator_images(self) -> tuple[Image | None, ...]:
+        """An image of each kind that matters, and None; not of tenants."""
+        images = access.images(self.snapshot, self.context.pipeline)
+        return tuple(i for i in images if i is None or not is_tenants(i))
 
     def request(
         self,

@@ -2,8 +2,8 @@
 """Describes a cloud as it is by expectations, for a first file.
 
 The cloud meets all of them. They name the hosts of each flavor, alone, with
-each image that matters, and in each project that aggregates name, so that
-they notice every mutation.
+each operators' image that matters, and in each project that aggregates name,
+so that they notice every mutation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,6 @@ from typing import Any
 from isolate_aggregates import ranges
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.text import named, quoted
-from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.expectations import checks
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import (
@@ -32,13 +31,12 @@ def entries(answers: Answers) -> Iterator[_Entry]:
     if not answers.snapshot.flavors:
         return
     all_images = answers.snapshot.images
-    kinds = access.images(answers.snapshot, answers.context.pipeline)
     yield from _described(answers, [_Who()])
     yield from _described(
         answers,
         [
             _Who('image', _name(image, all_images), image=image)
-            for image in kinds
+            for image in answers.operator_images
             if image is not None
         ],
     )

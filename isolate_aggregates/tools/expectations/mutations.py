@@ -13,6 +13,7 @@ not a gap.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import re
 
 from isolate_aggregates import ranges
 from isolate_aggregates.placement.provider import trees
@@ -38,6 +39,8 @@ _TRAIT = 'trait'
 _ALTERED = 'altered'
 _ALTERED_TRAIT = f'{TRAIT_PREFIX}CUSTOM_ALTERED'
 _FORBIDDEN = 'forbidden'
+# Requires or forbids a trait, also in a numbered group.
+_TRAIT_SPEC = re.compile(r'trait[a-zA-Z0-9_-]*:')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Mutation:
         done = (
             'removed'
             if self.replacement is None
-            else f'replaced by {self.replacement}'
+            else f'replaced by {self.replacement!r}'
         )
         return f'{self.kind} {quoted(self.key)} of {self.subject} {done}'
 
@@ -109,7 +112,7 @@ def coverage(
     comparison = _Comparison(answers)
     # Traits that no question names cannot change an answer.
     questions = [q for q in answers.questions.values() if q is not None]
-    mutations = list(_mutations(answers, comparison.images))
+    mutations = list(mutations_of(answers, comparison.images))
     relevant_traits = frozenset(
         trait
         for trait in {m.key for m in mutations if m.kind == _TRAIT}
@@ -134,20 +137,23 @@ def coverage(
 class _Comparison:
     """Compares the answers of altered clouds with those of a cloud.
 
-    The questions are each flavor with each kind of image that matters, and
-    each flavor in each project that aggregates name.
+    The questions are each flavor with each kind of operators' image that
+    matters, and each flavor in each project that aggregates name.
     """
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
-        kinds = access.images(answers.snapshot, answers.context.pipeline)
-        numbers = {id(i): n for n, i in enumerate(answers.snapshot.images)}
+        images = answers.snapshot.images
+        numbers = {id(image): number for number, image in enumerate(images)}
         # The number of each image in the snapshot; None for no image.
-        self._kinds = [None if i is None else numbers[id(i)] for i in kinds]
+        self._kinds = [
+            None if image is None else numbers[id(image)]
+            for image in answers.operator_images
+        ]
         asked = {id(r.image) for r in answers.context.requests.values()}
         self.images = [
             image
-            for number, image in enumerate(answers.snapshot.images)
+            for number, image in enumerate(images)
             if (number in self._kinds or id(image) in asked)
             and not is_tenants(image)
         ]
@@ -196,7 +202,7 @@ class _Comparison:
                 )
 
 
-def _mutations(
+def mutations_of(
     answers: Answers, images: Iterable[Image]
 ) -> Iterator[Mutation]:
     """Yield all mutations of a cloud.
@@ -294,7 +300,7 @@ def _altered_tag(key: str, value: str) -> tuple[Values, str]:
 
 
 def _altered_spec(key: str, value: str) -> tuple[Values, str]:
-    if not key.startswith(TRAIT_PREFIX):
+    if not _TRAIT_SPEC.match(key):
         return {key: _ALTERED}, _ALTERED
     other = _FORBIDDEN if value == REQUIRED else REQUIRED
     return {key: other}, other
