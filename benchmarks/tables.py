@@ -122,6 +122,24 @@ SCHEDULER: Columns = {
     'Fresh': amount('ours'),
     'Fresh, without rollups': amount('no_rollup'),
 }
+# What is asked, by its name in the results.
+_QUESTIONS = {
+    'empty': 'Empty a host',
+    'rolling': 'Fifty hosts, one after another',
+    'room': 'Room for ten large servers',
+    'survive': 'Each host fails',
+}
+
+RELOCATE: Columns = {
+    'Hosts': number('hosts'),
+    'Servers': number('servers'),
+    'Question': lambda row: _QUESTIONS[row['question']],
+    'Moves': number('moves'),
+    'At least': number('least'),
+    'Left': number('left'),
+    'Seconds of processor time': amount('seconds'),
+    'MiB of memory': number('mebibytes'),
+}
 EFFECT: Columns = {
     'Hosts': number('hosts'),
     'Servers': number('servers'),
@@ -288,6 +306,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'length', LENGTH, results('length')
     yield 'scheduler', SCHEDULER, results('scheduler')
     yield 'effect', EFFECT, results('effect')
+    yield 'relocate', RELOCATE, results('relocate')
     yield 'index', INDEX, results('index')
     yield 'verification', VERIFICATION, results('verification')
     yield 'leases', LEASES, results('leases')

@@ -22,6 +22,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute import servers
+from isolate_aggregates.compute.servers import ComputeService, ServerGroup
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.rest import client
@@ -35,11 +36,12 @@ _RECORD = re.compile(r'reservation:[0-9a-f-]{36}\.[0-9a-f]{8}\.[0-9]{8}')
 _NO_MICROVERSIONS = api_versions.APIVersion('2.0')
 
 # 2.41: uuids of aggregates; 2.53: uuids of compute nodes; 2.61: flavors are
-# listed with extra specs; 2.69: servers in cells that are down; 2.100:
-# scheduler hints of servers.
+# listed with extra specs; 2.64: rules of server groups; 2.69: servers in cells
+# that are down; 2.100: scheduler hints of servers.
 _AGGREGATE_UUIDS = api_versions.APIVersion('2.41')
 _NODE_UUIDS = api_versions.APIVersion('2.53')
 INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
+_GROUP_RULES = api_versions.APIVersion('2.64')
 _DOWN_CELLS = api_versions.APIVersion('2.69')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
 # Releases 31 and 32 support up to 2.100, release 33 more, but less than this.
@@ -355,6 +357,18 @@ class NovaClient:
             _DOWN_CELLS, 'Stein', 'listing the servers of cells that are down'
         )
         return servers.list_all(self.direct, self._for_servers)
+
+    def server_groups(self) -> tuple[ServerGroup, ...]:
+        """Return the server groups of all projects."""
+        newest = min(self.newest, _GROUP_RULES)
+        return tuple(
+            servers.list_groups(self.direct, str(newest.get_string()))
+        )
+
+    def compute_services(self) -> tuple[ComputeService, ...]:
+        """Return the compute services of all cells."""
+        newest = min(self.newest, _DOWN_CELLS)
+        return servers.list_services(self.direct, str(newest.get_string()))
 
     @property
     def _for_servers(self) -> str:

@@ -171,6 +171,40 @@ def list_all(nova: 'client.Service', microversion: str) -> Iterator[Server]:
         query['marker'] = marker
 
 
+def list_groups(
+    nova: 'client.Service', microversion: str
+) -> Iterator[ServerGroup]:
+    """Yield the server groups of all projects.
+
+    See `List Server Groups
+    <https://docs.openstack.org/api-ref/compute/#list-server-groups>`_.
+
+    :raises ServiceDenied: if the user may not list those of all projects.
+    """
+    offset = 0
+    while True:
+        query = {'all_projects': 'True', 'limit': _PAGE, 'offset': offset}
+        path = f'/os-server-groups?{parse.urlencode(query)}'
+        page = nova.parsed(path, _groups, nova.get(path, microversion))
+        yield from page
+        # Nova's maximum page size may be lower than the limit.
+        offset += len(page)
+        if not page:
+            return
+
+
+def list_services(
+    nova: 'client.Service', microversion: str
+) -> tuple[ComputeService, ...]:
+    """Return the compute services.
+
+    See `List Compute Services
+    <https://docs.openstack.org/api-ref/compute/#list-compute-services>`_.
+    """
+    path = '/os-services?binary=nova-compute'
+    return nova.parsed(path, _services, nova.get(path, microversion))
+
+
 def ids_of(nova: 'client.Service', name: str, microversion: str) -> list[str]:
     """Return the ids of the servers with a name, in all projects."""
     # Nova matches a regular expression, in most databases without regard to
@@ -200,6 +234,31 @@ def _out_of_reach(document: Mapping[str, Any]) -> list[Server]:
 
 def _page(document: Mapping[str, Any]) -> list[Server]:
     return [_server(server) for server in document['servers']]
+
+
+def _groups(document: Mapping[str, Any]) -> list[ServerGroup]:
+    return [
+        ServerGroup(
+            group['id'],
+            # Before 2.64, a list of one policy.
+            group['policy'] if 'policy' in group else group['policies'][0],
+            frozenset(group['members']),
+            int(group.get('rules', {}).get('max_server_per_host', 1)),
+        )
+        for group in document['server_groups']
+    ]
+
+
+def _services(document: Mapping[str, Any]) -> tuple[ComputeService, ...]:
+    return tuple(
+        ComputeService(
+            service['host'],
+            service['state'] == 'up' and not service.get('forced_down'),
+            service['status'] == 'enabled',
+            service['disabled_reason'] or '',
+        )
+        for service in document['services']
+    )
 
 
 def _server(server: Mapping[str, Any]) -> Server:

@@ -13,7 +13,13 @@
 * :mod:`~isolate_aggregates.testing.plugin` has the mock as a pytest fixture.
 """
 
-from isolate_aggregates.compute.servers import Port, Server, Servers
+from isolate_aggregates.compute.servers import (
+    ComputeService,
+    Port,
+    Server,
+    ServerGroup,
+    Servers,
+)
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing.builders import (
     make_aggregate,
@@ -31,12 +37,14 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 __all__ = [
+    'ComputeService',
     'EmbeddedPlacement',
     'Inventory',
     'PlacementFixture',
     'Port',
     'Provider',
     'Server',
+    'ServerGroup',
     'Servers',
     'Snapshot',
     'hosts_for',

@@ -138,7 +138,7 @@ class Packing:
     def _on_host(
         self, root: Provider, usages: dict[str, dict[str, int]]
     ) -> tuple[int, bool]:
-        providers = _involved(self._index, root)
+        providers = involved(self._index, root)
         if len(providers) == 1 and len(self._requests) == 1:
             return _on_one_provider(root, self._requests[0]), False
         if not self._index.sharing:
@@ -152,7 +152,7 @@ class Packing:
         return _in_a_tree(providers, root, self._requests, usages)
 
 
-def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
+def involved(index: ProviderIndex, root: Provider) -> list[Provider]:
     """Return the providers that can serve servers on a host."""
     number = index.numbers[root.uuid]
     sharing = [

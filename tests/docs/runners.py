@@ -57,6 +57,9 @@ BY_OTHERS = {
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
+    r'isolate-aggregates .* \\\n +relocate ': (
+        'tests/nova_functional/test_room_live.py'
+    ),
     r'isolate-aggregates reservation import ': 'tests/blazar/test_import.py',
     r'pytest$': 'tests/docs/test_testing_filters.py',
     r'git apply etc/upstream/nova/': 'tests/nova/test_upstream_patch.py',

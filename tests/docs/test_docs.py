@@ -63,7 +63,7 @@ def test_each_part_of_a_cloud_file_that_is_shown_is_valid(tmp_path):
         for block in blocks(SOURCE / 'user' / 'cloud-file.rst')
         if block.language == 'yaml' and not block.caption
     ]
-    assert len(shown) == 6
+    assert len(shown) == 7
     for number, text in enumerate(shown):
         path = tmp_path / f'{number}.yaml'
         path.write_text(f'version: 1\n{text}')

@@ -6,7 +6,7 @@ the API are documents by id, as the `Compute API reference
 <https://docs.openstack.org/api-ref/compute/>`_ describes them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import copy
 import re
 import threading
@@ -57,6 +57,7 @@ class FakeNova:
         # The projects with access to each flavor, and the flavors of servers.
         self.access: dict[str, set[str]] = {}
         self.servers: dict[str, str] = {}
+        self.groups: Sequence[Document] = ()
         # Servers in the format of the API, for lists with details.
         self.placed: list[dict[str, Any]] = []
         self.deleted: list[str] = []
@@ -98,6 +99,7 @@ class FakeNova:
         """Answer requests that read, for a URL."""
         paths = ['', '/os-aggregates', '/flavors/detail']
         paths += ['/os-hypervisors/detail', '/servers', '/servers/detail']
+        paths += ['/os-server-groups', '/os-services']
         paths += (
             f'/flavors/{parse.quote(flavor.id)}/os-extra_specs'
             for flavor in self.flavors
@@ -274,6 +276,24 @@ class FakeNova:
         ]
         return self._listing('servers', servers, query)
 
+    def list_groups(self, query: Query, body: Any) -> Reply:
+        start = int(query.get('offset', 0))
+        return 200, {'server_groups': self.groups[start:]}
+
+    def list_services(self, query: Query, body: Any) -> Reply:
+        return 200, {
+            'services': [
+                {
+                    'host': node.host,
+                    'state': 'up',
+                    'status': 'enabled',
+                    'disabled_reason': None,
+                    'forced_down': False,
+                }
+                for node in self.nodes
+            ]
+        }
+
     def describe_servers(self, query: Query, body: Any) -> Reply:
         return self._listing('servers', self.placed, query)
 
@@ -367,6 +387,8 @@ _ROUTES: list[Any] = [
     ('POST /flavors/([^/]+)/action', FakeNova.act_on_flavor),
     ('GET /servers', FakeNova.list_servers),
     ('GET /servers/detail', FakeNova.describe_servers),
+    ('GET /os-server-groups', FakeNova.list_groups),
+    ('GET /os-services', FakeNova.list_services),
     ('GET /os-migrations', FakeNova.list_migrations),
     ('DELETE /servers/([^/]+)', FakeNova.delete_server),
     ('POST /servers/([^/]+)/action', FakeNova.delete_server),

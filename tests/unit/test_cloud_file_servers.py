@@ -161,3 +161,44 @@ def test_a_file_without_servers_differs_in_none(path, write_cloud):
     text = CLOUD.replace('    servers:\n', '')
     before = cloud_file.load(path)
     assert list(diff.changes(before, cloud_file.load(write_cloud(text)))) == []
+
+
+GROUPS = """
+    server_groups:
+    - {id: g1, policy: anti-affinity, max_server_per_host: 2, members: [s2]}
+    - {id: g2, policy: soft-affinity}
+    compute_services:
+    - {host: win-1, state: down}
+    - {host: lin-1, status: disabled, disabled_reason: reserved}
+"""
+
+
+def test_groups_and_services_are_kept(write_cloud, tmp_path):
+    snapshot = cloud_file.load(str(write_cloud(CLOUD + WRONG + GROUPS)))
+    first, second = snapshot.servers.groups
+    assert (first.policy, first.max_per_host) == ('anti-affinity', 2)
+    assert first.members == {'s2'}
+    assert (second.max_per_host, second.members) == (1, frozenset())
+    down, disabled = snapshot.servers.services
+    assert (down.is_up, down.is_enabled) == (False, True)
+    assert (disabled.is_enabled, disabled.reason) == (False, 'reserved')
+    again = tmp_path / 'again.yaml'
+    cloud_file.save(snapshot, str(again))
+    assert cloud_file.load(str(again)).servers == snapshot.servers
+
+
+def test_unknown_groups_and_services_stay_unknown(path, tmp_path):
+    snapshot = cloud_file.load(path)
+    assert snapshot.servers.groups is None
+    assert snapshot.servers.services is None
+    again = tmp_path / 'again.yaml'
+    cloud_file.save(snapshot, str(again))
+    assert cloud_file.load(str(again)).servers == snapshot.servers
+
+
+def test_a_wrong_group_is_named_with_its_line(write_cloud):
+    wrong = '    server_groups:\n    - {id: g1, members: [s1, s1]}\n'
+    with pytest.raises(exception.CloudFileError) as error:
+        cloud_file.load(str(write_cloud(CLOUD + WRONG + wrong)))
+    assert 'server group' in str(error.value)
+    assert "'policy'" in str(error.value)

@@ -31,6 +31,7 @@ from isolate_aggregates.tools.metrics import (
     textfile,
 )
 from isolate_aggregates.tools.metrics.slots import SlotCounter
+from isolate_aggregates.tools.room.survival import Survival
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
 PAGE = SOURCE / 'admin' / 'metrics.rst'
@@ -513,6 +514,11 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
             labels = given.setdefault(name, set())
             for sample in family.samples:
                 labels |= set(sample.labels) - {'le'}
+    # The example has no servers.
+    [survival] = cloud.survival_families(
+        Survival(1, (), (), {'no lock': 0}, 0, 0, ())
+    )
+    given[survival.name] = {*survival.samples[0].labels}
     for family in reservations.families(review.summary()):
         given[family.name] = {
             label for sample in family.samples for label in sample.labels

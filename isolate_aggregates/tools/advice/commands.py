@@ -53,6 +53,8 @@ _BETWEEN = 'CUSTOM_CLOSED_DURING_REPAIR'
 # Later microversions require the generation, which may change between audit
 # and repair.
 _MEMBERSHIP = '1.18'
+# Choosing the host of a migration.
+_TARGETS = ('--os-compute-api-version=2.56',)
 _TRAITS = '1.6'
 _CLASSES = '1.2'
 
@@ -359,6 +361,18 @@ def migrate(server_id: str, live: bool) -> Commands:
         _openstack((*words, '--wait'), server_id),
         _openstack((*words, 'confirm'), server_id),
     )
+
+
+def migrate_to(server_id: str, host: str, live: bool) -> Commands:
+    """Return the commands that migrate a server to a host."""
+    words = (*_TARGETS, 'server', 'migrate')
+    options = ('--live-migration',) if live else ()
+    move = _openstack(
+        (*words, *options, f'--host={host}', '--wait'), server_id
+    )
+    if live:
+        return (move,)
+    return move, _openstack(('server', 'migrate', 'confirm'), server_id)
 
 
 def _hosts(

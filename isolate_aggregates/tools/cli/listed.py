@@ -44,6 +44,9 @@ DESCRIPTIONS = {
     ),
     'matrix': 'Show which flavors and images may use which hosts.',
     'query': 'Print the query string to send to Placement for a server.',
+    'relocate': (
+        'Plan migrations that empty hosts, bring servers home, or make room.'
+    ),
     'report': 'Write a page that shows which flavors may use which hosts.',
     'reservation_calendar': (
         'Show the free capacity of hosts for reservations over time.'
@@ -85,6 +88,7 @@ DESCRIPTIONS = {
         'Show what has changed between two cloud files, and its effect.'
     ),
     'snapshot_save': 'Write a cloud file from the live cloud.',
+    'survive': ('Show which servers have nowhere to go if any hosts fail.'),
     'sync': 'Update Placement from the host aggregates and their tags.',
     'test': 'Test whether a cloud isolates hosts as it is expected to.',
     'unlock': 'Let all servers use the hosts of an aggregate again.',

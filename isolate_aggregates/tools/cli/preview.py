@@ -2,9 +2,11 @@
 """Shows the effect of changes before they are made."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
@@ -18,6 +20,11 @@ from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import Effect, effect, shown
 
+if TYPE_CHECKING:
+    from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+
+LOG = logging.getLogger(__name__)
+
 
 def read(cloud: Cloud, servers: bool) -> Snapshot:
     """Read everything that an effect depends on.
@@ -28,6 +35,26 @@ def read(cloud: Cloud, servers: bool) -> Snapshot:
         servers = servers and cloud.snapshot.servers is not None
     survey = cloud.survey(servers, progress.reading)
     return dataclasses.replace(survey.snapshot, servers=survey.servers)
+
+
+def read_all(cloud: Cloud) -> tuple[Snapshot, Sequence[int]]:
+    """Read everything that decides where servers can go.
+
+    :returns: The cloud with its servers and their ports, and the possible
+        releases of its Nova.
+    """
+    survey = cloud.survey(True, progress.reading)
+    servers = survey.servers
+    if servers and not isinstance(cloud, SnapshotCloud):
+        live: LiveCloud = cast('LiveCloud', cloud)
+        try:
+            servers = live.with_ports(servers)
+        except exception.ServiceError as exc:
+            LOG.warning('It is not known what ports request: %s', exc)
+    return (
+        dataclasses.replace(survey.snapshot, servers=servers),
+        survey.nova_releases,
+    )
 
 
 class Previewing(consent.Confirming):
@@ -65,6 +92,19 @@ class Previewing(consent.Confirming):
             self._effect = effect(before, change(before), self.app.conf)
         except exception.IsolateAggregatesError as exc:
             self._problem = str(exc)
+        return list(self.effect_lines())
+
+    def preview_moved(
+        self, args: argparse.Namespace, before: Snapshot, after: Snapshot
+    ) -> list[str]:
+        """Return lines that describe the effect of moving servers.
+
+        :param after: The cloud with its servers on other hosts.
+        """
+        self._effect, self._problem = None, ''
+        if args.no_effect:
+            return []
+        self._effect = effect(before, after, self.app.conf, after.servers)
         return list(self.effect_lines())
 
     def preview_of(

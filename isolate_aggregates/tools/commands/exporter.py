@@ -66,7 +66,8 @@ class ExportMetrics(usage.Command):
         base.add_servers_argument(
             parser,
             'Also check the servers of all projects: how many are out of '
-            'place, and which flavors they have',
+            'place, which flavors they have, and how many survive a failing '
+            'host',
         )
         parser.add_argument(
             '--scheduler',
@@ -168,6 +169,7 @@ class ExportMetrics(usage.Command):
             reservations as reservation_metrics,
         )
         from isolate_aggregates.tools.metrics.slots import SlotCounter
+        from isolate_aggregates.tools.room.survival import survival_of
 
         def track(
             items: Iterator[Any], what: str, total: int | None
@@ -189,8 +191,11 @@ class ExportMetrics(usage.Command):
                 audited_cloud = AuditedCloud.read(
                     cloud, self.app.conf, args.servers, track
                 )
+            survival = metrics.survival_families(
+                survival_of(audited_cloud, self.app.conf)
+            )
             if args.snapshot:
-                return metrics.families(audited_cloud, slots)
+                return (*metrics.families(audited_cloud, slots), *survival)
             try:
                 audited_cloud = reservations.with_review(
                     self.app, audited_cloud
@@ -199,6 +204,7 @@ class ExportMetrics(usage.Command):
                 LOG.error('The reservations cannot be read: %s', exc)
             return (
                 *metrics.families(audited_cloud, slots),
+                *survival,
                 *reservation_metrics.families(audited_cloud.reservations),
             )
 

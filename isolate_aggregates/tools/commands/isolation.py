@@ -2,13 +2,13 @@
 """``list`` and ``show``: show the locks, and the capacity behind them."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import os_resource_classes as orc
 
 from isolate_aggregates.filters import loading
-from isolate_aggregates.tools.cli import base, fields, output
+from isolate_aggregates.tools.cli import base, fields, output, preview
 from isolate_aggregates.tools.locks import details
 from isolate_aggregates.tools.locks.overview import (
     LockOverview,
@@ -16,6 +16,7 @@ from isolate_aggregates.tools.locks.overview import (
     overview,
     usage_document,
 )
+from isolate_aggregates.tools.room.survival import survival
 
 _CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
 
@@ -33,15 +34,26 @@ class ListLocks(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        base.add_servers_argument(
+            parser,
+            'Also show how many servers behind each lock have nowhere to go '
+            'if a host fails, in the worst case',
+        )
         base.add_snapshot_argument(parser)
         return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        self._stranded: Mapping[str, int] | None = None
         with base.opened(self.app, parsed_args) as cloud:
             locks = loading.locks(self.app.conf, cloud.index)
             self._locks = overview(cloud.snapshot, locks) if locks else ()
+            if parsed_args.servers:
+                snapshot, releases = preview.read_all(cloud)
+                self._stranded = survival(
+                    snapshot, self.app.conf, releases=releases
+                ).locks
             base.warn_if_unguarded(cloud, self.app.conf)
         people = parsed_args.formatter == 'table'
         amounts = _amounts if people else _numbers
@@ -51,14 +63,29 @@ class ListLocks(output.ReportLister):
                 len(entry.lock.aggregates),
                 len(entry.hosts),
                 *amounts([entry.capacity.get(rc) for rc in _CLASSES]),
+                *self._without_host(entry),
             )
             for entry in self._locks
         ]
         usage = () if people else [f'{rc} used' for rc in _CLASSES]
-        return ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *usage), rows
+        stranded = [] if self._stranded is None else ['Without a host']
+        return (
+            ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *usage, *stranded),
+            rows,
+        )
+
+    def _without_host(self, entry: LockOverview) -> list[int]:
+        """Return the cell for servers without a host, if it is shown."""
+        if self._stranded is None:
+            return []
+        return [self._stranded.get(entry.lock.name, 0)]
 
     def document(self) -> dict[str, Any]:
-        return {'locks': [_document(entry) for entry in self._locks]}
+        locks = [_document(entry) for entry in self._locks]
+        for document, entry in zip(locks, self._locks, strict=True):
+            for number in self._without_host(entry):
+                document['without_host'] = number
+        return {'locks': locks}
 
 
 class ShowDetails(output.ShowOne):

@@ -14,6 +14,8 @@ from isolate_aggregates.tools.effect import saved
 from isolate_aggregates.tools.report import page
 from isolate_aggregates.tools.report.calendar import Calendar
 from isolate_aggregates.tools.report.content import Content
+from isolate_aggregates.tools.room import saved as plans
+from isolate_aggregates.tools.room.survival import survival_of
 
 
 class WriteReport(usage.Command):
@@ -55,6 +57,12 @@ class WriteReport(usage.Command):
             metavar='<file>',
             help='Also show an effect that effect -f json has written',
         )
+        parser.add_argument(
+            '--plan',
+            metavar='<file>',
+            help='Also show a plan of migrations that relocate -f json has '
+            'written',
+        )
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -66,6 +74,7 @@ class WriteReport(usage.Command):
             # Fail now, as reading a large cloud takes minutes.
             page.check(path)
         effect = saved.load(parsed_args.effect) if parsed_args.effect else None
+        plan = plans.load(parsed_args.plan) if parsed_args.plan else None
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             audited_cloud = AuditedCloud.read(
@@ -89,7 +98,12 @@ class WriteReport(usage.Command):
                 self._calendar(parsed_args.calendar, now),
                 others,
             )
-        content = dataclasses.replace(content, effect=effect)
+        content = dataclasses.replace(
+            content,
+            effect=effect,
+            plan=plan,
+            survival=survival_of(audited_cloud, self.app.conf),
+        )
         if path == '-':
             self.app.stdout.write(page.render(content))
         else:

@@ -150,23 +150,34 @@ class Effect:
         )
 
 
-def effect(before: Snapshot, after: Snapshot, conf: cfg.ConfigOpts) -> Effect:
+def effect(
+    before: Snapshot,
+    after: Snapshot,
+    conf: cfg.ConfigOpts,
+    moved: Servers | None = None,
+) -> Effect:
     """Return the effect of a change.
 
     :param before: The cloud before the change, with its servers if these shall
         be judged.
     :param after: The cloud after the change. The servers are those of before.
     :param conf: The configuration of nova-scheduler.
+    :param moved: The servers after the change, if it moves some.
     """
     with access.silent():
-        return _effect(before, after, conf)
+        return _effect(before, after, conf, moved or before.servers)
 
 
-def _effect(before: Snapshot, after: Snapshot, conf: cfg.ConfigOpts) -> Effect:
+def _effect(
+    before: Snapshot,
+    after: Snapshot,
+    conf: cfg.ConfigOpts,
+    moved: Servers | None,
+) -> Effect:
     servers = before.servers
     old = AuditedCloud.of(before, conf, servers=servers)
     new = AuditedCloud.of(
-        after, conf, servers=servers and _with_images(servers, after)
+        after, conf, servers=moved and _with_images(moved, after)
     )
     worlds = _World(old), _World(new)
     flavors = tuple(_access_changes(*worlds))

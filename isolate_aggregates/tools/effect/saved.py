@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads effects that were saved as JSON."""
+"""Reads effects and other documents that were saved as JSON."""
 
 import importlib.resources
 import json
@@ -24,17 +24,28 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     :raises ChangesFileError: if it cannot be read or is no effect.
     """
+    return document(path, 'an effect', schema())
+
+
+def document(
+    path: str | os.PathLike[str], what: str, schema: dict[str, Any]
+) -> dict[str, Any]:
+    """Read a document that a command has written with ``-f json``.
+
+    :param what: The document in words, such as ``an effect``.
+    :raises ChangesFileError: if it cannot be read or is something else.
+    """
     try:
-        document = json.loads(pathlib.Path(path).read_text('utf-8'))
-        jsonschema.validate(document, schema())
+        content = json.loads(pathlib.Path(path).read_text('utf-8'))
+        jsonschema.validate(content, schema)
     except OSError as exc:
         problem = f'cannot be read: {exc.strerror or exc}'
     except ValueError as exc:
         problem = f'is not JSON: {exc}'
     except jsonschema.ValidationError as exc:
         place = '.'.join(map(str, exc.absolute_path)) or 'its top'
-        problem = f'is not an effect: {place}: {exc.message}'
+        problem = f'is not {what}: {place}: {exc.message}'
     else:
-        effect: dict[str, Any] = document
-        return effect
+        result: dict[str, Any] = content
+        return result
     raise exception.ChangesFileError(str(path), f' {problem}')

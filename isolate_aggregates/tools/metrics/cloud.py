@@ -19,6 +19,7 @@ from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
 from isolate_aggregates.tools.metrics.slots import SlotCounter
+from isolate_aggregates.tools.room.survival import Survival
 
 _PREFIX = 'isolate_aggregates'
 
@@ -169,6 +170,24 @@ def _of_servers(
         ('unknown', unknown + unreachable),
     ):
         family.add_metric([placement], number)
+    yield family
+
+
+def survival_families(survival: Survival | None) -> Iterator[Metric]:
+    """Yield how many servers have nowhere to go if a host fails.
+
+    :param survival: What becomes of them; None if they were not read.
+    """
+    if survival is None:
+        return
+    family = GaugeMetricFamily(
+        f'{_PREFIX}_survival_servers_without_host',
+        'The most servers behind the lock that have nowhere to go if a host '
+        'fails.',
+        labels=['lock'],
+    )
+    for lock, number in survival.locks.items():
+        family.add_metric([escaped(lock)], number)
     yield family
 
 

@@ -2,12 +2,13 @@
 """Collects the contents of the page from a cloud and its filters."""
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import itertools
 from typing import Any
 
+from isolate_aggregates import ranges
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
 from isolate_aggregates.text import plural
@@ -22,6 +23,7 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
 from isolate_aggregates.tools.matrix.matrix import Matrix, matrix, requests
 from isolate_aggregates.tools.report.calendar import Calendar
+from isolate_aggregates.tools.room.survival import Survival
 
 # Resource classes to show first; others follow by name.
 _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
@@ -43,6 +45,9 @@ class Content:
     :param table_images: How many of them, the first ones, the table has.
     :param other_projects: The same requests for other projects, by name.
     :param effect: The document of the effect of a change; None to show none.
+    :param plan: The document of a plan of migrations; None to show none.
+    :param survival: What becomes of the servers if a host fails; None if they
+        are not known.
     """
 
     cloud: AuditedCloud
@@ -59,6 +64,8 @@ class Content:
         default_factory=dict
     )
     effect: Mapping[str, Any] | None = None
+    plan: Mapping[str, Any] | None = None
+    survival: Survival | None = None
 
     @classmethod
     def of(
@@ -249,6 +256,7 @@ def figures(content: Content) -> list[Figure]:
             len(content.cloud.snapshot.flavors),
             f'{nowhere:,} may use no host' if nowhere else 'all have hosts',
         ),
+        *_survival(content.survival),
     ] + [
         Figure(
             f'{severity.label.capitalize()}s',
@@ -257,6 +265,20 @@ def figures(content: Content) -> list[Figure]:
         )
         for severity in sorted(Severity, reverse=True)
     ]
+
+
+def _survival(survival: Survival | None) -> Iterator[Figure]:
+    if survival is not None:
+        worst = survival.worst
+        yield Figure(
+            'Without failover',
+            worst,
+            f'{plural(worst, "server")} if '
+            f'{ranges.folded(survival.cases[0].hosts)} fails'
+            if worst
+            else 'every host may fail',
+            Severity.WARNING,
+        )
 
 
 def errors(content: Content) -> list[tuple[int, Finding]]:

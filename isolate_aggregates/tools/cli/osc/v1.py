@@ -30,11 +30,13 @@ _CLIENT_NAMES = {
     'lock': 'lock_create',
     'matrix': 'matrix_list',
     'query': 'query_show',
+    'relocate': 'relocation_create',
     'report': 'report_save',
     'reservation_calendar': 'reservation_calendar_list',
     'reservation_update': 'reservation_set',
     'revoke': 'key_remove',
     'show': 'lock_show',
+    'survive': 'survival_list',
     'unlock': 'lock_delete',
 }
 

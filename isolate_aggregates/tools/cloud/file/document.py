@@ -31,6 +31,7 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools.cloud.file import placing
 from isolate_aggregates.tools.cloud.file.yaml_errors import Place, Problem
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -377,6 +378,8 @@ class _Reader:
                 entry.get('scheduler_hints', {}) is not None
                 for entry in entries
             ),
+            placing.groups(self._document),
+            placing.services(self._document),
         )
 
     def _server(

@@ -9,6 +9,7 @@ from isolate_aggregates.compute.servers import Port
 from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.cloud.file import placing
 from isolate_aggregates.tools.cloud.file.document import VERSION
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -145,7 +146,8 @@ def _servers(snapshot: Snapshot) -> dict[str, Any]:
                 else {'ports': [_port(port) for port in server.ports]}
             )
             for server in snapshot.servers.placed
-        ]
+        ],
+        **placing.document(snapshot.servers),
     }
 
 

@@ -22,6 +22,8 @@ _KINDS = {
     'images': 'image',
     'servers': 'server',
     'expectations': 'expectation',
+    'server_groups': 'server group',
+    'compute_services': 'compute service',
 }
 
 

@@ -169,7 +169,7 @@ class LiveCloud:
         )
 
     def servers(self, images: Iterable[Image], track: Track) -> Servers:
-        """Return the servers of all projects, with their images.
+        """Return the servers of all projects, and what belongs to them.
 
         :param images: The images that are read already.
         """
@@ -184,7 +184,13 @@ class LiveCloud:
                 images_by_id[image_id] = self.glance.image(image_id)
             except exception.NotFound:
                 continue
-        return Servers(servers, images_by_id, self.nova.tells_hints)
+        return Servers(
+            servers,
+            images_by_id,
+            self.nova.tells_hints,
+            self.nova.server_groups(),
+            self.nova.compute_services(),
+        )
 
     def with_ports(self, servers: Servers) -> Servers:
         """Return servers with their ports, as far as Neutron shows them.

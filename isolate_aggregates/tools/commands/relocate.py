@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``relocate``: plans migrations, shows them, and carries them out."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from oslo_log import log as logging
+
+from isolate_aggregates import exception
+from isolate_aggregates.request import Request
+from isolate_aggregates.text import unabridged
+from isolate_aggregates.tools.cli import (
+    base,
+    output,
+    preview,
+    progress,
+    terminal,
+)
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.operate import names
+from isolate_aggregates.tools.room import carry, formats, shown
+from isolate_aggregates.tools.room.plan import Batch, Planner
+from isolate_aggregates.tools.room.task import INCLUDABLE, Left, Task
+
+LOG = logging.getLogger(__name__)
+
+# The exit status if a plan leaves servers, or finds no room.
+INCOMPLETE = 1
+
+
+class Relocate(preview.Previewing, output.ReportLister):
+    """Plan migrations that empty hosts, bring servers home, or make room.
+
+    As few servers as possible move, each to a host that its lock, zone, server
+    group and reservation allow, in an order in which each fits when its turn
+    comes. With a yes or --yes the plan is carried out, and stops at the first
+    migration that goes wrong; run it again to go on. The exit status is 1 if
+    servers are left or something went wrong, and 3 if moves are only shown.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--host',
+            action='append',
+            default=[],
+            dest='hosts',
+            metavar='<host>',
+            help='Empty this host; may be repeated',
+        )
+        parser.add_argument(
+            '--aggregate',
+            action='append',
+            default=[],
+            dest='aggregates',
+            metavar='<aggregate>',
+            help='Empty the hosts of this aggregate; may be repeated',
+        )
+        parser.add_argument(
+            '--out-of-place',
+            action='store_true',
+            help='Bring servers home that run where they may not, on all '
+            'hosts or on those given',
+        )
+        parser.add_argument(
+            '--room-for',
+            metavar='<flavor>',
+            help='Make room for servers of this flavor',
+        )
+        parser.add_argument(
+            '--number',
+            type=base.positive,
+            default=1,
+            metavar='<number>',
+            help='With --room-for: for this number of servers; default: 1',
+        )
+        parser.add_argument(
+            '--image',
+            metavar='<image>',
+            help='With --room-for: the image of these servers',
+        )
+        base.add_project_arguments(
+            parser,
+            'With --room-for: name or id of the project of these servers',
+        )
+        parser.add_argument(
+            '--rolling',
+            action='store_true',
+            help='Show in which order the hosts can be empty one after '
+            'another, and which together, so that each server moves once',
+        )
+        parser.add_argument(
+            '--together',
+            type=base.positive,
+            metavar='<number>',
+            help='With --rolling: the most hosts that are empty together',
+        )
+        parser.add_argument(
+            '--parallel',
+            type=base.positive,
+            default=1,
+            metavar='<number>',
+            help='How many migrations run at the same time; default: 1',
+        )
+        parser.add_argument(
+            '--cold',
+            action='store_true',
+            help='Migrate all servers cold; by default only those that are '
+            'off, and all others live',
+        )
+        parser.add_argument(
+            '--include',
+            action='append',
+            default=[],
+            choices=list(INCLUDABLE),
+            help='Move servers with pinned CPUs, devices or local disks too, '
+            'which only Nova can judge; may be repeated',
+        )
+        parser.add_argument(
+            '--seconds',
+            type=base.positive,
+            default=60,
+            metavar='<seconds>',
+            help='Time to look for fewer moves; default: 60',
+        )
+        parser.add_argument(
+            '--timeout',
+            type=base.positive,
+            default=3600,
+            metavar='<seconds>',
+            help='Time to wait for migrations that run at the same time; '
+            'default: 3600',
+        )
+        parser.add_argument(
+            '--output',
+            choices=list(formats.FORMATS),
+            help='Only write the plan: as commands of the openstack client, '
+            'or as audits of Watcher with its strategy actuator',
+        )
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Plan and carry out; return the exit status."""
+        self._check(parsed_args)
+        base.check_live(self._usage, parsed_args, 'yes')
+        if parsed_args.output:
+            return self._write_plan(parsed_args)
+        parsed_args.dry_run = (
+            parsed_args.dry_run
+            or parsed_args.rolling
+            or bool(parsed_args.snapshot)
+        )
+        code = super().run(parsed_args)
+        if self._error:
+            raise self._error
+        is_incomplete = self._left or self._missing or self._is_failed
+        return INCOMPLETE if is_incomplete else code
+
+    def _check(self, args: argparse.Namespace) -> None:
+        places = args.hosts or args.aggregates
+        if not (places or args.out_of_place or args.room_for):
+            self._usage.error(
+                'one of --host, --aggregate, --out-of-place and --room-for '
+                'is required'
+            )
+        if args.rolling and (
+            not places or args.out_of_place or args.room_for or args.yes
+        ):
+            self._usage.error(
+                '--rolling needs --host or --aggregate, and shows the order '
+                'only: empty each batch with --host'
+            )
+        if args.together and not args.rolling:
+            self._usage.error('--together has no effect without --rolling')
+        if not args.room_for and (
+            args.number > 1 or args.image or args.project
+        ):
+            self._usage.error(
+                '--number, --image and --project have no effect without '
+                '--room-for'
+            )
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Plan, and carry it out if the user agrees."""
+        self._error: BaseException | None = None
+        self._results: dict[str, str] = {}
+        self._is_failed = False
+
+        def find() -> list[str]:
+            self._make_plan(parsed_args)
+            return [
+                formats.sentence(move)
+                for plan in self._plans
+                for move in plan.moves
+            ]
+
+        def effect() -> list[str]:
+            [*_, last] = self._plans
+            return self.preview_moved(parsed_args, self._before, last.after)
+
+        if self.agrees(parsed_args, find(), find, effect):
+            self._carry_out(parsed_args)
+        return self._table()
+
+    def _make_plan(self, args: argparse.Namespace) -> None:
+        with base.opened(self.app, args) as cloud:
+            snapshot, releases = preview.read_all(cloud)
+            planner = Planner(snapshot, self.app.conf, releases)
+            task = self._task(args, snapshot, planner, cloud)
+        self._before = snapshot
+        self._batches: list[Batch] = []
+        left: Sequence[Left]
+        if args.rolling:
+            self._batches, left = planner.rolling(
+                task, args.parallel, args.together
+            )
+            self._plans = [batch.plan for batch in self._batches]
+        else:
+            plan = planner.plan(task, args.parallel, args.seconds)
+            self._plans, left = [plan], plan.left
+        self._left = left
+        self._missing = sum(plan.missing for plan in self._plans)
+        self._not_known = tuple(planner.not_known)
+
+    def _task(
+        self,
+        args: argparse.Namespace,
+        snapshot: Snapshot,
+        planner: Planner,
+        cloud: Any,
+    ) -> Task:
+        known = {p.host for p in snapshot.providers if p.host}
+        hosts = set(args.hosts)
+        for host in args.hosts:
+            if host not in known:
+                raise exception.NotFound(
+                    'host', host, snapshot.origin, sorted(known)
+                )
+        for name in args.aggregates:
+            hosts |= names.aggregate(
+                snapshot.aggregates, name, snapshot.origin
+            ).hosts
+        wanted = None
+        if args.room_for:
+            request = Request(
+                snapshot.flavor(args.room_for),
+                snapshot.image(args.image) if args.image else None,
+                base.project_from(args, cloud),
+            )
+            wanted = planner.kind_of(request), args.number
+        homecoming = frozenset[str]()
+        if args.out_of_place:
+            at = {s.id: s.host for s in snapshot.known_servers.placed}
+            homecoming = frozenset(
+                each
+                for each in planner.misplaced
+                if not hosts or at[each] in hosts
+            )
+        return Task(
+            frozenset() if args.out_of_place else frozenset(hosts),
+            homecoming,
+            wanted,
+            frozenset(args.include),
+            args.cold,
+        )
+
+    def _carry_out(self, args: argparse.Namespace) -> None:
+        [plan] = self._plans
+        cloud = base.live_cloud(self.app)
+        outcome = carry.carry_out(
+            plan.rounds, cloud.nova, args.timeout, progress.changing
+        )
+        self._results = {
+            move.server.id: text for move, text in outcome.results
+        }
+        for failure in outcome.failures:
+            LOG.error('%s', failure)
+        self._is_failed = bool(outcome.failures)
+        self._error = outcome.interruption
+
+    def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
+        rows: list[Sequence[Any]] = []
+        first = 1
+        for plan in self._plans:
+            rows += shown.move_rows(plan, first)
+            first += len(plan.rounds)
+        if not self._results:
+            return shown.MOVE_COLUMNS, rows
+        return (
+            (*shown.MOVE_COLUMNS, 'Result'),
+            [(*row, self._results.get(row[2], 'not tried')) for row in rows],
+        )
+
+    def document(self) -> dict[str, Any]:
+        [plan, *_] = [*self._plans, None]
+        return {
+            'plan': None
+            if self._batches or plan is None
+            else shown.plan_document(plan),
+            'batches': [
+                {
+                    'hosts': list(batch.hosts),
+                    'again': batch.again,
+                    **shown.plan_document(batch.plan),
+                }
+                for batch in self._batches
+            ],
+            'left': shown.left_document(self._left),
+            'results': self._results,
+            'effect': self.effect_document(),
+            'not_known': list(self._not_known),
+        }
+
+    def before(self) -> Iterable[str]:
+        """Yield how many moves there are, and what is left."""
+        most = None if self.is_long else shown.MOST
+        yield from shown.plan_lines(self._plans, self._left, most)
+        yield from shown.batch_lines(self._batches)
+
+    def after(self) -> Iterable[str]:
+        """Yield the effect, and what is not known."""
+        if self.is_undone:
+            yield from self.effect_lines()
+        for sentence in self._not_known:
+            yield f'Not known: {sentence}.'
+
+    def _write_plan(self, args: argparse.Namespace) -> int:
+        """Write the plan as commands, and nothing else."""
+        self._make_plan(args)
+        rounds = [moves for plan in self._plans for moves in plan.rounds]
+        with unabridged():
+            self._write(
+                terminal.Shell(line)
+                for line in formats.FORMATS[args.output](rounds)
+            )
+        return INCOMPLETE if self._left or self._missing else 0

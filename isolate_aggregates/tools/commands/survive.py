@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``survive``: shows which servers have nowhere to go if hosts fail."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Lock
+from isolate_aggregates.filters import loading
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.tools.cli import base, output, preview
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.operate import names
+from isolate_aggregates.tools.room import shown
+from isolate_aggregates.tools.room.survival import survival
+
+# The exit status if a server may have nowhere to go.
+STRANDED = 4
+
+
+class ShowSurvival(output.ReportLister):
+    """Show which servers have nowhere to go if any hosts fail.
+
+    The servers of failing hosts are placed on the others, within their locks,
+    zones, server groups, reservations and capacity. The worst hosts come
+    first. The exit status is 4 if a server may have nowhere to go. As json or
+    yaml: one document with all servers.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--failures',
+            type=base.positive,
+            default=1,
+            metavar='<number>',
+            help='How many hosts fail at the same time; default: 1',
+        )
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument(
+            '--lock',
+            metavar='<lock>',
+            help='Let only hosts behind this lock fail: its metadata key or '
+            'its trait',
+        )
+        which.add_argument(
+            '--aggregate',
+            metavar='<aggregate>',
+            help='Let only hosts of this aggregate fail: its name, uuid or '
+            'number',
+        )
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Show it; return the exit status."""
+        code = super().run(parsed_args)
+        return code or (0 if self._survival.is_survived else STRANDED)
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        with base.opened(self.app, parsed_args) as cloud:
+            snapshot, releases = preview.read_all(cloud)
+        self._survival = survival(
+            snapshot,
+            self.app.conf,
+            parsed_args.failures,
+            self._hosts(snapshot, parsed_args),
+            releases,
+        )
+        return shown.SURVIVAL_COLUMNS, shown.survival_rows(self._survival)
+
+    def _hosts(
+        self, snapshot: Snapshot, args: argparse.Namespace
+    ) -> frozenset[str] | None:
+        """Return the hosts that may fail; None for all."""
+        if args.aggregate:
+            return names.aggregate(
+                snapshot.aggregates, args.aggregate, snapshot.origin
+            ).hosts
+        if args.lock:
+            locks = loading.locks(self.app.conf, snapshot.index)
+            lock = _lock(locks, args.lock, snapshot.origin)
+            return frozenset(h for a in lock.aggregates for h in a.hosts)
+        return None
+
+    def document(self) -> dict[str, Any]:
+        return shown.survival_document(self._survival)
+
+    def before(self) -> Iterable[str]:
+        """Yield what happens in the worst case."""
+        yield from shown.survival_lines(self._survival)
+
+    def after(self) -> Iterable[str]:
+        """Yield the servers of the worst case, and the room behind locks."""
+        most = None if self.is_long else shown.MOST
+        yield from shown.stranded_lines(self._survival, most)
+        yield from shown.margin_lines(self._survival, most)
+        for sentence in self._survival.not_known:
+            yield f'Not known: {sentence}.'
+        number = self._survival.not_evaluated
+        if number:
+            yield f'Not evaluated: servers in cells that are down: {number}.'
+
+
+def _lock(locks: Iterable[Lock], name: str, place: str) -> Lock:
+    locks = tuple(locks)
+    for lock in locks:
+        if name in (lock.name, lock.name.removeprefix(TRAIT_PREFIX)):
+            return lock
+    raise exception.NotFound(
+        'lock', name, place, [lock.name for lock in locks]
+    )

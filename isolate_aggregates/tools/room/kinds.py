@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups servers into kinds: those that may use the same hosts alike.
+
+Which hosts a server may use is decided by the request filters and the
+Placement simulator, as for a new server with its request.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+import dataclasses
+
+import os_traits
+from oslo_config import cfg
+
+from isolate_aggregates import exception
+from isolate_aggregates.compute.servers import Server, ServerGroup
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.tools.advice import access
+from isolate_aggregates.tools.advice.access import Offers, Question
+from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.mirrored.host_filters import ENABLED
+from isolate_aggregates.tools.server_requests import ServerRequests
+
+# Hints that name other servers, and the host filters that obey them.
+_PAIRED = {
+    'same_host': 'SameHostFilter',
+    'different_host': 'DifferentHostFilter',
+    'query': 'JsonFilter',
+}
+# Extra specs and image properties that tie a server to parts of a host which
+# Placement does not count.
+_PINNING = ('cpu_policy', 'numa_nodes', 'mem_page_size', 'cpu_thread_policy')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kind:
+    """Servers for which the same hosts will do, with equal amounts.
+
+    :param hosts: The hosts that they may use, if there is room.
+    :param queries: The queries to Placement, of which a host needs one.
+    :param amounts: What a server takes from its host, by resource class, as
+        far as all queries agree.
+    :param refusal: Why no host may be used; empty if one may.
+    """
+
+    hosts: frozenset[str]
+    queries: tuple[ResourceRequest, ...]
+    amounts: Mapping[str, int]
+    refusal: str = ''
+
+    @lazy_property
+    def demands(self) -> tuple[Mapping[str, int], ...]:
+        """What a server takes from its host, for each query."""
+        return tuple(query.merged_resources() for query in self.queries)
+
+
+class Kinds:
+    """The kinds of the servers of a cloud.
+
+    :param snapshot: The cloud, with its servers.
+    :param releases: The possible releases of its Nova; empty if unknown.
+    :param spares: Disabled hosts that count as enabled.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        conf: cfg.ConfigOpts,
+        releases: Sequence[int] = (),
+        spares: frozenset[str] = frozenset(),
+    ) -> None:
+        self._snapshot = snapshot = _enabled(snapshot, spares)
+        self._spares = spares
+        self._pipeline = chain.as_in_nova(conf)
+        self._requests = ServerRequests(
+            SnapshotCloud(snapshot), conf, releases
+        )
+        self._filters = frozenset(conf[ENABLED[0]][ENABLED[1]] or ())
+        self._of_likeness: dict[Hashable, Kind] = {}
+        self._of_questions: dict[Hashable, Kind] = {}
+
+    @lazy_property
+    def groups(self) -> Mapping[str, ServerGroup]:
+        """The group of each server that is in one, by its id."""
+        return {
+            member: group
+            for group in self._snapshot.known_servers.groups or ()
+            for member in group.members
+        }
+
+    @lazy_property
+    def _offers(self) -> Offers:
+        return Offers(self._snapshot)
+
+    @lazy_property
+    def _unusable(self) -> frozenset[str]:
+        """The hosts that ``ComputeFilter`` of Nova drops."""
+        return frozenset(
+            service.host
+            for service in self._snapshot.known_servers.services or ()
+            if not service.is_up
+            or not (service.is_enabled or service.host in self._spares)
+        )
+
+    def of_server(self, server: Server) -> Kind:
+        """Return the kind of a server.
+
+        :raises InvalidRequest: if its flavor is unknown.
+        """
+        key = _likeness(server)
+        if key not in self._of_likeness:
+            request = self._requests.completed(self._requests.of(server))
+            self._of_likeness[key] = self.of_request(request)
+        return self._of_likeness[key]
+
+    def of_request(self, request: Request) -> Kind:
+        """Return the kind of servers with a request."""
+        with access.silent():
+            try:
+                question = access.question(
+                    request, self._snapshot.index, self._pipeline
+                )
+            except exception.BadQuery as exc:
+                return Kind(frozenset(), (), {}, str(exc))
+        if question is None:
+            return Kind(frozenset(), (), {}, 'refused')
+        key = (
+            tuple(query.to_querystring() for query in question.queries),
+            tuple(map(id, question.destination.host_objections)),
+        )
+        if key not in self._of_questions:
+            self._of_questions[key] = self._kind(question)
+        return self._of_questions[key]
+
+    def _kind(self, question: Question) -> Kind:
+        queries = tuple(
+            dataclasses.replace(self._offers.relevant(query), limit=None)
+            for query in question.queries
+        )
+        first, *others = [query.merged_resources() for query in queries]
+        return Kind(
+            self._offers.hosts(question) - self._unusable,
+            queries,
+            {
+                name: amount
+                for name, amount in first.items()
+                if all(other.get(name) == amount for other in others)
+            },
+        )
+
+    def unmodelled(self, server: Server) -> tuple[str, ...]:
+        """Return what of a server is not counted here, in words.
+
+        The options of ``relocate`` name the same.
+        """
+        flavor = server.flavor or Flavor('')
+        specs = flavor.extra_specs
+        properties = server.image_properties or {}
+        facts = {
+            'pinned CPUs': any(
+                f'hw:{name}' in specs or f'hw_{name}' in properties
+                for name in _PINNING
+            ),
+            'devices': any(
+                key.startswith(('pci_passthrough:', 'accel:')) for key in specs
+            )
+            or any(
+                port.device_profile or port.remote_managed
+                for port in server.ports or ()
+            ),
+            'a local disk': self._has_local_disk(server, flavor),
+        }
+        return tuple(name for name, is_so in facts.items() if is_so)
+
+    def tied(self, server: Server) -> str:
+        """Return the hint that ties a server to others; empty if none."""
+        return next(
+            (
+                f'its scheduler hint {hint} names other servers'
+                for hint, name in _PAIRED.items()
+                if name in self._filters and hint in server.scheduler_hints
+            ),
+            '',
+        )
+
+    def _has_local_disk(self, server: Server, flavor: Flavor) -> bool:
+        root = flavor.disk if server.image_id else 0
+        takes_disk = root or flavor.ephemeral or flavor.swap
+        return bool(takes_disk) and not (
+            server.host and server.host in self._with_shared_disks
+        )
+
+    @lazy_property
+    def _with_shared_disks(self) -> frozenset[str]:
+        """The hosts whose disks are those of a sharing provider."""
+        sharing = frozenset[str]().union(
+            *(
+                provider.aggregates
+                for provider in self._snapshot.providers
+                if provider.is_sharing and 'DISK_GB' in provider.inventories
+            )
+        )
+        return frozenset(
+            provider.host
+            for provider in self._snapshot.providers
+            if provider.host
+            and 'DISK_GB' not in provider.inventories
+            and provider.aggregates & sharing
+        )
+
+
+def _likeness(server: Server) -> Hashable:
+    """Return a key; servers with equal keys are of one kind."""
+    flavor = server.flavor
+    return (
+        flavor
+        and (
+            flavor.name,
+            flavor.vcpus,
+            flavor.ram,
+            flavor.disk,
+            flavor.ephemeral,
+            flavor.swap,
+            tuple(sorted(flavor.extra_specs.items())),
+        ),
+        server.image_id,
+        server.image_properties
+        and tuple(sorted(server.image_properties.items())),
+        server.project_id,
+        tuple(
+            (key, values)
+            for key, values in sorted(server.scheduler_hints.items())
+            if key not in ('group', *_PAIRED)
+        ),
+        server.availability_zone,
+        tuple(
+            port.id if port.groups or port.device_profile else port.network
+            for port in server.ports or ()
+            if port.groups
+            or port.device_profile
+            or port.remote_managed
+            or port.segments
+        ),
+    )
+
+
+def _enabled(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:
+    """Return a snapshot in which some compute services are enabled."""
+    if not hosts:
+        return snapshot
+    return changes.altered(
+        snapshot,
+        'providers',
+        lambda each: each.host in hosts,
+        lambda each: dataclasses.replace(
+            each, traits=each.traits - {os_traits.COMPUTE_STATUS_DISABLED}
+        ),
+    )
+
+
+def by_host(servers: Iterable[Server]) -> dict[str, list[Server]]:
+    """Return the servers that have a host, by its name."""
+    hosts: dict[str, list[Server]] = {}
+    for server in servers:
+        if server.host:
+            hosts.setdefault(server.host, []).append(server)
+    return hosts

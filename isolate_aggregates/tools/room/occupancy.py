@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps account of the room on hosts while servers come and go.
+
+A host whose servers use only its own compute node is counted in numbers. For
+others, such as those with child or sharing providers, the simulator answers,
+and what leaves is counted as free only where it is certain from which provider
+it came.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import dataclasses
+
+from isolate_aggregates import exception
+from isolate_aggregates.compute.servers import Server, ServerGroup
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools import taken
+from isolate_aggregates.tools.capacity import involved, simulator
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.room.kinds import Kind
+from isolate_aggregates.tools.simulator.index import ProviderIndex
+
+_Amounts = Mapping[str, int]
+
+
+class Occupancy:
+    """What is free on the hosts of a cloud.
+
+    :param snapshot: The cloud, with its servers.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, groups: Mapping[str, ServerGroup]
+    ) -> None:
+        index = ProviderIndex(snapshot.providers)
+        self._groups = groups
+        self._trees: dict[str, list[list[Provider]]] = {}
+        # What is free on hosts with a single provider, by resource class.
+        self.free: dict[str, dict[str, int]] = {}
+        self._used: dict[str, dict[str, int]] = {}
+        nodes: Counter[str] = Counter(
+            provider.host for provider in snapshot.providers if provider.host
+        )
+        for provider in snapshot.providers:
+            host = provider.host
+            if host is None:
+                continue
+            tree = involved(index, provider)
+            if len(tree) == 1 and nodes[host] == 1:
+                self.free[host] = {
+                    name: provider.free(name) for name in provider.inventories
+                }
+            else:
+                self._trees.setdefault(host, []).append(tree)
+                for each in tree:
+                    self._used.setdefault(each.uuid, dict(each.usages))
+        # The servers of each group on each host.
+        self._members: Counter[tuple[str, str]] = Counter()
+        for server in snapshot.known_servers.placed:
+            group = groups.get(server.id)
+            if group and server.host:
+                self._members[group.id, server.host] += 1
+
+    def is_counted(self, host: str) -> bool:
+        """Return whether the room on a host is counted in numbers."""
+        return host in self.free
+
+    def times(self, kind: Kind, host: str) -> int:
+        """Return how often a kind fits on a host that is counted."""
+        free = self.free[host]
+        # Fallback queries differ in what they take.
+        return max(
+            (
+                min(
+                    (
+                        max(0, free.get(name, 0)) // amount
+                        for name, amount in amounts.items()
+                    ),
+                    default=0,
+                )
+                for amounts in kind.demands
+            ),
+            default=0,
+        )
+
+    def is_grouped(self, server: Server) -> bool:
+        """Return whether a server is in a server group."""
+        return server.id in self._groups
+
+    def group_of(self, server: Server | None) -> str:
+        """Return the id of the group of a server; empty if it has none."""
+        group = self._groups.get(server.id) if server else None
+        return group.id if group else ''
+
+    def policy_of(self, server: Server | None) -> str:
+        """Return the policy of the group of a server; empty if none."""
+        group = self._groups.get(server.id) if server else None
+        return group.policy if group else ''
+
+    def group_limit(
+        self, server: Server | None, host: str, leaving: int = 0
+    ) -> int | None:
+        """Return how many more servers of a group a host may have.
+
+        None if there is no limit.
+
+        :param leaving: How many of those on the host do not count.
+        """
+        group = self._groups.get(server.id) if server else None
+        if group and group.policy == 'anti-affinity':
+            here = self._members[group.id, host] - leaving
+            return max(0, group.max_per_host - here)
+        return 0 if self.group_objection(server, host) else None
+
+    def room(self, host: str) -> Mapping[str, int]:
+        """Return what is free on a host in total, by resource class.
+
+        A server may fit less often than this says, but never more often.
+        """
+        if host in self.free:
+            return self.free[host]
+        room: Counter[str] = Counter()
+        providers = {
+            each.uuid: each
+            for tree in self._trees.get(host, ())
+            for each in tree
+        }
+        for each in providers.values():
+            for name, inventory in each.inventories.items():
+                used = self._used[each.uuid].get(name, 0)
+                room[name] += max(0, inventory.capacity - used)
+        return room
+
+    def group_objection(self, server: Server | None, host: str) -> str:
+        """Return why the group of a server rules out a host; or nothing.
+
+        Nova takes the present hosts of all servers of a group with the policy
+        ``affinity``, also that of the server itself (``ServerGroupAffinity``
+        and ``setup_instance_group`` in its scheduler).
+        """
+        group = self._groups.get(server.id) if server else None
+        if group is None:
+            return ''
+        here = self._members[group.id, host]
+        if group.policy == 'anti-affinity' and here >= group.max_per_host:
+            return 'its server group has enough servers there'
+        if group.policy == 'affinity' and not here:
+            return 'its server group is bound to other hosts'
+        return ''
+
+    def preference(self, server: Server | None, host: str) -> int:
+        """Return how much the soft policy of a group prefers a host."""
+        group = self._groups.get(server.id) if server else None
+        if group is None or not group.policy.startswith('soft-'):
+            return 0
+        here = self._members[group.id, host]
+        return here if group.policy == 'soft-affinity' else -here
+
+    def fits(self, kind: Kind, host: str) -> bool:
+        """Return whether there is room for one more server on a host."""
+        free = self.free.get(host)
+        if free is not None:
+            return any(_has(free, amounts) for amounts in kind.demands)
+        return self._claim(kind, host) is not None
+
+    def slack(self, kind: Kind, host: str) -> float:
+        """Return the largest share of the room that would be left."""
+        free = self.free.get(host)
+        if free is None:
+            return 1.0
+        return max(
+            (
+                (free.get(name, 0) - amount) / max(free.get(name, 0), 1)
+                for name, amount in kind.amounts.items()
+            ),
+            default=1.0,
+        )
+
+    def add(self, kind: Kind, server: Server | None, host: str) -> None:
+        """Count a server on a host that has room for it.
+
+        :param server: The server; None for one that does not exist.
+        """
+        self._count(server, host, 1)
+        free = self.free.get(host)
+        if free is not None:
+            claim = next(some for some in kind.demands if _has(free, some))
+            self.free[host] = {
+                name: amount - claim.get(name, 0)
+                for name, amount in free.items()
+            }
+            return
+        for uuid, amounts in (self._claim(kind, host) or {}).items():
+            self._use(uuid, amounts)
+
+    def remove(self, kind: Kind, server: Server | None, host: str) -> None:
+        """Free what is certain to become free when a server leaves a host."""
+        self._count(server, host, -1)
+        free = self.free.get(host)
+        if free is not None:
+            self.free[host] = {
+                name: amount + kind.amounts.get(name, 0)
+                for name, amount in free.items()
+            }
+            return
+        for name, amount in kind.amounts.items():
+            sources = [
+                provider
+                for tree in self._trees.get(host, ())
+                for provider in tree
+                if name in provider.inventories
+            ]
+            if len(sources) == 1:
+                self._use(sources[0].uuid, {name: -amount})
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """Forget at the end what comes and goes meanwhile."""
+        # Values are replaced, never changed.
+        free, used, members = self.free, self._used, self._members
+        self.free, self._used = dict(free), dict(used)
+        self._members = members.copy()
+        try:
+            yield
+        finally:
+            self.free, self._used, self._members = free, used, members
+
+    def snapshot(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot with the room that is left now."""
+        providers = []
+        for each in snapshot.providers:
+            usages = self._used.get(each.uuid, each.usages)
+            if each.host in self.free:
+                usages = {
+                    name: each.inventories[name].capacity - free
+                    for name, free in self.free[each.host].items()
+                }
+            providers.append(
+                dataclasses.replace(each, usages=usages)
+                if usages != each.usages
+                else each
+            )
+        return dataclasses.replace(snapshot, providers=tuple(providers))
+
+    def _use(self, provider: str, amounts: _Amounts) -> None:
+        used = dict(self._used[provider])
+        for name, amount in amounts.items():
+            used[name] = max(0, used.get(name, 0) + amount)
+        self._used[provider] = used
+
+    def _count(self, server: Server | None, host: str, number: int) -> None:
+        group = self._groups.get(server.id) if server else None
+        if group:
+            self._members[group.id, host] += number
+
+    def _claim(self, kind: Kind, host: str) -> Mapping[str, _Amounts] | None:
+        """Return what a server would take, by provider; None if nothing fits.
+
+        It is the first candidate that Nova would take.
+        """
+        for tree in self._trees.get(host, ()):
+            now = [
+                dataclasses.replace(each, usages=self._used[each.uuid])
+                for each in tree
+            ]
+            for query in kind.queries:
+                try:
+                    answer = simulator(now, query).allocation_candidates(query)
+                except exception.BadQuery:
+                    continue
+                for root in _roots(tree, host):
+                    candidates = taken.of_node(
+                        answer.by_root(query).get(root, ()), root
+                    )
+                    if candidates:
+                        return candidates[0]
+        return None
+
+
+def _has(free: _Amounts, amounts: _Amounts) -> bool:
+    return all(free.get(name, 0) >= n for name, n in amounts.items())
+
+
+def _roots(tree: Iterable[Provider], host: str) -> list[str]:
+    return [each.uuid for each in tree if each.host == host]

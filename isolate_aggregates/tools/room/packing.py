@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds hosts for several servers at once."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+
+from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.tools.room.kinds import Kind
+from isolate_aggregates.tools.room.occupancy import Occupancy
+
+
+@dataclasses.dataclass(frozen=True)
+class Homeless:
+    """A server that needs a host.
+
+    :param server: The server; None for one that does not exist yet.
+    """
+
+    kind: Kind
+    server: Server | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """Which servers found a host.
+
+    :param placed: The servers with their hosts.
+    :param left: The servers without one.
+    """
+
+    placed: tuple[tuple[Homeless, str], ...]
+    left: tuple[Homeless, ...]
+
+
+def pack(
+    homeless: Iterable[Homeless],
+    occupancy: Occupancy,
+    targets: Mapping[Kind, Sequence[str]],
+) -> Packed:
+    """Place servers one after the other, the most demanding first.
+
+    First each takes the host with the most room, which is fast. If servers are
+    left, all try again, each on the host that it fills best.
+
+    :param occupancy: The room, which is used up by those that are placed.
+    :param targets: The hosts that each kind may use.
+    """
+    order = sorted(
+        homeless,
+        key=lambda one: (
+            len(targets[one.kind]),
+            [-amount for _, amount in sorted(one.kind.amounts.items())],
+        ),
+    )
+    with occupancy.trial():
+        packed = _placed(order, occupancy, targets, tight=False)
+    if packed.left:
+        with occupancy.trial():
+            tight = _placed(order, occupancy, targets, tight=True)
+        if len(tight.left) < len(packed.left):
+            packed = tight
+    for one, host in packed.placed:
+        occupancy.add(one.kind, one.server, host)
+    return packed
+
+
+def roomiest(
+    kind: Kind, occupancy: Occupancy, hosts: Iterable[str]
+) -> list[str]:
+    """Return hosts in order, those with the most room for a kind first."""
+    return sorted(hosts, key=lambda host: (-occupancy.slack(kind, host), host))
+
+
+def _placed(
+    order: Iterable[Homeless],
+    occupancy: Occupancy,
+    targets: Mapping[Kind, Sequence[str]],
+    tight: bool,
+) -> Packed:
+    placed, left = [], []
+    # The hosts without room for a kind stay so, as no server leaves.
+    full: dict[Kind, set[str]] = {}
+    for one in order:
+        host = _host(one, occupancy, targets, full, tight)
+        if host is None:
+            left.append(one)
+        else:
+            occupancy.add(one.kind, one.server, host)
+            placed.append((one, host))
+    return Packed(tuple(placed), tuple(left))
+
+
+def _host(
+    one: Homeless,
+    occupancy: Occupancy,
+    targets: Mapping[Kind, Sequence[str]],
+    full: dict[Kind, set[str]],
+    tight: bool,
+) -> str | None:
+    without_room = full.setdefault(one.kind, set())
+    has_group = one.server is not None and occupancy.is_grouped(one.server)
+    best: tuple[tuple[float, float], str] | None = None
+    own = one.server.host if one.server else None
+    for host in targets[one.kind]:
+        if (
+            host == own
+            or host in without_room
+            or occupancy.group_objection(one.server, host)
+        ):
+            continue
+        if not occupancy.fits(one.kind, host):
+            without_room.add(host)
+            continue
+        if not tight and not has_group:
+            return host
+        slack = occupancy.slack(one.kind, host)
+        rank = (
+            -occupancy.preference(one.server, host),
+            slack if tight else -slack,
+        )
+        if best is None or rank < best[0]:
+            best = rank, host
+    return best[1] if best else None
+
+
+def alone(
+    homeless: Iterable[Homeless],
+    occupancy: Occupancy,
+    targets: Mapping[Kind, Sequence[str]],
+) -> int:
+    """Return how many servers have no host even if nobody else takes it.
+
+    No placement of all of them can do better.
+    """
+    kinds = Counter(one.kind for one in homeless)
+    return sum(
+        max(0, number - slots(kind, occupancy, targets[kind], number))
+        for kind, number in kinds.items()
+    )
+
+
+def slots(
+    kind: Kind, occupancy: Occupancy, hosts: Iterable[str], most: int
+) -> int:
+    """Return how many servers of a kind there is room for, up to a number."""
+    number = 0
+    for host in hosts:
+        for _ in _filled(kind, occupancy, host):
+            number += 1
+            if number >= most:
+                return number
+    return number
+
+
+def _filled(kind: Kind, occupancy: Occupancy, host: str) -> Iterator[None]:
+    """Yield once for each server of a kind that fits on a host."""
+    if occupancy.is_counted(host):
+        for _ in range(occupancy.times(kind, host)):
+            yield
+        return
+    with occupancy.trial():
+        while occupancy.fits(kind, host):
+            occupancy.add(kind, None, host)
+            yield
+
+
+def objection(
+    kind: Kind,
+    server: Server | None,
+    hosts: Collection[str],
+    occupancy: Occupancy,
+) -> str:
+    """Return why a server has no place on any of some hosts.
+
+    :param hosts: The hosts that it may use.
+    """
+    if kind.refusal:
+        return f'the filters refuse it: {kind.refusal}'
+    if not hosts:
+        return 'no other host may be used'
+    objections = {occupancy.group_objection(server, host) for host in hosts}
+    if '' not in objections:
+        return ' or '.join(sorted(objections))
+    if len(hosts) == 1:
+        [host] = hosts
+        return f'there is no room on {host}, the only other host'
+    return f'there is no room on the {len(hosts)} other hosts'

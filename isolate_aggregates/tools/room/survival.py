@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds which servers have nowhere to go if hosts fail."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import itertools
+import math
+
+from oslo_config import cfg
+
+from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.filters import loading
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.room import exact, packing
+from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
+from isolate_aggregates.tools.room.occupancy import Occupancy
+from isolate_aggregates.tools.room.packing import Homeless
+
+# More combinations of failing hosts are not examined.
+MOST = 5_000
+
+# As instance-ha of Red Hat knows them by default: the reason why the service
+# of a reserved host is disabled, and the tag of the aggregates that it is for
+# (infra-operator, templates/instanceha).
+_RESERVED = 'reserved'
+_EVACUABLE = 'evacuable'
+
+NO_LOCK = 'no lock'
+
+
+@dataclasses.dataclass(frozen=True)
+class Stranded:
+    """A server that has nowhere to go.
+
+    :param reason: Why not, without a full stop.
+    :param locks: The names of the locks that its host is behind.
+    """
+
+    server: Server
+    reason: str
+    locks: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Hosts that fail together, and what becomes of their servers.
+
+    :param hosts: The hosts, sorted.
+    :param servers: The number of servers on them.
+    :param stranded: The servers that have nowhere to go.
+    :param least: The least number of them, however the others are placed.
+    :param spares: The reserved hosts that take part.
+    """
+
+    hosts: tuple[str, ...]
+    servers: int
+    stranded: tuple[Stranded, ...]
+    least: int
+    spares: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Margin:
+    """The room behind a lock for the servers of a flavor, in the worst case.
+
+    :param lock: The name of the lock; ``no lock`` for all other hosts.
+    :param needed: The most servers of the flavor on the failing hosts.
+    :param free: The room for them on the other hosts.
+    :param hosts_short: How many empty hosts like those behind the lock would
+        have to be added.
+    """
+
+    lock: str
+    flavor: str
+    needed: int
+    free: int
+    hosts_short: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Survival:
+    """What becomes of the servers of a cloud if some of its hosts fail.
+
+    :param failures: How many hosts fail at a time.
+    :param cases: The failures, the worst first.
+    :param margins: The room behind each lock, the worst first.
+    :param locks: For each lock, the most servers that have nowhere to go.
+    :param combinations: How many combinations of hosts can fail.
+    :param not_evaluated: The servers whose cell is down.
+    :param not_known: What is not known and may matter.
+    """
+
+    failures: int
+    cases: tuple[Failure, ...]
+    margins: tuple[Margin, ...]
+    locks: Mapping[str, int]
+    combinations: int
+    not_evaluated: int
+    not_known: tuple[str, ...]
+
+    @property
+    def is_survived(self) -> bool:
+        """Whether every server has somewhere to go, in each case."""
+        return not any(case.stranded for case in self.cases)
+
+    @property
+    def worst(self) -> int:
+        """The most servers that may have nowhere to go."""
+        return max((len(case.stranded) for case in self.cases), default=0)
+
+
+def survival(
+    snapshot: Snapshot,
+    conf: cfg.ConfigOpts,
+    failures: int = 1,
+    among: Collection[str] | None = None,
+    releases: Sequence[int] = (),
+) -> Survival:
+    """Return what becomes of the servers if any hosts fail.
+
+    :param snapshot: The cloud, with its servers.
+    :param conf: The configuration of nova-scheduler.
+    :param failures: How many hosts fail at a time.
+    :param among: The hosts of which some fail; None for all.
+    :param releases: The possible releases of its Nova; empty if unknown.
+    """
+    return _Simulation(snapshot, conf, releases).of(failures, among)
+
+
+def survival_of(cloud: AuditedCloud, conf: cfg.ConfigOpts) -> Survival | None:
+    """Return what becomes of the servers of a cloud if any host fails.
+
+    :returns: None if its servers were not read.
+    """
+    if cloud.servers is None:
+        return None
+    snapshot = dataclasses.replace(cloud.snapshot, servers=cloud.servers)
+    return survival(snapshot, conf, releases=cloud.nova_releases)
+
+
+class _Simulation:
+    """Lets hosts of a cloud fail."""
+
+    def __init__(
+        self, snapshot: Snapshot, conf: cfg.ConfigOpts, releases: Sequence[int]
+    ) -> None:
+        self._snapshot = snapshot
+        self._conf = conf
+        servers = snapshot.known_servers
+        self._spares = frozenset(
+            service.host
+            for service in servers.services or ()
+            if not service.is_enabled
+            and service.is_up
+            and _RESERVED in service.reason
+        )
+        self._kinds = Kinds(snapshot, conf, releases, self._spares)
+        self._occupancy = Occupancy(snapshot, self._kinds.groups)
+        self._servers = by_host(servers.placed)
+        self._targets: dict[Kind, list[str]] = {}
+
+    def of(self, failures: int, among: Collection[str] | None) -> Survival:
+        """Return what becomes of the servers."""
+        hosts = sorted(
+            host for host in self._servers if among is None or host in among
+        )
+        combinations = math.comb(len(hosts), failures)
+        cases = [
+            self._failure(some)
+            for some in self._combinations(hosts, failures, combinations)
+        ]
+        cases.sort(key=lambda case: (-len(case.stranded), case.hosts))
+        return Survival(
+            failures,
+            tuple(cases),
+            tuple(self._margins(cases)),
+            self._by_lock(cases),
+            combinations,
+            sum(
+                server.flavor is None
+                for server in self._snapshot.known_servers.placed
+            ),
+            tuple(self._not_known()),
+        )
+
+    def _combinations(
+        self, hosts: list[str], failures: int, combinations: int
+    ) -> Iterable[tuple[str, ...]]:
+        """Return the hosts that fail together, the likely worst if too many.
+
+        Hosts are worse if more servers are stranded when they fail alone, and
+        if they are filled more.
+        """
+        if combinations > MOST and failures > 1:
+            loads = {
+                host: (
+                    len(self._failure((host,)).stranded),
+                    len(self._servers[host]),
+                )
+                for host in hosts
+            }
+            hosts = sorted(hosts, key=lambda host: loads[host], reverse=True)
+            number = failures
+            while math.comb(number + 1, failures) <= MOST:
+                number += 1
+            hosts = sorted(hosts[:number])
+        return itertools.combinations(hosts, failures)
+
+    def _failure(self, hosts: tuple[str, ...]) -> Failure:
+        """Let hosts fail, and find new ones for their servers."""
+        spares = self._activated(hosts)
+        out = {*hosts, *(self._spares - spares)}
+        servers = [
+            server
+            for host in hosts
+            for server in self._servers.get(host, ())
+            if server.flavor
+        ]
+        homeless = [
+            Homeless(self._kinds.of_server(server), server)
+            for server in servers
+        ]
+        targets = {
+            one.kind: [h for h in self._sorted(one.kind) if h not in out]
+            for one in homeless
+        }
+        with self._occupancy.trial():
+            packed = packing.pack(homeless, self._occupancy, targets)
+        if not packed.left:
+            return Failure(hosts, len(servers), (), 0, tuple(sorted(spares)))
+        packed, least = exact.most(packed, homeless, self._occupancy, targets)
+        return Failure(
+            hosts,
+            len(servers),
+            tuple(
+                Stranded(
+                    one.server,
+                    packing.objection(
+                        one.kind,
+                        one.server,
+                        targets[one.kind],
+                        self._occupancy,
+                    ),
+                    self._locks_of(one.server.host),
+                )
+                for one in sorted(packed.left, key=_name)
+                if one.server
+            ),
+            least,
+            tuple(sorted(spares)),
+        )
+
+    def _sorted(self, kind: Kind) -> list[str]:
+        """Return the hosts of a kind, those with the most room first."""
+        if kind not in self._targets:
+            self._targets[kind] = packing.roomiest(
+                kind, self._occupancy, kind.hosts
+            )
+        return self._targets[kind]
+
+    def _activated(self, failing: tuple[str, ...]) -> frozenset[str]:
+        """Return the reserved hosts that would be enabled.
+
+        For each failing host, instance-ha enables the first reserved host of
+        an aggregate with it, if that host is in an aggregate with the tag.
+        """
+        free = sorted(self._spares - {*failing})
+        chosen = set()
+        index = self._snapshot.index
+        for host in failing:
+            near = index.aggregates_of.get(host, frozenset())
+            spare = next(
+                (
+                    spare
+                    for spare in free
+                    if near & index.aggregates_of.get(spare, frozenset())
+                    and any(
+                        aggregate.metadata.get(_EVACUABLE, '').lower()
+                        == 'true'
+                        for aggregate in index.by_host.get(spare, ())
+                    )
+                ),
+                None,
+            )
+            if spare:
+                free.remove(spare)
+                chosen.add(spare)
+        return frozenset(chosen)
+
+    @lazy_property
+    def _locks(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of the locks of each host that is behind one."""
+        names: dict[str, list[str]] = {}
+        for lock in loading.locks(self._conf, self._snapshot.index):
+            for host in {h for a in lock.aggregates for h in a.hosts}:
+                names.setdefault(host, []).append(lock.name)
+        return {host: tuple(sorted(some)) for host, some in names.items()}
+
+    def _locks_of(self, host: str | None) -> tuple[str, ...]:
+        return self._locks.get(host or '', (NO_LOCK,))
+
+    def _by_lock(self, cases: Iterable[Failure]) -> Mapping[str, int]:
+        worst: dict[str, int] = {}
+        for host in self._servers:
+            for lock in self._locks_of(host):
+                worst.setdefault(lock, 0)
+        for case in cases:
+            numbers = Counter(
+                lock for stranded in case.stranded for lock in stranded.locks
+            )
+            for lock, number in numbers.items():
+                worst[lock] = max(worst[lock], number)
+        return dict(sorted(worst.items()))
+
+    def _margins(self, cases: Iterable[Failure]) -> Iterator[Margin]:
+        """Yield the room behind each lock, the worst case of each flavor."""
+        worst: dict[tuple[str, str], Margin] = {}
+        for case in cases:
+            groups: dict[tuple[str, str], list[Server]] = {}
+            for host in case.hosts:
+                for server in self._servers.get(host, ()):
+                    if server.flavor:
+                        for lock in self._locks_of(host):
+                            key = lock, server.flavor.name
+                            groups.setdefault(key, []).append(server)
+            for (lock, flavor), servers in groups.items():
+                old = worst.get((lock, flavor))
+                if old and len(servers) < old.needed + min(old.free, 0):
+                    continue
+                margin = self._margin(lock, flavor, servers, case)
+                if old is None or _badness(margin) < _badness(old):
+                    worst[lock, flavor] = margin
+        yield from sorted(
+            worst.values(), key=lambda m: (*_badness(m), m.lock, m.flavor)
+        )
+
+    def _margin(
+        self, lock: str, flavor: str, servers: list[Server], case: Failure
+    ) -> Margin:
+        kinds = Counter(self._kinds.of_server(server) for server in servers)
+        [(kind, _)] = kinds.most_common(1)
+        out = {*case.hosts, *(self._spares - {*case.spares})}
+        hosts = [host for host in kind.hosts if host not in out]
+        free = packing.slots(
+            kind, self._occupancy, hosts, 10 * len(servers) + 100
+        )
+        short = max(0, len(servers) - free)
+        per_host = len(servers) / len(case.hosts)
+        return Margin(
+            lock, flavor, len(servers), free, math.ceil(short / per_host)
+        )
+
+    def _not_known(self) -> Iterator[str]:
+        servers = self._snapshot.known_servers
+        if servers.groups is None:
+            yield 'which servers are in server groups'
+        if servers.services is None:
+            yield 'which compute services are down'
+        facts = Counter(
+            fact
+            for server in servers.placed
+            if server.host
+            for fact in self._kinds.unmodelled(server)
+            if fact != 'a local disk'
+        )
+        for fact, number in sorted(facts.items()):
+            yield f'whether hosts have {fact} for {number} servers'
+
+
+def _name(one: Homeless) -> tuple[str, str]:
+    server = one.server
+    return (server.name, server.id) if server else ('', '')
+
+
+def _badness(margin: Margin) -> tuple[int, int]:
+    return -margin.hosts_short, margin.free - margin.needed

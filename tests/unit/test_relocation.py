@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of migrations: few moves, in an order in which each fits."""
+
+import json
+import pathlib
+import random
+import shlex
+
+from audit_clouds import LOCK, configuration
+import jsonschema
+import pytest
+import room_clouds
+from room_clouds import FLAVORS, IMAGE, cloud, group, server
+
+from isolate_aggregates.compute.servers import ComputeService
+from isolate_aggregates.request import Request
+from isolate_aggregates.tools.effect.saved import schema as effect_schema
+from isolate_aggregates.tools.room import program, saved
+from isolate_aggregates.tools.room.plan import Planner
+from isolate_aggregates.tools.room.task import Task
+
+CONF = configuration()
+ROOT = pathlib.Path(__file__).parents[2]
+ALL = frozenset({'pinned', 'devices', 'local-disks'})
+
+
+def emptying(*hosts, **more):
+    """Return the task of emptying hosts."""
+    return Task(frozenset(hosts), **more)
+
+
+def plan(snapshot, task, **more):
+    """Return the plan of a task."""
+    return Planner(snapshot, CONF).plan(task, **more)
+
+
+def moves(relocation):
+    """Return the moves of a plan, by name of the server."""
+    return {
+        move.server.name: (move.source, move.target)
+        for move in relocation.moves
+    }
+
+
+def test_a_host_is_emptied():
+    snapshot = cloud({'h1': 4, 'h2': 4}, [server('a', 'h1')])
+    relocation = plan(snapshot, emptying('h1'))
+    assert moves(relocation) == {'a': ('h1', 'h2')}
+    assert relocation.is_complete
+    assert relocation.least == 1
+    assert relocation.emptied == {'h1'}
+    [node, other] = relocation.after.providers
+    assert (node.usages['VCPU'], other.usages['VCPU']) == (0, 1)
+    assert [s.host for s in relocation.after.servers.placed] == ['h2']
+
+
+def test_locks_hold():
+    servers = [server('a', 'h1'), server('w', 'h1', 'keyed')]
+    snapshot = cloud({'h1': 4, 'w1': 4, 'h2': 4}, servers, locked=['w1'])
+    relocation = plan(snapshot, emptying('h1'))
+    assert moves(relocation) == {'a': ('h1', 'h2'), 'w': ('h1', 'w1')}
+
+
+def test_servers_come_home():
+    servers = [server('a', 'w1'), server('w', 'h1', 'keyed')]
+    snapshot = cloud({'h1': 1, 'w1': 1, 'h2': 1}, servers, locked=['w1'])
+    planner = Planner(snapshot, CONF)
+    task = Task(homecoming=planner.misplaced)
+    relocation = planner.plan(task)
+    assert moves(relocation) == {'a': ('w1', 'h2'), 'w': ('h1', 'w1')}
+    assert [[m.server.name for m in r] for r in relocation.rounds] == [
+        ['a'],
+        ['w'],
+    ]
+
+
+@pytest.mark.skipif(not program.is_available(), reason='needs highspy')
+def test_others_make_room():
+    servers = [
+        server('big', 'h1', 'big'),
+        server('b', 'h2'),
+        server('c', 'h3'),
+    ]
+    snapshot = cloud({'h1': 2, 'h2': 2, 'h3': 2}, servers)
+    relocation = plan(snapshot, emptying('h1'))
+    assert relocation.is_complete
+    assert len(relocation.moves) == relocation.least == 2
+    assert len(relocation.rounds) == 2
+
+
+def test_others_make_room_without_the_solver(monkeypatch):
+    monkeypatch.setattr(program, 'is_available', lambda: False)
+    monkeypatch.setattr(
+        'isolate_aggregates.tools.room.fewest.is_available', lambda: False
+    )
+    servers = [
+        server('big', 'h1', 'big'),
+        server('b', 'h2'),
+        server('c', 'h3'),
+    ]
+    snapshot = cloud({'h1': 2, 'h2': 2, 'h3': 2}, servers)
+    relocation = plan(snapshot, emptying('h1'))
+    assert relocation.is_complete
+    assert len(relocation.moves) == 2
+    assert relocation.least == 0
+
+
+def test_room_is_won_from_fragmentation():
+    servers = [server(f's{n}', f'h{n}') for n in range(4)]
+    snapshot = cloud({f'h{n}': 2 for n in range(4)}, servers)
+    planner = Planner(snapshot, CONF)
+    kind = planner.kind_of(Request(FLAVORS['big'], IMAGE, 'demo'))
+    relocation = planner.plan(Task(wanted=(kind, 2)))
+    assert (relocation.wanted, relocation.missing) == (2, 0)
+    assert len(relocation.moves) == 2
+    assert planner.plan(Task(wanted=(kind, 3))).missing == 1
+
+
+def test_a_cycle_is_broken_by_a_third_host():
+    servers = [
+        server('a', 'w1'),
+        server('w', 'h1', 'keyed'),
+        server('x', 'h2'),
+    ]
+    snapshot = cloud(
+        {'h1': 1, 'w1': 1, 'h2': 1, 'w2': 1}, servers, locked=['w1', 'w2']
+    )
+    planner = Planner(snapshot, CONF)
+    relocation = planner.plan(Task(homecoming=planner.misplaced))
+    assert relocation.is_complete
+    assert moves(relocation)['a'] == ('w1', 'h1')
+
+
+def test_a_cycle_without_a_third_host_is_named():
+    servers = [server('a', 'w1'), server('w', 'h1', 'keyed')]
+    snapshot = cloud({'h1': 1, 'w1': 1}, servers, locked=['w1'])
+    planner = Planner(snapshot, CONF)
+    relocation = planner.plan(Task(homecoming=planner.misplaced))
+    assert not relocation.moves
+    assert {each.server.name for each in relocation.left} == {'a', 'w'}
+
+
+def test_parallel_moves_fit_together():
+    servers = [server(f's{n}', 'h1') for n in range(4)]
+    snapshot = cloud({'h1': 4, 'h2': 2, 'h3': 2}, servers)
+    relocation = plan(snapshot, emptying('h1'), parallel=3)
+    assert [len(moves) for moves in relocation.rounds] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ('one', 'reason'),
+    [
+        (server('a', 'h1', status='ERROR'), 'it is ERROR'),
+        (server('a', 'h1', status='SUSPENDED'), 'it is SUSPENDED'),
+        (
+            server(
+                'a',
+                'h1',
+                image_properties={'hw_cpu_policy': 'dedicated'},
+            ),
+            'it has pinned CPUs, which is not counted here; --include pinned '
+            'moves it',
+        ),
+    ],
+)
+def test_what_is_left_alone_is_named(one, reason):
+    snapshot = cloud({'h1': 4, 'h2': 4}, [one])
+    relocation = plan(snapshot, emptying('h1'))
+    assert not relocation.moves
+    assert [each.reason for each in relocation.left] == [reason]
+    if 'pinned' in reason:
+        assert plan(snapshot, emptying('h1', include=ALL)).is_complete
+
+
+def test_servers_that_are_off_are_migrated_cold():
+    servers = [server('a', 'h1'), server('b', 'h1', status='SHUTOFF')]
+    snapshot = cloud({'h1': 4, 'h2': 4}, servers)
+    relocation = plan(snapshot, emptying('h1'))
+    assert {m.server.name: m.live for m in relocation.moves} == {
+        'a': True,
+        'b': False,
+    }
+    relocation = plan(snapshot, emptying('h1', cold=True))
+    assert not any(move.live for move in relocation.moves)
+
+
+def test_hosts_that_are_down_or_disabled_take_nothing():
+    services = [
+        ComputeService('h1'),
+        ComputeService('h2', is_up=False),
+        ComputeService('h3', is_enabled=False),
+    ]
+    snapshot = cloud(
+        dict.fromkeys(('h1', 'h2', 'h3'), 4),
+        [server('a', 'h1')],
+        services=services,
+    )
+    [left] = plan(snapshot, emptying('h1')).left
+    assert left.reason == 'no other host may be used'
+
+
+def test_soft_groups_are_preferred():
+    a, b = server('a', 'h1'), server('b', 'h2')
+    for policy, target in (
+        ('soft-affinity', 'h2'),
+        ('soft-anti-affinity', 'h3'),
+    ):
+        snapshot = cloud(
+            {'h1': 4, 'h2': 4, 'h3': 3},
+            [a, b],
+            groups=[group('g', policy, a, b)],
+        )
+        relocation = plan(snapshot, emptying('h1'))
+        assert moves(relocation) == {'a': ('h1', target)}
+
+
+def test_rolling_moves_each_server_once():
+    servers = [server(f's{n}', f'h{n}') for n in range(4)]
+    snapshot = cloud({f'h{n}': 2 for n in range(5)}, servers)
+    planner = Planner(snapshot, CONF)
+    batches, left = planner.rolling(emptying(*(f'h{n}' for n in range(4))))
+    assert not left
+    assert [len(batch.hosts) for batch in batches] == [2, 2]
+    assert sum(len(batch.plan.moves) for batch in batches) == 4
+    assert not any(batch.again for batch in batches)
+
+
+def test_rolling_through_a_whole_cloud():
+    servers = [server(f's{n}', f'h{n}') for n in range(3)]
+    snapshot = cloud({f'h{n}': 2 for n in range(3)}, servers)
+    batches, left = Planner(snapshot, CONF).rolling(emptying('h0', 'h1', 'h2'))
+    assert not left
+    assert {h for batch in batches for h in batch.hosts} == {'h0', 'h1', 'h2'}
+    assert sum(batch.again for batch in batches) >= 1
+
+
+def test_rolling_names_what_cannot_be_emptied():
+    snapshot = cloud({'h1': 1}, [server('a', 'h1')])
+    batches, [left] = Planner(snapshot, CONF).rolling(emptying('h1'))
+    assert not batches
+    assert left.reason == 'no other host may be used'
+
+
+@pytest.mark.parametrize('number', range(500))
+def test_no_plan_is_better(number):
+    chance = random.Random(number)
+    facts = room_clouds.random_facts(chance, most=6)
+    facts = room_clouds.without_affinity(facts)
+    emptied = frozenset(chance.sample(sorted(facts.hosts), 1))
+    relocation = plan(
+        facts.cloud, Task(emptied), parallel=chance.randint(1, 3)
+    )
+    home = room_clouds.check_moves(facts, relocation.rounds, emptied)
+    left, least = room_clouds.fewest_moves(facts, emptied)
+    waiting = [x for x in relocation.left if 'only after' in x.reason]
+    assert sum(host in emptied for host in home.values()) >= left
+    if program.is_available() and not waiting:
+        assert sum(host in emptied for host in home.values()) == left
+        moved = {move.server.id for move in relocation.moves}
+        assert relocation.least == least == len(moved)
+
+
+def test_a_lock_is_what_the_tests_mean():
+    assert FLAVORS['keyed'].extra_specs == LOCK
+
+
+# The command.
+
+
+EXAMPLE = str(ROOT / 'examples' / 'full-rack.yaml')
+
+
+def relocate(run, *arguments):
+    """Run the command on the example."""
+    return run('relocate', '--snapshot', EXAMPLE, *arguments)
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        ('--host', 'win-1'),
+        ('--aggregate', 'windows', '--rolling'),
+        ('--room-for', 'win.huge', '--number', '9'),
+    ],
+)
+def test_the_document_has_its_schema(run, arguments):
+    result = relocate(run, *arguments, '-f', 'json')
+    document = json.loads(result.out)
+    jsonschema.validate(document, saved.schema('relocation'))
+    jsonschema.validate(
+        {**document['effect'], 'steps': [], 'gaps': [], 'unknown': []},
+        effect_schema(),
+    )
+
+
+def test_the_report_shows_a_plan(run, tmp_path):
+    plan_file, page = tmp_path / 'plan.json', tmp_path / 'page.html'
+    result = relocate(run, '--host', 'win-1', '-f', 'json')
+    plan_file.write_text(result.out)
+    report = run(
+        'report',
+        str(page),
+        *('--snapshot', EXAMPLE, '--plan', str(plan_file), '--servers'),
+    )
+    assert report.code == 0, report.err
+    text = page.read_text('utf-8')
+    assert 'Plan of migrations' in text
+    assert '2 moves,\n    least possible.' in text
+    assert 'Without failover' in text
+    plan_file.write_text('{}')
+    report = run(
+        'report', str(page), '--snapshot', EXAMPLE, '--plan', str(plan_file)
+    )
+    assert report.code == 1
+    assert 'is not a plan of relocate' in report.err
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'problem'),
+    [
+        ((), 'is required'),
+        (('--rolling', '--room-for', 'small'), '--rolling needs'),
+        (('--host', 'win-1', '--number', '2'), 'no effect without'),
+        (('--host', 'win-1', '--together', '2'), 'without --rolling'),
+        (('--host', 'win-1', '--yes'), '--yes needs a live cloud'),
+    ],
+)
+def test_wrong_arguments_are_named(run, arguments, problem):
+    result = relocate(run, *arguments)
+    assert result.code == 2
+    assert problem in result.err
+
+
+def test_an_unknown_host_is_named(run):
+    result = relocate(run, '--host', 'win-9')
+    assert result.code == 1
+    assert 'win-9' in result.err
+
+
+def test_what_is_missing_gives_the_exit_status(run):
+    result = relocate(run, '--room-for', 'win.huge', '--number', '9')
+    assert result.code == 1
+    assert 'Afterwards there is room for' in result.out
+
+
+def test_watcher_gets_an_audit_for_each_round(run):
+    result = relocate(
+        run, '--host', 'win-1', '--output', 'watcher', '--parallel', '2'
+    )
+    assert result.code == 0
+    *words, actions = shlex.split(result.out)
+    assert words == [
+        *('openstack', 'optimize', 'audit', 'create'),
+        *('--goal=unclassified', '--strategy=actuator'),
+    ]
+    _, _, text = actions.partition('actions=')
+    assert [
+        (each['action_type'], each['input_parameters']['destination_node'])
+        for each in json.loads(text)
+    ] == [('migrate', 'win-3'), ('migrate', 'win-2')]
+
+
+def test_commands_of_cold_migrations_confirm_them(run):
+    result = relocate(run, '--host', 'win-1', '--output', 'commands', '--cold')
+    first, second = result.out.splitlines()
+    assert '--live-migration' not in first
+    assert ' && openstack server migrate confirm ' in second

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which servers have nowhere to go if hosts fail."""
+
+import json
+import pathlib
+import random
+
+from audit_clouds import configuration
+import jsonschema
+import pytest
+import room_clouds
+from room_clouds import cloud, group, server
+
+from isolate_aggregates.compute.servers import ComputeService
+from isolate_aggregates.testing import make_aggregate
+from isolate_aggregates.tools.room import program, saved, shown
+from isolate_aggregates.tools.room.survival import survival
+
+CONF = configuration()
+EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
+
+
+def stranded(snapshot, **more):
+    """Return the names of the servers that each failure strands."""
+    result = survival(snapshot, CONF, **more)
+    return {
+        case.hosts: [each.server.name for each in case.stranded]
+        for case in result.cases
+    }
+
+
+def test_all_find_room():
+    servers = [server('a', 'h1'), server('b', 'h2')]
+    snapshot = cloud({'h1': 1, 'h2': 2}, servers)
+    assert stranded(snapshot) == {('h1',): [], ('h2',): ['b']}
+
+
+def test_a_lock_makes_a_small_cloud_of_a_large_one():
+    servers = [server('a', 'w1', 'keyed'), server('b', 'h1')]
+    snapshot = cloud({'w1': 4, 'h1': 4, 'h2': 4}, servers, locked=['w1'])
+    result = survival(snapshot, CONF)
+    assert stranded(snapshot) == {('h1',): [], ('w1',): ['a']}
+    assert dict(result.locks) == {
+        'no lock': 0,
+        'trait:CUSTOM_LICENSED': 1,
+    }
+    [worst, _] = result.cases
+    assert [each.reason for each in worst.stranded] == [
+        'no other host may be used'
+    ]
+    assert not result.is_survived
+    [margin, *_] = result.margins
+    assert (margin.flavor, margin.needed, margin.free) == ('keyed', 1, 0)
+    assert margin.hosts_short == 1
+
+
+def test_the_worst_comes_first():
+    servers = [server(f'a{n}', 'h1') for n in range(3)]
+    servers += [server('b', 'h2')]
+    snapshot = cloud({'h1': 3, 'h2': 2}, servers)
+    assert [*stranded(snapshot)] == [('h1',), ('h2',)]
+
+
+def test_several_failures():
+    servers = [server(f'a{n}', f'h{n}') for n in range(3)]
+    snapshot = cloud({'h0': 2, 'h1': 2, 'h2': 1}, servers)
+    numbers = {
+        hosts: len(names)
+        for hosts, names in stranded(snapshot, failures=2).items()
+    }
+    assert numbers == {('h0', 'h1'): 2, ('h0', 'h2'): 1, ('h1', 'h2'): 1}
+
+
+def test_only_some_hosts_fail():
+    servers = [server('a', 'h1'), server('b', 'h2')]
+    snapshot = cloud({'h1': 1, 'h2': 1}, servers)
+    assert [*stranded(snapshot, among=['h1'])] == [('h1',)]
+
+
+@pytest.mark.parametrize(
+    ('policy', 'names'),
+    [
+        ('anti-affinity', ['a']),
+        ('affinity', ['a']),
+        ('soft-anti-affinity', []),
+    ],
+)
+def test_server_groups(policy, names):
+    a, b = server('a', 'h1'), server('b', 'h2')
+    snapshot = cloud(
+        {'h1': 4, 'h2': 4}, [a, b], groups=[group('g', policy, a, b)]
+    )
+    if policy == 'affinity':
+        # Each may go where the other is.
+        names = []
+    assert stranded(snapshot)[('h1',)] == names
+
+
+def test_an_affine_group_on_one_host_cannot_be_evacuated():
+    a, b = server('a', 'h1'), server('b', 'h1')
+    snapshot = cloud(
+        {'h1': 4, 'h2': 4}, [a, b], groups=[group('g', 'affinity', a, b)]
+    )
+    [case] = survival(snapshot, CONF).cases
+    assert {each.reason for each in case.stranded} == {
+        'its server group is bound to other hosts'
+    }
+
+
+def test_hosts_that_are_down_take_nothing():
+    services = [ComputeService('h1'), ComputeService('h2', is_up=False)]
+    snapshot = cloud(
+        {'h1': 4, 'h2': 4}, [server('a', 'h1')], services=services
+    )
+    assert stranded(snapshot) == {('h1',): ['a']}
+
+
+@pytest.mark.parametrize('tag', ['true', 'false'])
+def test_reserved_hosts_of_instance_ha_count(tag):
+    ha = make_aggregate('ha', {'evacuable': tag}, hosts=['h1', 'h2'])
+    services = [
+        ComputeService('h1'),
+        ComputeService('h2', is_enabled=False, reason='reserved'),
+    ]
+    snapshot = cloud(
+        {'h1': 4, 'h2': 4},
+        [server('a', 'h1')],
+        services=services,
+        aggregates=[ha],
+    )
+    expected = [] if tag == 'true' else ['a']
+    assert stranded(snapshot) == {('h1',): expected}
+
+
+def test_unknown_facts_are_named():
+    snapshot = cloud({'h1': 4}, [server('a', 'h1')])
+    assert survival(snapshot, CONF).not_known == ()
+
+
+@pytest.mark.parametrize('number', range(200))
+def test_no_placement_is_better(number):
+    chance = random.Random(number)
+    facts = room_clouds.random_facts(chance)
+    result = survival(facts.cloud, CONF)
+    for case in result.cases:
+        best = room_clouds.least_stranded(facts, case.hosts)
+        assert case.least <= best <= len(case.stranded)
+        if program.is_available():
+            assert len(case.stranded) == best
+
+
+def test_the_document_has_its_schema():
+    servers = [server('a', 'w1', 'keyed'), server('b', 'h1')]
+    snapshot = cloud({'w1': 4, 'h1': 4, 'h2': 4}, servers, locked=['w1'])
+    document = shown.survival_document(survival(snapshot, CONF))
+    jsonschema.validate(document, saved.schema('survival'))
+    assert [case['hosts'] for case in document['cases']] == [['w1']]
+
+
+def test_the_exit_status_tells_whether_all_survive(run):
+    snapshot = str(EXAMPLES / 'full-rack.yaml')
+    result = run('survive', '--snapshot', snapshot)
+    assert result.code == 4
+    result = run('survive', '--snapshot', snapshot, '--aggregate', 'windows')
+    assert 'lin-1' not in result.out
+    lock = 'trait:CUSTOM_LICENSED_WINDOWS'
+    assert run('survive', '--snapshot', snapshot, '--lock', lock).code == 4
+
+
+def test_an_unknown_lock_is_named(run):
+    snapshot = str(EXAMPLES / 'full-rack.yaml')
+    result = run(
+        'survive', '--snapshot', snapshot, '--lock', 'CUSTOM_LICENSED_WINDOW'
+    )
+    assert result.code == 1
+    assert 'lock' in result.err
+    assert 'trait:CUSTOM_LICENSED_WINDOWS' in result.err
+
+
+def test_the_list_of_locks_has_them_in_a_column(run):
+    snapshot = str(EXAMPLES / 'full-rack.yaml')
+    result = run('list', '--snapshot', snapshot, '--servers', '-f', 'json')
+    [lock] = json.loads(result.out)['locks']
+    assert lock['without_host'] == 1
+    assert 'Without a host' not in run('list', '--snapshot', snapshot).out
+
+
+def test_a_cloud_file_without_servers_is_named(run):
+    snapshot = str(EXAMPLES / 'gpu-hosts.yaml')
+    result = run('survive', '--snapshot', snapshot)
+    assert result.code == 1
+    assert 'has no servers' in result.err
+
+
+def test_the_exporter_exports_them(run, tmp_path):
+    path = tmp_path / 'metrics.prom'
+    snapshot = str(EXAMPLES / 'full-rack.yaml')
+    arguments = ('exporter', '--textfile', str(path), '--snapshot', snapshot)
+    assert run(*arguments, '--servers').code == 0
+    name = 'isolate_aggregates_survival_servers_without_host'
+    lines = [
+        line
+        for line in path.read_text('utf-8').splitlines()
+        if line.startswith(name)
+    ]
+    assert lines == [
+        f'{name}{{lock="no lock"}} 0.0',
+        f'{name}{{lock="trait:CUSTOM_LICENSED_WINDOWS"}} 1.0',
+    ]
+    assert run(*arguments).code == 0
+    assert name not in path.read_text('utf-8')
