@@ -29,8 +29,12 @@ from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
 
 # The names of flavors that hold records of reservations, and are never booted:
-# reservation:<id>.<incarnation>.<revision>; see reservations.names.
-_RECORD = re.compile(r'reservation:[0-9a-f-]{36}\.[0-9a-f]{8}\.[0-9]{8}')
+# reservation:<id>.<incarnation>.<revision> and
+# reservation:history.<end>.<id>.<incarnation>; see reservations.names.
+_RECORD = re.compile(
+    r'reservation:([0-9a-f-]{36}\.[0-9a-f]{8}\.[0-9]{8}'
+    r'|history\.[0-9]{8}T[0-9]{6}\.[0-9a-f-]{36}\.[0-9a-f]{8})'
+)
 
 # Nova without support for microversions.
 _NO_MICROVERSIONS = api_versions.APIVersion('2.0')

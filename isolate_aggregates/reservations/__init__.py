@@ -27,6 +27,8 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     show(store, id, now)                  -> Status
     list_reservations(store, now)         -> list[Status]
     calendar(store, now, start, end)      -> list[HostCalendar]
+    read_history(store, now, since,
+        until, project, id)               -> list[PastReservation]
     update(store, id, now, amount=, end=,
            project=, start=, affinity=,
            name=, note=, dry_run=)        -> Status
@@ -59,6 +61,10 @@ Expected errors are subclasses of
 """
 
 from isolate_aggregates.reservations.conditions import FailedHosts
+from isolate_aggregates.reservations.history import (
+    PastReservation,
+    read_history,
+)
 from isolate_aggregates.reservations.hosts import (
     delete_pool,
     disable_host,
@@ -117,6 +123,7 @@ __all__ = [
     'HostSlots',
     'HostState',
     'Labels',
+    'PastReservation',
     'PendingChange',
     'Phase',
     'Reservation',
@@ -138,6 +145,7 @@ __all__ = [
     'move',
     'new',
     'preview',
+    'read_history',
     'reconcile',
     'reconcile_all',
     'repair',

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from concurrent import futures
 import contextlib
 import dataclasses
+import datetime
 from typing import Any
 from urllib import parse
 import uuid
@@ -24,7 +25,7 @@ from isolate_aggregates.compute.client import (
     flavor_of,
     paged,
 )
-from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations import changes, names, record
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation, Shape
 
@@ -63,6 +64,14 @@ class Node:
     is_enabled: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class ServerTime:
+    """When a server existed; ``end`` is None if it still does."""
+
+    start: datetime.datetime
+    end: datetime.datetime | None
+
+
 class Compute(NovaClient):
     """Nova's API, extended by what reservations need."""
 
@@ -82,14 +91,24 @@ class Compute(NovaClient):
 
     # Flavors, by their ids.
 
-    def records(self) -> list[FlavorRecord]:
-        """Return the private flavors with names of reservations."""
-        with self._asking('the flavors') as nova:
-            return _records(
-                paged(
-                    lambda **page: nova.flavors.list(is_public=False, **page)
-                )
+    def records(self, with_archives: bool = False) -> list[FlavorRecord]:
+        """Return the private flavors with names of reservations.
+
+        :param with_archives: Whether to return all archives. Otherwise only
+            those that are read anyway, with the earliest end: archives follow
+            all records, so the page with the first one is the last to read.
+        """
+
+        def page(marker: str | None, limit: int) -> list[Any]:
+            if not with_archives and names.archive_of(marker or ''):
+                return []
+            flavors: list[Any] = nova.flavors.list(
+                is_public=False, marker=marker, limit=limit
             )
+            return flavors
+
+        with self._asking('the flavors') as nova:
+            return _records(paged(page))
 
     def own_records(self) -> list[FlavorRecord]:
         """Return the reservations' flavors that the own project may use.
@@ -212,16 +231,20 @@ class Compute(NovaClient):
             return False
         return True
 
-    def write_record(self, reservation: Reservation) -> Reservation:
+    def write_record(
+        self, reservation: Reservation, now: datetime.datetime
+    ) -> Reservation:
         """Write the next revision of a record.
 
         :param reservation: The new values, with the number of the revision
             that they are based on.
-        :returns: The reservation with the number of its new revision.
+        :returns: The reservation with the number of its new revision, and
+            with what has changed among its changes.
         :raises ServiceConflict: if another client wrote that revision first.
         """
         successor = dataclasses.replace(
-            reservation, revision=reservation.revision + 1
+            changes.recorded(reservation, now),
+            revision=reservation.revision + 1,
         )
         # A flavor must have a size; this one is never booted.
         size = Shape(vcpus=1, ram=1)
@@ -242,7 +265,47 @@ class Compute(NovaClient):
         if reservation.revision:
             self.delete_flavor(_revision(reservation))
 
+    def create_archive(
+        self, archive: names.Archive, shape: Shape, description: str
+    ) -> None:
+        """Create the archive of a reservation, unless it exists."""
+        with contextlib.suppress(exception.ServiceConflict):
+            self.create_flavor(archive.flavor_id, shape, description)
+
     # Servers.
+
+    def server_times(
+        self,
+        project: str,
+        start: datetime.datetime,
+        end: datetime.datetime,
+    ) -> dict[str, list[ServerTime]]:
+        """Return when a project had servers, by the name of their flavor.
+
+        Deleted servers are included, until they are purged from Nova's
+        database. A server that was resized or unshelved counts from then on.
+        """
+        times: dict[str, list[ServerTime]] = {}
+        marker = None
+        with self._asking(f'the usage of project {project}') as nova:
+            while True:
+                usage = nova.usage.get(
+                    project,
+                    start.astimezone(datetime.UTC).replace(tzinfo=None),
+                    end.astimezone(datetime.UTC).replace(tzinfo=None),
+                    marker=marker,
+                )
+                servers = usage.to_dict().get('server_usages', [])
+                for server in servers:
+                    times.setdefault(server['flavor'], []).append(
+                        ServerTime(
+                            _utc(server['started_at']),
+                            server['ended_at'] and _utc(server['ended_at']),
+                        )
+                    )
+                if not servers or servers[-1]['instance_id'] == marker:
+                    return times
+                marker = servers[-1]['instance_id']
 
     def servers_of(
         self,
@@ -400,6 +463,11 @@ def _revision(reservation: Reservation) -> str:
     return names.Revision(
         reservation.id, reservation.incarnation, reservation.revision
     ).flavor_id
+
+
+def _utc(text: str) -> datetime.datetime:
+    """Parse a time in UTC, which has no time zone in the usage."""
+    return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
 
 
 def _path(server: str) -> str:

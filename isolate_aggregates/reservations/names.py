@@ -9,6 +9,7 @@ Objects with other names are never changed or deleted.
 """
 
 import dataclasses
+import datetime
 import hashlib
 import re
 import uuid
@@ -43,8 +44,17 @@ CLEANING_KEY = 'reservation_cleaning_time'
 # its id follow.
 LIMIT_KEY = 'reservation_limit'
 
+# The metadata key of the pool for the number of days that the history of a
+# reservation is kept after its end.
+HISTORY_KEY = 'reservation_history_days'
+
 _PROVIDER = 'blazar_'
 _FLAVOR = 'reservation:'
+# Nova sorts flavors by id, so that archives follow all records.
+_ARCHIVE = re.compile(
+    r'history\.([0-9]{8}T[0-9]{6})\.([0-9a-f-]{36})\.([0-9a-f]{8})'
+)
+_TIME = '%Y%m%dT%H%M%S'
 _REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')
 
 
@@ -75,6 +85,39 @@ def revision_of(flavor_id: str) -> Revision | None:
     """Return the revision that a flavor id stands for; None if it does not."""
     match = _REVISION.fullmatch(flavor_id)
     return Revision(match[1], match[2], int(match[3])) if match else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Archive:
+    """Identifies the archive of a reservation that has ended."""
+
+    end: datetime.datetime
+    reservation: str
+    incarnation: str
+
+    @property
+    def flavor_id(self) -> str:
+        """The id of the flavor that holds the archive.
+
+        Archives sort by the end of their reservations.
+        """
+        end = self.end.astimezone(datetime.UTC).strftime(_TIME)
+        return f'history.{end}.{self.reservation}.{self.incarnation}'
+
+
+def archive_of(flavor_id: str) -> Archive | None:
+    """Return the archive that a flavor id stands for; None if it does not."""
+    match = _ARCHIVE.fullmatch(flavor_id)
+    try:
+        return match and Archive(
+            datetime.datetime.strptime(match[1], _TIME).replace(
+                tzinfo=datetime.UTC
+            ),
+            match[2],
+            match[3],
+        )
+    except ValueError:
+        return None
 
 
 def reservation_id(text: str) -> str:

@@ -108,7 +108,10 @@ def _change(
         if change != _present(reservation):
             try:
                 store.compute.write_record(
-                    dataclasses.replace(reservation, pending=change)
+                    dataclasses.replace(
+                        reservation, pending=change, asked_by=store.user
+                    ),
+                    now,
                 )
             except exception.ServiceConflict:
                 continue
@@ -190,7 +193,9 @@ def _write_record(
 ) -> None:
     """Write the record of a new reservation, unless it exists."""
     for _ in range(_ATTEMPTS):
-        if store.compute.create_record(reservation):
+        if store.compute.create_record(
+            dataclasses.replace(reservation, asked_by=store.user)
+        ):
             return
         records = store.read().records
         present = records.reservations.get(reservation.id)
@@ -372,7 +377,7 @@ def _write(
             return
         _check_changeable(reservation, now)
         with contextlib.suppress(exception.ServiceConflict):
-            store.compute.write_record(changed)
+            store.compute.write_record(changed, now)
             return
     raise _contended(reservation_id)
 
@@ -498,10 +503,10 @@ def end(
         reservation = state.reservation(reservation_id)
         if reservation.pending or not reservation.has_ended(now):
             reservation = dataclasses.replace(
-                reservation, end=now, pending=None
+                reservation, end=now, pending=None, asked_by=store.user
             )
             try:
-                store.compute.write_record(reservation)
+                store.compute.write_record(reservation, now)
             except exception.ServiceConflict:
                 continue
         try:

@@ -31,6 +31,7 @@ from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import (
     conditions,
     ending,
+    history,
     host_capacity,
     limits,
     names,
@@ -245,7 +246,8 @@ class Reconciliation:
                         for name in reservation.leaving
                         if name in state.slots(self.id)
                     ),
-                )
+                ),
+                self._now,
             )
             return None, False
         if self._open_slots(state, reservation):
@@ -300,7 +302,7 @@ class Reconciliation:
         if self._write_assignment(state, target, assignment, is_pending=True):
             return
         self._secure(state)
-        self._store.compute.write_record(target)
+        self._store.compute.write_record(target, self._now)
 
     def _secure(self, state: ObservedState) -> None:
         """Make sure that the slots of a pending change still exist.
@@ -330,7 +332,7 @@ class Reconciliation:
         if not conditions.is_misplaced(state, before):
             return reservation
         # With a new revision, no other run can grant the change any more.
-        successor = self._store.compute.write_record(reservation)
+        successor = self._store.compute.write_record(reservation, self._now)
         assignment = self._assign(state, before)
         self._write_assignment(state, before, assignment, is_pending=False)
         return successor
@@ -338,13 +340,14 @@ class Reconciliation:
     def _refuse(self, reservation: Reservation) -> None:
         if reservation.amount:
             self._store.compute.write_record(
-                dataclasses.replace(reservation, pending=None)
+                dataclasses.replace(reservation, pending=None), self._now
             )
             return
         # A new reservation ends. Other runs will also see it as ended and
         # remove it if this run is interrupted.
         ended = self._store.compute.write_record(
-            dataclasses.replace(reservation, end=self._now, pending=None)
+            dataclasses.replace(reservation, end=self._now, pending=None),
+            self._now,
         )
         # Another run may have removed it, and the id been used again: then
         # this revision belongs to nothing.
@@ -446,7 +449,7 @@ class Reconciliation:
         to_switch = conditions.hosts_to_switch(state, reservation, self._now)
         if is_open is False and reservation.has_access:
             reservation = self._store.compute.write_record(
-                dataclasses.replace(reservation, has_access=False)
+                dataclasses.replace(reservation, has_access=False), self._now
             )
             is_early = True
         else:
@@ -482,7 +485,7 @@ class Reconciliation:
                 )
         if is_open and not reservation.has_access:
             self._store.compute.write_record(
-                dataclasses.replace(reservation, has_access=True)
+                dataclasses.replace(reservation, has_access=True), self._now
             )
             return True
         return bool(to_switch or lacks_access or is_early)
@@ -526,6 +529,8 @@ class Reconciliation:
         if waiting:
             self.notes.append(waiting)
         else:
+            # First, as an interruption in between must not lose it.
+            history.archive(self._store, reservation, self._now)
             self._store.compute.delete_record(reservation)
 
     def _providers(self, state: ObservedState) -> list[str]:
@@ -584,6 +589,7 @@ def reconcile_all(
         on_unreadable(problem)
     remove_strays(store, before)
     mark_hosts(store, before)
+    history.remove_expired(store, before, now)
     runs = {
         reservation.id: Reconciliation(store, reservation.id, now, move)
         for reservation in before.reservations

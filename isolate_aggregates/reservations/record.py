@@ -22,7 +22,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import changes, names
 from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,
@@ -59,6 +59,7 @@ class Records:
     :param old_flavors: The ids of the flavors of earlier revisions, by
         reservation id.
     :param strays: Revisions of reservations that no longer exist.
+    :param archives: Flavors with names of archives; see ``history``.
     """
 
     reservations: Mapping[str, Reservation]
@@ -66,6 +67,7 @@ class Records:
     foreign: Mapping[str, Flavor]
     old_flavors: Mapping[str, tuple[str, ...]]
     strays: tuple[names.Revision, ...]
+    archives: tuple[FlavorRecord, ...] = ()
 
 
 def describe(reservation: Reservation) -> str:
@@ -83,6 +85,8 @@ def describe(reservation: Reservation) -> str:
         'leaving': list(reservation.leaving),
         'former': list(reservation.former),
         'has_access': reservation.has_access,
+        'asked_by': reservation.asked_by,
+        'changes': changes.documents(reservation.changes),
         'extra_specs': dict(sorted(reservation.shape.extra_specs.items())),
     }
     pending = reservation.pending
@@ -109,10 +113,13 @@ def is_ours(description: str | None) -> bool:
 def read(flavors: Iterable[FlavorRecord]) -> Records:
     """Parse records and their revisions."""
     originals = {}
+    archives = []
     revisions: dict[str, list[tuple[names.Revision, str]]] = {}
     for record in flavors:
         revision = names.revision_of(record.flavor.id)
-        if revision is None:
+        if names.archive_of(record.flavor.id):
+            archives.append(record)
+        elif revision is None:
             originals[record.flavor.id] = record
         else:
             entries = revisions.setdefault(revision.reservation, [])
@@ -158,7 +165,14 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
     strays = tuple(
         revision for entries in revisions.values() for revision, _ in entries
     )
-    return Records(reservations, problems, foreign, old_flavors, strays)
+    return Records(
+        reservations,
+        problems,
+        foreign,
+        old_flavors,
+        strays,
+        tuple(archives),
+    )
 
 
 def _replaced(
@@ -219,6 +233,8 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 _texts(pending, 'leaving'),
                 _terms(pending['terms']),
             ),
+            asked_by=str(document.get('asked_by', '')),
+            changes=changes.parse(document.get('changes', ())),
             incarnation=str(document['incarnation']),
             revision=revision,
         )

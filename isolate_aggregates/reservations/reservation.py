@@ -104,6 +104,25 @@ class Labels:
 
 
 @dataclasses.dataclass(frozen=True)
+class Change:
+    """The values that a reservation has from a time on.
+
+    :param at: When they were recorded.
+    :param by: The id of the user who asked for them; empty if it is unknown,
+        or if no user asked, as for a start on time.
+    :param has_started: Whether its project has been given access by then.
+    """
+
+    at: datetime.datetime
+    by: str
+    terms: Terms
+    end: datetime.datetime | None
+    amount: int
+    leaving: tuple[str, ...]
+    has_started: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class PendingChange:
     """A change that was requested and is neither granted nor refused yet.
 
@@ -134,6 +153,8 @@ class Reservation:
     :param has_access: Whether the project was given access to the flavor.
         It is recorded after the access was granted, and withdrawn before the
         access is revoked.
+    :param asked_by: The id of the user who asked for the pending change.
+    :param changes: What it was from when on, oldest first; see ``changes``.
     :param incarnation: Distinguishes the reservation from an earlier one with
         the same id.
     :param revision: The number of the record's revision that it was read from.
@@ -151,6 +172,8 @@ class Reservation:
     former: tuple[str, ...] = ()
     has_access: bool = False
     pending: PendingChange | None = None
+    asked_by: str = ''
+    changes: tuple[Change, ...] = ()
     incarnation: str = ''
     revision: int = 0
 

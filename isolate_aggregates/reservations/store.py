@@ -9,10 +9,13 @@ inventories of slots whose number it does not tell; see ``slots``.
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
+import contextlib
 import dataclasses
 import datetime
 import logging
 from typing import Any
+
+from keystoneauth1 import exceptions as ks_exceptions
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
@@ -67,6 +70,7 @@ class ReservationStore:
     ) -> None:
         self.pool = pool
         self._pipeline = pipeline
+        self._session = connection.session
         self.compute = Compute(connection, retry_delay)
         self.access = FlavorAccess(self.compute)
         self.placement = PlacementClient(
@@ -100,6 +104,13 @@ class ReservationStore:
                     'time, so synchronize both clocks, for example with NTP.',
                 )
         return after
+
+    @property
+    def user(self) -> str:
+        """The id of the user whose credentials are used; empty if unknown."""
+        with contextlib.suppress(ks_exceptions.ClientException):
+            return self._session.get_user_id() or ''
+        return ''
 
     def read(self, before: ObservedState | None = None) -> ObservedState:
         """Read the current state.

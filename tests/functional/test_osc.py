@@ -60,6 +60,7 @@ NAMES = {
     'relocate': 'relocation create',
     'reservation_end': 'reservation end',
     'reservation_find': 'reservation find',
+    'reservation_history': 'reservation history list',
     'reservation_host_list': 'reservation host list',
     'reservation_host_set': 'reservation host set',
     'reservation_import': 'reservation import',

@@ -66,13 +66,6 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             id='effect',
         ),
         pytest.param(
-            'expectations',
-            ['80'],
-            ('hosts', 'expectations'),
-            [('80', '56')],
-            id='expectations',
-        ),
-        pytest.param(
             'slots',
             ['20'],
             ('hosts', 'locks'),

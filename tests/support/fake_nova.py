@@ -8,6 +8,7 @@ the API are documents by id, as the `Compute API reference
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import copy
+import datetime
 import re
 import threading
 from typing import Any
@@ -58,6 +59,9 @@ class FakeNova:
         self.access: dict[str, set[str]] = {}
         self.servers: dict[str, str] = {}
         self.groups: Sequence[Document] = ()
+        # The servers that each project has had, in the format of the usage.
+        self.usages: dict[str, list[Document]] = {}
+        self.denies_usage = False
         # Servers in the format of the API, for lists with details.
         self.placed: list[dict[str, Any]] = []
         self.deleted: list[str] = []
@@ -80,6 +84,7 @@ class FakeNova:
                 self.flavors,
                 self.access,
                 self.servers,
+                self.usages,
             )
         )
 
@@ -91,6 +96,7 @@ class FakeNova:
             self.flavors,
             self.access,
             self.servers,
+            self.usages,
         ) = copy.deepcopy(state)
         self.is_slow = False
         self.deleted = []
@@ -281,18 +287,17 @@ class FakeNova:
         return 200, {'server_groups': self.groups[start:]}
 
     def list_services(self, query: Query, body: Any) -> Reply:
-        return 200, {
-            'services': [
-                {
-                    'host': node.host,
-                    'state': 'up',
-                    'status': 'enabled',
-                    'disabled_reason': None,
-                    'forced_down': False,
-                }
-                for node in self.nodes
-            ]
-        }
+        services = [
+            {
+                'host': node['service']['host'],
+                'state': node['state'],
+                'status': node['status'],
+                'disabled_reason': None,
+                'forced_down': False,
+            }
+            for node in _documents(self.nodes, _node)
+        ]
+        return 200, {'services': services}
 
     def describe_servers(self, query: Query, body: Any) -> Reply:
         return self._listing('servers', self.placed, query)
@@ -307,6 +312,29 @@ class FakeNova:
     def list_migrations(self, query: Query, body: Any) -> Reply:
         assert query['status'] == 'finished'
         return 200, {'migrations': []}
+
+    def show_usage(self, query: Query, body: Any, project: str) -> Reply:
+        """Answer with the servers of a project that existed in a period."""
+        if self.denies_usage:
+            return 403, {'forbidden': {'message': 'not allowed'}}
+        start, end = map(
+            datetime.datetime.fromisoformat, (query['start'], query['end'])
+        )
+        servers = [
+            usage
+            for usage in self.usages.get(project, ())
+            if datetime.datetime.fromisoformat(usage['started_at']) < end
+            and (
+                usage['ended_at'] is None
+                or datetime.datetime.fromisoformat(usage['ended_at']) > start
+            )
+        ]
+        marker = query.get('marker')
+        ids = [usage['instance_id'] for usage in servers]
+        first = ids.index(marker) + 1 if marker else 0
+        page = servers[first : first + self.page]
+        usage = {'tenant_id': project, 'server_usages': page} if page else {}
+        return 200, {'tenant_usage': usage}
 
     def finish(self, server: str) -> None:
         """Delete a server permanently."""
@@ -390,6 +418,7 @@ _ROUTES: list[Any] = [
     ('GET /os-server-groups', FakeNova.list_groups),
     ('GET /os-services', FakeNova.list_services),
     ('GET /os-migrations', FakeNova.list_migrations),
+    ('GET /os-simple-tenant-usage/([^/]+)', FakeNova.show_usage),
     ('DELETE /servers/([^/]+)', FakeNova.delete_server),
     ('POST /servers/([^/]+)/action', FakeNova.delete_server),
 ]

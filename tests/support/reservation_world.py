@@ -373,7 +373,7 @@ class World:
         found = {
             key: flavor
             for key, flavor in self.nova.flavors.items()
-            if not names.revision_of(key)
+            if not names.revision_of(key) and not names.archive_of(key)
         }
         for key in self._newest().values():
             flavor = self.nova.flavors[key]
@@ -383,6 +383,14 @@ class World:
                 'description': flavor['description'],
             }
         return found
+
+    def archives(self):
+        """Return the flavors that are archives of ended reservations."""
+        return {
+            key: flavor
+            for key, flavor in self.nova.flavors.items()
+            if names.archive_of(key)
+        }
 
     def litter(self):
         """Return the revisions of records that count for nothing."""
@@ -426,6 +434,10 @@ class World:
                 for key, value in self.records().items()
             },
             'litter': self.litter(),
+            'archives': {
+                key: _without_chance(flavor['description'])
+                for key, flavor in self.archives().items()
+            },
             'aggregates': {
                 found['name']: (sorted(found['hosts']), found['metadata'])
                 for found in self.nova.aggregates.values()
@@ -435,8 +447,8 @@ class World:
 
 
 def _without_chance(description):
-    """Return a description without its random parts."""
-    return re.sub('"incarnation": "[0-9a-f]*"', '', description or '')
+    """Return a description without its random parts and times of changes."""
+    return re.sub('"(incarnation|at)": "[^"]*"', '', description or '')
 
 
 _scenes = {}

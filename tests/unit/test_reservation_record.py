@@ -15,6 +15,7 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.reservation import (
+    Change,
     PendingChange,
     Reservation,
     Shape,
@@ -48,6 +49,22 @@ reservations = st.builds(
     affinity=st.sampled_from([None, True, False]),
     leaving=hosts,
     former=st.lists(st.text(), max_size=2).map(tuple),
+    asked_by=st.text(),
+    changes=st.lists(
+        st.builds(
+            Change,
+            times,
+            st.text(),
+            st.builds(
+                Terms, st.text(), times, st.sampled_from([None, True, False])
+            ),
+            st.none() | times,
+            counts,
+            hosts,
+            st.booleans(),
+        ),
+        max_size=3,
+    ).map(tuple),
     pending=st.none()
     | st.builds(
         PendingChange,

@@ -23,6 +23,7 @@ from oslo_config import cfg
 from isolate_aggregates import exception, text
 from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.reservations import (
+    changes,
     host_capacity,
     names,
     record,
@@ -168,7 +169,9 @@ def _import(
                 host.generation,
             )
     # Last, because with this description it counts as imported.
-    store.compute.describe_flavor(reservation.id, record.describe(reservation))
+    store.compute.describe_flavor(
+        reservation.id, record.describe(changes.recorded(reservation, now))
+    )
     return result
 
 

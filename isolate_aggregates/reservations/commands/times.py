@@ -52,6 +52,12 @@ def moment(text: str) -> Moment:
         ) from None
 
 
+def past(text: str) -> Moment:
+    """Parse an argument as a point in time or a duration before now."""
+    parsed = moment(text)
+    return -parsed if isinstance(parsed, datetime.timedelta) else parsed
+
+
 def end(text: str) -> Moment | None:
     """Parse an argument for an end; None for ``never``."""
     return None if text == _NEVER else moment(text)

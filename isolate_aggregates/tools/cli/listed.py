@@ -57,6 +57,10 @@ DESCRIPTIONS = {
         'Show the earliest time at which a reservation fits, and on which '
         'hosts.'
     ),
+    'reservation_history': (
+        'Show what was reserved, by whom and when, how it was changed and '
+        'used.'
+    ),
     'reservation_host_list': (
         'Show the hosts for reservations, and the slots on each.'
     ),

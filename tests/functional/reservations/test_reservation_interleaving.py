@@ -433,7 +433,7 @@ def test_a_command_that_is_too_late_changes_nothing(world):
         reservations.update(world.store, X, START, amount=1)
     store = world.new_store()
     written = store.compute.write_record(
-        dataclasses.replace(late, end=NOW + 2 * HOUR)
+        dataclasses.replace(late, end=NOW + 2 * HOUR), START
     )
     assert [written.revision] == [
         names.revision_of(flavor).number for flavor in world.litter()
@@ -447,7 +447,7 @@ def test_a_command_about_an_earlier_reservation_changes_nothing(world):
     end(world.store)
     make(world.store, X, START, NOW + 9 * HOUR)
     world.new_store().compute.write_record(
-        dataclasses.replace(late, end=NOW + 2 * HOUR)
+        dataclasses.replace(late, end=NOW + 2 * HOUR), START
     )
     check(world, {'end': NOW + 9 * HOUR})
 

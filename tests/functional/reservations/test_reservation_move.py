@@ -175,7 +175,7 @@ def test_a_reservation_ends_while_it_leaves_a_host(world):
     status = reservations.end(world.store, reservation_id, NOW)
     status = reservations.end(world.store, reservation_id, NOW)
     assert status.state is reservations.Phase.ENDED
-    assert (world.slots(), world.nova.flavors) == ({}, {})
+    assert (world.slots(), world.nova.flavors) == ({}, world.archives())
 
 
 def test_a_running_process_notices_that_a_server_has_left(world):

@@ -33,6 +33,7 @@ _CLIENT_NAMES = {
     'relocate': 'relocation_create',
     'report': 'report_save',
     'reservation_calendar': 'reservation_calendar_list',
+    'reservation_history': 'reservation_history_list',
     'reservation_update': 'reservation_set',
     'revoke': 'key_remove',
     'show': 'lock_show',

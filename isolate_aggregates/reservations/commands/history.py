@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reservation history``: what was reserved and used, also after the end."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates.reservations import changes, history
+from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.history import PastReservation
+from isolate_aggregates.tools.cli import base
+
+# In a table; csv and value have all columns.
+_FOR_PEOPLE = (
+    *('Id', 'Name', 'Project', 'State', 'Start', 'End', 'Slots'),
+    *('Slot Hours', 'Server Hours', 'Changes'),
+)
+
+
+class ShowHistory(common.ReservationLister):
+    """Show what was reserved, by whom and when, how it was changed and used.
+
+    Reservations that have ended are kept for 400 days, or for the number of
+    days in reservation_history_days of the aggregate of the hosts. The hours
+    are those between --since and --until, and not later than now. As json or
+    yaml: one document with all changes. The exit status is 1 if a reservation
+    cannot be read.
+    """
+
+    nothing = 'No reservation was found for that time.'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        for name, edge in (('--since', 'Start'), ('--until', 'End')):
+            parser.add_argument(
+                name,
+                type=times.past,
+                metavar='<time>',
+                help=f'{edge} of the period, {common.TIME}, or a duration '
+                'before now, such as 30d',
+            )
+        parser.add_argument(
+            '--reservation',
+            metavar='<reservation>',
+            help='Show only the reservations with this id',
+        )
+        base.add_project_arguments(
+            parser, 'Show only the reservations of this project, by name or id'
+        )
+        self._usage = parser
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Read the history."""
+        now = times.now()
+        try:
+            since, until = (
+                moment and times.resolve(moment, now)
+                for moment in (parsed_args.since, parsed_args.until)
+            )
+        except argparse.ArgumentTypeError as exc:
+            self._usage.error(str(exc))
+        project = base.project_from(parsed_args, base.live_cloud(self.app))
+        self._past = history.read_history(
+            common.store(self.app.conf, self.app.connect()),
+            now,
+            since,
+            until,
+            project,
+            parsed_args.reservation,
+            self.log_unreadable,
+        )
+        if not any(past.reservation.labels.name for past in self._past):
+            self.for_people = [n for n in _FOR_PEOPLE if n != 'Name']
+        else:
+            self.for_people = _FOR_PEOPLE
+        return _COLUMNS, [_row(past) for past in self._past]
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, or 1 if a reservation cannot be read: then a bill would
+            lack it.
+        """
+        return super().run(parsed_args) or (1 if self.unreadable else 0)
+
+    def document(self) -> dict[str, Any]:
+        """Return the history as a JSON document."""
+        return {'reservations': [_document(past) for past in self._past]}
+
+
+_COLUMNS = (
+    *('Id', 'Name', 'Note', 'Project', 'State', 'Created', 'Created By'),
+    *('Start', 'End', 'Slots', 'VCPUs', 'RAM', 'Disk', 'Slot Hours'),
+    *('Servers', 'Most Servers', 'Server Hours', 'Changes'),
+)
+
+
+def _row(past: PastReservation) -> Sequence[Any]:
+    reservation = past.reservation
+    first = reservation.changes[0] if reservation.changes else None
+    used = past.usage
+    return (
+        reservation.id,
+        reservation.labels.name,
+        reservation.labels.note,
+        reservation.project,
+        past.state.value,
+        times.text(first.at) if first else None,
+        first.by if first else '',
+        times.text(reservation.start),
+        common.End(times.text(reservation.end)),
+        reservation.amount,
+        reservation.shape.vcpus,
+        reservation.shape.ram,
+        reservation.shape.disk,
+        round(past.slot_hours, 2),
+        used and used.servers,
+        used and used.most,
+        None if past.server_hours is None else round(past.server_hours, 2),
+        '; '.join(
+            f'{times.text(change.at)} {what}'
+            for change, what in changes.sentences(reservation.changes)
+        ),
+    )
+
+
+def _document(past: PastReservation) -> dict[str, Any]:
+    reservation = past.reservation
+    used = past.usage
+    return {
+        'id': reservation.id,
+        'name': reservation.labels.name,
+        'note': reservation.labels.note,
+        'project': reservation.project,
+        'state': past.state.value,
+        'start': times.text(reservation.start),
+        'end': times.text(reservation.end),
+        'flavor': reservation.flavor.name,
+        'amount': reservation.amount,
+        'shape': common.shape_document(reservation.shape),
+        'properties': dict(sorted(reservation.shape.extra_specs.items())),
+        'slot_hours': round(past.slot_hours, 2),
+        'servers': used and used.servers,
+        'most_servers': used and used.most,
+        'server_hours': None
+        if past.server_hours is None
+        else round(past.server_hours, 2),
+        'changes': [
+            {
+                'at': times.text(change.at),
+                'by': change.by or None,
+                'change': what,
+                'project': change.terms.project,
+                'start': times.text(change.terms.start),
+                'end': times.text(change.end),
+                'amount': change.amount,
+                'leaving': list(change.leaving),
+            }
+            for change, what in changes.sentences(reservation.changes)
+        ],
+    }

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was reserved, changed and used, also after the end.
+
+While a reservation exists, its record has its changes. At its end, before the
+record is deleted, it is copied into its archive: the description of one more
+private flavor, to which no project has access. The id of that flavor follows
+from the record, and Nova creates each id only once. So a run that was
+interrupted between the two archives nothing twice.
+
+Archives are deleted after a number of days, which the pool has in its metadata
+like everything else that all machines must agree on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+import datetime
+import itertools
+import json
+import logging
+
+from isolate_aggregates import exception, text
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.reservations import changes, names, record, usage
+from isolate_aggregates.reservations.compute import ServerTime
+from isolate_aggregates.reservations.record import FlavorRecord
+from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.state import ObservedState, Phase
+from isolate_aggregates.reservations.store import (
+    OnUnreadable,
+    ReservationStore,
+    log_unreadable,
+)
+from isolate_aggregates.reservations.usage import Usage
+
+LOG = logging.getLogger(__name__)
+
+# The key that marks our archives, and the version of their format.
+_MARK = 'isolate-aggregates-history'
+_VERSION = 1
+
+# More than a year, so that last year's bill can be checked.
+DEFAULT_DAYS = 400
+_MOST_DAYS = 36_500
+
+# So many archives at most are deleted in one round.
+_DELETED = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class PastReservation:
+    """A reservation with its history.
+
+    :param slot_hours: The hours of its slots in the period.
+    :param usage: Its servers; None if Nova did not tell.
+    :param server_hours: The hours of its servers in the period.
+    """
+
+    reservation: Reservation
+    state: Phase
+    slot_hours: float
+    usage: Usage | None
+    server_hours: float | None
+
+
+# The end.
+
+
+def archive(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> None:
+    """Keep the record of a reservation that has ended and is to be deleted.
+
+    One that was refused was never reserved, and is not kept.
+    """
+    if not reservation.amount:
+        return
+    [(_, used)] = _with_usage(store, [reservation], now)
+    document = {
+        _MARK: _VERSION,
+        'record': json.loads(record.describe(reservation)),
+        'usage': used and used.document,
+    }
+    store.compute.create_archive(
+        _archive_id(reservation), reservation.shape, json.dumps(document)
+    )
+
+
+def _archive_id(reservation: Reservation) -> names.Archive:
+    assert reservation.end
+    return names.Archive(
+        reservation.end, reservation.id, reservation.incarnation
+    )
+
+
+def _with_usage(
+    store: ReservationStore,
+    reservations: Iterable[Reservation],
+    now: datetime.datetime,
+) -> Iterator[tuple[Reservation, Usage | None]]:
+    """Yield reservations of one project with what Nova tells of servers."""
+    reservations = list(reservations)
+    project = reservations[0].project
+    start = min(reservation.start for reservation in reservations)
+    times: Mapping[str, list[ServerTime]] | None = {}
+    if start < now:
+        try:
+            times = store.compute.server_times(project, start, now)
+        except exception.ServiceDenied as exc:
+            # A reservation must end although this is denied.
+            LOG.warning(
+                'The hours of servers of project %s are unknown: %s',
+                project,
+                exc,
+            )
+            times = None
+    for reservation in reservations:
+        end = max(min(reservation.end or now, now), reservation.start)
+        servers = times and times.get(reservation.flavor.name, [])
+        yield (
+            reservation,
+            None
+            if times is None
+            else usage.usage_of(servers or [], reservation.start, end),
+        )
+
+
+def days_kept(pool: Aggregate | None) -> int:
+    """Return for how many days an archive is kept.
+
+    :raises InvalidRequest: if the pool has no valid number of days.
+    """
+    if pool is None:
+        return DEFAULT_DAYS
+    days = pool.metadata.get(names.HISTORY_KEY, str(DEFAULT_DAYS)).strip()
+    if not (days.isdecimal() and int(days) <= _MOST_DAYS):
+        raise exception.InvalidRequest(
+            f'Aggregate {pool.name}: {names.HISTORY_KEY} must be a number of '
+            f'days from 0 to {_MOST_DAYS}, not "{text.escaped(days)}"; set it '
+            f'with "openstack aggregate set --property {names.HISTORY_KEY}='
+            f'{DEFAULT_DAYS} {pool.name}".'
+        )
+    return int(days)
+
+
+def remove_expired(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> None:
+    """Delete the archives that have been kept long enough.
+
+    Those with the earliest end were read with the records.
+    """
+    try:
+        kept = datetime.timedelta(days_kept(state.pool))
+        archives = _readable(state.records.archives, _ignore)
+        expired = [
+            archived
+            for archived, _ in archives
+            if archived.end and now - archived.end > kept
+        ]
+        for archived in expired[:_DELETED]:
+            store.compute.delete_flavor(_archive_id(archived).flavor_id)
+    except exception.IsolateAggregatesError as exc:
+        # Reservations start and end all the same.
+        LOG.error('Old history was not deleted: %s', exc)
+
+
+# Reading.
+
+
+def read_history(
+    store: ReservationStore,
+    now: datetime.datetime,
+    since: datetime.datetime | None = None,
+    until: datetime.datetime | None = None,
+    project: str | None = None,
+    reservation_id: str | None = None,
+    on_unreadable: OnUnreadable = log_unreadable,
+) -> list[PastReservation]:
+    """Return the reservations of a period, sorted by start.
+
+    :param since: The start of the period; None for no limit.
+    :param until: The end of the period; None for no limit. Hours count until
+        now at most.
+    """
+    if since and until and since >= until:
+        raise exception.InvalidRequest(
+            f'The period from {since.isoformat()} until {until.isoformat()} '
+            'is empty.'
+        )
+    wanted_id = reservation_id and names.reservation_id(reservation_id)
+
+    def is_asked_for(reservation: Reservation) -> bool:
+        end = reservation.end
+        return (
+            wanted_id in (None, reservation.id)
+            and project in (None, reservation.project)
+            and reservation.amount > 0
+            and (until is None or _first(reservation) < until)
+            and (since is None or end is None or end > since)
+        )
+
+    records = record.read(store.compute.records(with_archives=True))
+    for problem in records.problems.values():
+        on_unreadable(problem)
+    live = sorted(
+        filter(is_asked_for, records.reservations.values()),
+        key=lambda reservation: reservation.project,
+    )
+    incarnations = {
+        (reservation.id, reservation.incarnation)
+        for reservation in records.reservations.values()
+    }
+    since = since or datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    until = min(until or now, now)
+    past = [
+        _past(reservation, _phase(reservation, now), used, since, until)
+        for _, own in itertools.groupby(live, lambda r: r.project)
+        for reservation, used in _with_usage(store, own, now)
+    ]
+    for archived, used in _readable(records.archives, on_unreadable):
+        # Not one whose record is about to be deleted.
+        key = archived.id, archived.incarnation
+        if is_asked_for(archived) and key not in incarnations:
+            past.append(_past(archived, Phase.ENDED, used, since, until))
+    return sorted(past, key=lambda p: (p.reservation.start, p.reservation.id))
+
+
+def _first(reservation: Reservation) -> datetime.datetime:
+    """Return its start, or its end if it was ended before."""
+    return min(reservation.start, reservation.end or reservation.start)
+
+
+def _phase(reservation: Reservation, now: datetime.datetime) -> Phase:
+    if reservation.has_ended(now):
+        return Phase.ENDING
+    return Phase.ACTIVE if reservation.has_started(now) else Phase.PLANNED
+
+
+def _past(
+    reservation: Reservation,
+    state: Phase,
+    used: Usage | None,
+    since: datetime.datetime,
+    until: datetime.datetime,
+) -> PastReservation:
+    return PastReservation(
+        reservation,
+        state,
+        changes.slot_hours(reservation, since, until),
+        used,
+        None if used is None else used.within(since, until),
+    )
+
+
+def _ignore(problem: exception.ReservationError) -> None:
+    """Leave alone what may be no archive; ``read_history`` names it."""
+
+
+def _readable(
+    archives: tuple[FlavorRecord, ...], on_unreadable: OnUnreadable
+) -> Iterator[tuple[Reservation, Usage | None]]:
+    for entry in archives:
+        try:
+            yield _read(entry)
+        except exception.ReservationError as exc:
+            on_unreadable(exc)
+
+
+def _read(entry: FlavorRecord) -> tuple[Reservation, Usage | None]:
+    """Parse an archive."""
+    archive_id = names.archive_of(entry.flavor.id)
+    assert archive_id
+    try:
+        document = json.loads(entry.description)
+        if document[_MARK] != _VERSION:
+            raise exception.ReservationError(
+                archive_id.reservation,
+                f'has an archive {entry.flavor.name} of format '
+                f'{document[_MARK]}, but this release only knows format '
+                f'{_VERSION}; use the newer release for it',
+            )
+        reservation = record.parse(
+            dataclasses.replace(entry.flavor, id=archive_id.reservation),
+            json.dumps(document['record']),
+        )
+        used = document['usage'] and usage.parse(document['usage'])
+    except (LookupError, TypeError, ValueError) as exc:
+        raise exception.ReservationError(
+            archive_id.reservation,
+            f'has an archive {entry.flavor.name} whose description is broken '
+            f'({exc!r}); delete the flavor',
+        ) from exc
+    return reservation, used

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was reserved, changed and used can be told, also after the end."""
+
+import csv
+import io
+import json
+
+import pytest
+import reservation_world
+from reservation_world import HOUR, NOW, PROJECT
+
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import changes, history, names
+from isolate_aggregates.reservations.commands import times
+
+ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+OTHER = '2e1dfa7c-0000-4000-8000-000000000001'
+SHAPE = reservations.Shape(4, 1024, 10)
+DAY = 24 * HOUR
+
+pytestmark = pytest.mark.usefixtures('two_hosts')
+
+
+def reserve(world, amount=1, start=NOW, end=NOW + 10 * HOUR, name=ID, at=NOW):
+    reservation = reservations.new(
+        PROJECT, amount, SHAPE, start, end, reservation_id=name
+    )
+    return reservations.create(world.store, reservation, at)
+
+
+def used(world, server, start, end=None, flavor=ID, project=PROJECT):
+    """Let a project have had a server."""
+
+    def text(time):
+        return time and time.replace(tzinfo=None).isoformat()
+
+    world.nova.usages.setdefault(project, []).append(
+        {
+            'instance_id': server,
+            'flavor': names.flavor(flavor),
+            'started_at': text(start),
+            'ended_at': text(end),
+        }
+    )
+
+
+def past(world, now, **settings):
+    return history.read_history(world.new_store(), now, **settings)
+
+
+def changes_of(entry):
+    return [
+        (change.at - NOW, what)
+        for change, what in changes.sentences(entry.reservation.changes)
+    ]
+
+
+def finish(world, now):
+    reservations.reconcile_all(world.store, now)
+    assert ID not in world.nova.flavors
+
+
+def test_the_changes_of_a_reservation_are_told(world):
+    reserve(world, 2, start=NOW + HOUR)
+    reservations.update(world.store, ID, NOW, end=NOW + 12 * HOUR)
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    reservations.update(world.store, ID, NOW + 2 * HOUR, amount=1)
+    [status] = reservations.list_reservations(world.store, NOW)
+    [host] = status.hosts
+    reservations.move(world.store, ID, NOW + 3 * HOUR, [host])
+    reservations.update(world.store, ID, NOW + 4 * HOUR, name='x')
+    reservations.end(world.store, ID, NOW + 5 * HOUR)
+    [entry] = past(world, NOW + 6 * HOUR)
+    assert entry.state is reservations.Phase.ENDED
+    assert entry.reservation.labels.name == 'x'
+    assert changes_of(entry) == [
+        (0 * HOUR, 'created with 2 slots'),
+        (0 * HOUR, 'extended to 2027-03-02T00:00:00+00:00'),
+        (1 * HOUR, 'started'),
+        (2 * HOUR, 'resized from 2 to 1 slots'),
+        (3 * HOUR, f'moved from host {host}'),
+        (3 * HOUR, f'no longer leaving host {host}'),
+        (5 * HOUR, 'ended'),
+    ]
+    # 2 slots for an hour, then 1 for 3 hours.
+    assert entry.slot_hours == 5
+
+
+def test_terms_that_change_before_the_start_are_told(world):
+    reserve(world, start=NOW + HOUR)
+    other = 'b' * 32
+    reservations.update(
+        world.store,
+        ID,
+        NOW,
+        project=other,
+        start=NOW + 2 * HOUR,
+        affinity=True,
+    )
+    [entry] = past(world, NOW, project=other)
+    assert [what for _, what in changes_of(entry)] == [
+        'created with 1 slot',
+        f'given to project {other}, start set to 2027-03-01T14:00:00+00:00, '
+        'affinity changed',
+    ]
+    assert past(world, NOW, project=PROJECT) == []
+
+
+def test_the_user_who_asked_is_told(world, monkeypatch):
+    monkeypatch.setattr(reservations.ReservationStore, 'user', 'operator')
+    reserve(world, start=NOW + HOUR)
+    monkeypatch.setattr(reservations.ReservationStore, 'user', 'service')
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    monkeypatch.setattr(reservations.ReservationStore, 'user', 'other')
+    with pytest.raises(exception.ReservationError):
+        reservations.update(world.store, ID, NOW + HOUR, amount=99)
+    monkeypatch.setattr(reservations.ReservationStore, 'user', 'third')
+    reservations.update(world.store, ID, NOW + HOUR, amount=2)
+    monkeypatch.setattr(reservations.ReservationStore, 'user', 'service')
+    finish(world, NOW + 10 * HOUR)
+    [entry] = past(world, NOW + 11 * HOUR)
+    assert [
+        (change.by, what)
+        for change, what in changes.sentences(entry.reservation.changes)
+    ] == [
+        ('operator', 'created with 1 slot'),
+        ('', 'started'),
+        ('third', 'resized from 1 to 2 slots'),
+    ]
+
+
+def test_the_hours_of_servers_are_those_of_its_flavor_within_its_time(world):
+    reserve(world, 2)
+    used(world, 'a', NOW + HOUR, NOW + 3 * HOUR)
+    used(world, 'b', NOW + 2 * HOUR)
+    used(world, 'c', NOW, NOW + HOUR, flavor=OTHER)
+    used(world, 'd', NOW - 2 * HOUR, NOW - HOUR)
+    world.nova.page = 1
+    [live] = past(world, NOW + 4 * HOUR)
+    assert (live.server_hours, live.slot_hours) == (4, 8)
+    finish(world, NOW + 10 * HOUR)
+    # Nova forgets deleted servers.
+    world.nova.usages.clear()
+    [entry] = past(world, NOW + DAY)
+    assert (entry.server_hours, entry.slot_hours) == (10, 20)
+    assert (entry.usage.servers, entry.usage.most) == (2, 2)
+
+
+def test_only_the_hours_of_the_period_count(world):
+    midnight = NOW + 12 * HOUR
+    reserve(world, 2, end=midnight + 24 * HOUR)
+    used(world, 'a', NOW)
+    finish(world, NOW + 3 * DAY)
+    for since, until, hours in (
+        (None, midnight, 12),
+        (midnight, None, 24),
+        (midnight - 6 * HOUR, midnight + 12 * HOUR, 18),
+    ):
+        [entry] = past(world, NOW + 4 * DAY, since=since, until=until)
+        assert (entry.slot_hours, entry.server_hours) == (2 * hours, hours)
+    assert past(world, NOW + 4 * DAY, until=NOW) == []
+    assert past(world, NOW + 4 * DAY, since=midnight + DAY) == []
+    with pytest.raises(exception.InvalidRequest, match='is empty'):
+        past(world, NOW, since=NOW, until=NOW)
+
+
+def test_a_reservation_ends_although_its_usage_is_denied(world, caplog):
+    reserve(world)
+    world.nova.denies_usage = True
+    finish(world, NOW + 10 * HOUR)
+    [entry] = past(world, NOW + DAY)
+    assert (entry.server_hours, entry.slot_hours) == (None, 10)
+    assert 'hours of servers of project' in caplog.text
+
+
+def test_one_that_was_refused_has_no_history(world):
+    with pytest.raises(exception.ReservationError):
+        reserve(world, 99)
+    assert world.nova.flavors == {}
+    assert past(world, NOW) == []
+
+
+def test_one_that_was_ended_before_its_start_is_told(world):
+    reserve(world, start=NOW + DAY, end=NOW + 2 * DAY)
+    reservations.end(world.store, ID, NOW + HOUR)
+    [entry] = past(world, NOW + 3 * DAY)
+    assert (entry.slot_hours, entry.server_hours) == (0, 0)
+    assert entry.reservation.end == NOW + HOUR
+    assert past(world, NOW + 3 * DAY, since=NOW + DAY) == []
+
+
+def test_each_reservation_with_the_same_id_has_its_history(world):
+    reserve(world, 1)
+    reservations.end(world.store, ID, NOW + HOUR)
+    reserve(world, 2, start=NOW + 2 * HOUR, at=NOW + HOUR)
+    entries = past(world, NOW + 3 * HOUR, reservation_id=ID)
+    assert [(entry.state.value, entry.slot_hours) for entry in entries] == [
+        ('ended', 1),
+        ('active', 2),
+    ]
+
+
+def test_an_interrupted_end_is_told_once(world):
+    reserve(world)
+    deletion = f'/flavors/{ID}'
+
+    def fail(method, url):
+        if method == 'DELETE' and url.endswith(deletion):
+            raise KeyboardInterrupt
+
+    world.wire.meddle = fail
+    with pytest.raises(KeyboardInterrupt):
+        reservations.end(world.store, ID, NOW + HOUR)
+    assert len(world.archives()) == 1
+    [entry] = past(world, NOW + 2 * HOUR)
+    assert entry.state is reservations.Phase.ENDING
+    world.wire.meddle = None
+    finish(world, NOW + 2 * HOUR)
+    [entry] = past(world, NOW + 2 * HOUR)
+    assert (entry.state, entry.slot_hours) == (reservations.Phase.ENDED, 1)
+
+
+def test_old_archives_are_deleted(world):
+    pool = world.set_pool()
+    for number, name in enumerate((ID, OTHER)):
+        reserve(world, name=name, end=NOW + (number + 1) * DAY)
+    reservations.reconcile_all(world.store, NOW + DAY)
+    reservations.reconcile_all(world.store, NOW + 2 * DAY)
+    now = NOW + (history.DEFAULT_DAYS + 1) * DAY
+    reservations.reconcile_all(world.new_store(), now)
+    assert len(past(world, now)) == 2
+    reservations.reconcile_all(world.new_store(), now + HOUR)
+    [entry] = past(world, now)
+    assert entry.reservation.id == OTHER
+    pool['metadata'][names.HISTORY_KEY] = '500'
+    reservations.reconcile_all(world.new_store(), now + 50 * DAY)
+    assert past(world, now)
+    pool['metadata'][names.HISTORY_KEY] = '7'
+    reservations.reconcile_all(world.new_store(), NOW + 9 * DAY + HOUR)
+    assert world.nova.flavors == {}
+
+
+def test_an_invalid_number_of_days_deletes_nothing(world, caplog):
+    reserve(world)
+    finish(world, NOW + DAY)
+    world.set_pool()['metadata'][names.HISTORY_KEY] = 'a year'
+    reservations.reconcile_all(world.new_store(), NOW + 9999 * DAY)
+    assert 'must be a number of days from 0 to' in caplog.text
+    assert len(world.archives()) == 1
+
+
+@pytest.mark.parametrize('description', ['', '{}', '[]', 'mine'])
+def test_what_only_has_the_name_of_an_archive_is_not_deleted(
+    world, description
+):
+    reserve(world)
+    finish(world, NOW + DAY)
+    [flavor] = world.archives().values()
+    flavor['description'] = description
+    reservations.reconcile_all(world.new_store(), NOW + 9999 * DAY)
+    assert len(world.archives()) == 1
+    problems = []
+    assert past(world, NOW + DAY, on_unreadable=problems.append) == []
+    [problem] = problems
+    assert str(problem).startswith(f'Reservation {ID} has an archive')
+
+
+def test_archives_are_neither_records_nor_flavors(world):
+    reserve(world)
+    finish(world, NOW + DAY)
+    [name] = world.archives()
+    assert reservations.list_reservations(world.store, NOW) == []
+    assert world.store.read().records.foreign == {}
+    assert world.store.compute.flavors() == []
+    assert world.nova.access[name] == set()
+
+
+def test_records_are_read_without_the_pages_of_archives(world):
+    for number in range(3):
+        reserve(world, end=NOW + (number + 1) * HOUR, at=NOW)
+        reservations.end(world.store, ID, NOW + number * HOUR)
+    reserve(world)
+    world.nova.page = 2
+    world.wire.calls.clear()
+    records = world.store.records()
+    assert list(records.reservations) == [ID]
+    assert 1 <= len(records.archives) < 3
+    listings = [url for _, url in world.wire.calls if '/flavors/detail' in url]
+    assert len(listings) == 2
+    assert len(past(world, NOW + DAY)) == 4
+
+
+def test_a_record_with_many_changes_keeps_those_of_the_slots(world):
+    reserve(world, end=NOW + 9999 * DAY)
+    store = world.store
+    reservation = store.read().reservation(ID)
+    for number in range(1, 600):
+        amount = 1 + number // 100
+        reservation = store.compute.write_record(
+            reservations.Reservation(
+                **{
+                    **vars(reservation),
+                    'amount': amount,
+                    'end': NOW + (9999 + number) * DAY,
+                }
+            ),
+            NOW + number * HOUR,
+        )
+    [flavor] = [
+        flavor
+        for key, flavor in world.nova.flavors.items()
+        if names.revision_of(key)
+    ]
+    assert len(flavor['description']) < 40_000
+    [entry] = past(world, NOW + 600 * HOUR)
+    assert entry.slot_hours == 100 * (1 + 2 + 3 + 4 + 5 + 6)
+
+
+@pytest.fixture
+def command(world, operated, run):
+    """Run ``reservation history``, two hours after NOW."""
+
+    def run_it(*arguments):
+        return reservation_world.typed(
+            run, 'reservation', 'history', *arguments
+        )
+
+    return run_it
+
+
+@pytest.fixture
+def told(world, two_hosts, monkeypatch):
+    """One reservation that has ended, and one that goes on."""
+    reserve(world, 2)
+    used(world, 'a', NOW + HOUR)
+    reservations.end(world.store, ID, NOW + 2 * HOUR)
+    reserve(world, start=NOW + HOUR, end=None, name=OTHER)
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    monkeypatch.setattr(times, 'now', lambda: NOW + 4 * HOUR)
+
+
+@pytest.mark.usefixtures('told')
+def test_a_bill_has_everything_as_csv(command):
+    result = command('-f', 'csv')
+    assert (result.code, result.err) == (0, '')
+    first, second = csv.DictReader(io.StringIO(result.out))
+    assert first == {
+        'Id': ID,
+        'Name': '',
+        'Note': '',
+        'Project': PROJECT,
+        'State': 'ended',
+        'Created': '2027-03-01T12:00:00+00:00',
+        'Created By': '',
+        'Start': '2027-03-01T12:00:00+00:00',
+        'End': '2027-03-01T14:00:00+00:00',
+        'Slots': '2',
+        'VCPUs': '4',
+        'RAM': '1024',
+        'Disk': '10',
+        'Slot Hours': '4.0',
+        'Servers': '1',
+        'Most Servers': '1',
+        'Server Hours': '1.0',
+        'Changes': '2027-03-01T12:00:00+00:00 created with 2 slots; '
+        '2027-03-01T12:00:00+00:00 started; 2027-03-01T14:00:00+00:00 ended',
+    }
+    assert (second['State'], second['Slot Hours']) == ('active', '3.0')
+
+
+@pytest.mark.usefixtures('told')
+def test_the_document_has_all_changes(command):
+    result = command('--until', '1h', '--reservation', ID, '-f', 'json')
+    [entry] = json.loads(result.out)['reservations']
+    assert entry['slot_hours'] == 4
+    assert [change['amount'] for change in entry['changes']] == [2, 2, 2]
+    assert entry['changes'][-1] == {
+        'at': '2027-03-01T14:00:00+00:00',
+        'by': None,
+        'change': 'ended',
+        'project': PROJECT,
+        'start': '2027-03-01T12:00:00+00:00',
+        'end': '2027-03-01T14:00:00+00:00',
+        'amount': 2,
+        'leaving': [],
+    }
+
+
+@pytest.mark.usefixtures('told')
+def test_a_duration_counts_back_from_now(command):
+    result = command('--since', '1h', '-f', 'value', '-c', 'Slot Hours')
+    assert result.out == '1.0\n'
+    result = command('--until', '2027-03-01T00:00Z', '--project', PROJECT)
+    assert result.out == 'No reservation was found for that time.\n'
+
+
+@pytest.mark.usefixtures('told')
+def test_the_exit_status_tells_that_a_bill_lacks_something(command, world):
+    [flavor] = world.archives().values()
+    flavor['description'] = '{}'
+    result = command('-f', 'value', '-c', 'Id')
+    assert (result.code, result.out) == (1, f'{OTHER}\n')
+    assert 'whose description is broken' in result.err
