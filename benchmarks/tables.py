@@ -240,6 +240,14 @@ ENDURANCE_TIMES: Columns = {
     'Half of them at most': amount('p50'),
     '99 % at most': amount('p99'),
 }
+LEDGER: Columns = {
+    'Servers': number('servers'),
+    'Source': text('source'),
+    'Stays': number('stays'),
+    'Host days': number('host_days'),
+    'Seconds': amount('seconds'),
+    'MiB': number('mebibytes'),
+}
 TROUBLE: Columns = {
     'State': text('state'),
     'Request': text('kind'),
@@ -307,6 +315,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'scheduler', SCHEDULER, results('scheduler')
     yield 'effect', EFFECT, results('effect')
     yield 'relocate', RELOCATE, results('relocate')
+    yield 'ledger', LEDGER, results('ledger')
     yield 'index', INDEX, results('index')
     yield 'verification', VERIFICATION, results('verification')
     yield 'leases', LEASES, results('leases')

@@ -308,6 +308,15 @@ class ReportError(IsolateAggregatesError):
         super().__init__(f'The report cannot be written to {path}: {problem}.')
 
 
+class LedgerError(IsolateAggregatesError):
+    """A ledger file cannot be read or written."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f'Ledger file {path}: {problem}.')
+
+
 class MetricsError(IsolateAggregatesError):
     """Metrics cannot be computed, served or written."""
 

@@ -323,7 +323,7 @@ class NovaClient:
         )
         server = self._server(name)
         if server is None:
-            ids = servers.ids_of(self.direct, name, self._for_servers)
+            ids = servers.ids_of(self.direct, name, self.for_servers)
             if len(ids) > 1:
                 raise exception.NotUnique('server', name, ids)
             server = self._server(ids[0]) if ids else None
@@ -343,7 +343,7 @@ class NovaClient:
         """Return the server with an id; None if there is none."""
         path = f'/servers/{parse.quote(server_id, safe="")}'
         answer = self.direct.request(
-            'GET', path, self._for_servers, accept=(200, 404)
+            'GET', path, self.for_servers, accept=(200, 404)
         )
         if answer.status_code == 404:
             return None
@@ -360,7 +360,7 @@ class NovaClient:
         self.require(
             _DOWN_CELLS, 'Stein', 'listing the servers of cells that are down'
         )
-        return servers.list_all(self.direct, self._for_servers)
+        return servers.list_all(self.direct, self.for_servers)
 
     def server_groups(self) -> tuple[ServerGroup, ...]:
         """Return the server groups of all projects."""
@@ -375,7 +375,8 @@ class NovaClient:
         return servers.list_services(self.direct, str(newest.get_string()))
 
     @property
-    def _for_servers(self) -> str:
+    def for_servers(self) -> str:
+        """The microversion for servers."""
         return str(min(self.newest, _SCHEDULER_HINTS).get_string())
 
 

@@ -156,7 +156,7 @@ def list_all(nova: 'client.Service', microversion: str) -> Iterator[Server]:
     query = {**_EVERYBODY, 'limit': str(_PAGE)}
     while True:
         path = f'/servers/detail?{parse.urlencode(query)}'
-        page = nova.parsed(path, _page, nova.get(path, microversion))
+        page = nova.parsed(path, page_of, nova.get(path, microversion))
         yield from page
         if not page:
             return
@@ -205,6 +205,11 @@ def list_services(
     return nova.parsed(path, _services, nova.get(path, microversion))
 
 
+def page_of(document: Mapping[str, Any]) -> list[Server]:
+    """Parse a page of servers with details."""
+    return [_server(server) for server in document['servers']]
+
+
 def ids_of(nova: 'client.Service', name: str, microversion: str) -> list[str]:
     """Return the ids of the servers with a name, in all projects."""
     # Nova matches a regular expression, in most databases without regard to
@@ -230,10 +235,6 @@ def _out_of_reach(document: Mapping[str, Any]) -> list[Server]:
         for server in document['servers']
         if 'name' not in server
     ]
-
-
-def _page(document: Mapping[str, Any]) -> list[Server]:
-    return [_server(server) for server in document['servers']]
 
 
 def _groups(document: Mapping[str, Any]) -> list[ServerGroup]:

@@ -49,6 +49,7 @@ NAMES = {
     'explain': 'explain',
     'filter_list': 'filter list',
     'grant': 'key add',
+    'ledger': 'ledger',
     'limit_show': 'limit show',
     'list': 'lock list',
     'lock': 'lock create',

@@ -66,6 +66,13 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             id='effect',
         ),
         pytest.param(
+            'ledger',
+            ['200'],
+            ('servers', 'source', 'stays'),
+            [('200', 'nova', '240'), ('200', 'file', '240')],
+            id='ledger',
+        ),
+        pytest.param(
             'slots',
             ['20'],
             ('hosts', 'locks'),

@@ -34,6 +34,9 @@ DESCRIPTIONS = {
     'grant': (
         'Let servers of a flavor or an image use hosts locked by a trait.'
     ),
+    'ledger': (
+        'Show on which hosts servers ran, and on which they could, by day.'
+    ),
     'limit_show': (
         'Show how long a query to Placement may be, and what to set.'
     ),

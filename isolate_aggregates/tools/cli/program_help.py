@@ -33,7 +33,7 @@ _TASKS = (
     ),
     (
         'Maintain isolation',
-        ('audit', 'test', 'sync', 'limit', 'exporter', 'snapshot'),
+        ('audit', 'test', 'sync', 'limit', 'exporter', 'snapshot', 'ledger'),
     ),
     ('Reserve hosts', ('reservation',)),
     # Includes commands of other packages.

@@ -14,6 +14,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, periodic, usage
 from isolate_aggregates.tools.commands import reservations
+from isolate_aggregates.tools.ledger import recording
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -87,6 +88,7 @@ class ExportMetrics(usage.Command):
             action='store_true',
             help='With --scheduler or --sync-textfile, export nothing else',
         )
+        recording.add_argument(parser)
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -111,6 +113,11 @@ class ExportMetrics(usage.Command):
                 '--no-cloud leaves nothing to export; add --scheduler or '
                 '--sync-textfile'
             )
+        base.check_live(self._usage, args, 'ledger')
+        if args.ledger and (args.textfile or args.no_cloud):
+            self._usage.error(
+                '--ledger cannot be combined with --textfile or --no-cloud'
+            )
         if args.no_cloud and (args.snapshot or args.servers):
             self._usage.error(
                 '--no-cloud cannot be combined with --snapshot or --servers'
@@ -125,7 +132,7 @@ class ExportMetrics(usage.Command):
         failure = None
         if not args.no_cloud:
             cloud = reading.CloudReading(
-                self._families(args, threading.Event()),
+                self._families(args, threading.Event(), lambda cloud: None),
                 textfile.last_reading(args.textfile),
             )
             registry.register(cloud)
@@ -144,24 +151,34 @@ class ExportMetrics(usage.Command):
 
         _register(registry, args)
         stop = threading.Event()
+        interval = args.interval or _INTERVAL
         cloud = None
-        if not args.no_cloud:
-            if not args.snapshot:
-                # Fail before serving anything if there are no credentials.
-                self.app.connect()
-            cloud = reading.CloudReading(self._families(args, stop))
-            registry.register(cloud)
+        if not (args.no_cloud or args.snapshot):
+            # Fail before serving anything if there are no credentials.
+            self.app.connect()
         with (
             periodic.end_signals() as signals,
-            serving.serving(args.listen, registry) as url,
-            _reading(cloud, args.interval or _INTERVAL, stop),
+            recording.recording(
+                args.ledger, self.app.conf, interval
+            ) as record,
+            contextlib.ExitStack() as stack,
         ):
+            if not args.no_cloud:
+                cloud = reading.CloudReading(
+                    self._families(args, stop, record)
+                )
+                registry.register(cloud)
+            url = stack.enter_context(serving.serving(args.listen, registry))
+            stack.enter_context(_reading(cloud, interval, stop))
             self.app.stdout.write(f'Metrics are served at {url}.\n')
             self.app.stdout.flush()
             signals.wait()
 
     def _families(
-        self, args: argparse.Namespace, stop: threading.Event
+        self,
+        args: argparse.Namespace,
+        stop: threading.Event,
+        record: recording.Record,
     ) -> 'Callable[[], Iterable[Metric]]':
         """Return a function that reads the cloud and returns its metrics."""
         from isolate_aggregates.tools.metrics import cloud as metrics
@@ -187,6 +204,8 @@ class ExportMetrics(usage.Command):
         slots = SlotCounter(self.app.conf, servers)
 
         def read() -> 'Iterable[Metric]':
+            if not args.snapshot:
+                record(base.live_cloud(self.app))
             with base.opened(self.app, args) as cloud:
                 audited_cloud = AuditedCloud.read(
                     cloud, self.app.conf, args.servers, track

@@ -22,6 +22,7 @@ from isolate_aggregates.tools.cli import (
 )
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.ledger import recording
 from isolate_aggregates.tools.operate.sync import apply, projects
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read
@@ -82,6 +83,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             'sync to this file, for exporter --sync-textfile or for Node '
             'exporter',
         )
+        recording.add_argument(parser, 'With --watch: ')
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -98,6 +100,8 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
                     'combined with --forget'
                 )
             base.check_metrics_client()
+        if parsed_args.ledger and not parsed_args.watch:
+            self._usage.error('--ledger needs --watch')
         if parsed_args.watch:
             for other in ('forget', 'dry_run'):
                 if getattr(parsed_args, other):
@@ -251,8 +255,11 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
 
         def once(is_stopped: Callable[[], bool]) -> None:
             cloud = base.live_cloud(self.app)
-            plan = self._plan_for(cloud, args)
-            result = self._carry_out(plan, cloud, is_stopped)
+            try:
+                plan = self._plan_for(cloud, args)
+                result = self._carry_out(plan, cloud, is_stopped)
+            finally:
+                record(cloud)
             for tag in result.tags:
                 self.app.stdout.write(f'{tag}; {tag.why}\n')
             for c in result.changes:
@@ -265,7 +272,10 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             if result.is_complete:
                 _note_success(args.textfile)
 
-        periodic.watch(once, args.watch)
+        with recording.recording(
+            args.ledger, self.app.conf, args.watch
+        ) as record:
+            periodic.watch(once, args.watch)
 
 
 def _note_success(path: str | None) -> None:

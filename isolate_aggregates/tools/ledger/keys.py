@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the locks that servers have the keys to, by the request filters."""
+
+from collections.abc import Iterable
+import dataclasses
+
+from oslo_config import cfg
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.request import Flavor, Image, Request
+
+# The most kinds of servers to remember.
+_MOST = 2**14
+
+
+@dataclasses.dataclass(frozen=True)
+class _Alone:
+    """A lock of one aggregate, as if it had no other lock."""
+
+    name: str
+    uuid: str
+    index: AggregateIndex
+    pipeline: Pipeline
+
+
+class Keys:
+    """Tells which locks a server has the keys to.
+
+    :param aggregates: The locked aggregates; a lock counts as opened if one of
+        its aggregates is.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, aggregates: Iterable[Aggregate]
+    ) -> None:
+        self._filters = loading.load(conf)
+        self._locks = [
+            alone
+            for aggregate in aggregates
+            for alone in _alone(aggregate, self._filters)
+        ]
+        self._remembered: dict[object, frozenset[str]] = {}
+
+    def of(
+        self, server: Server, flavor: Flavor | None
+    ) -> frozenset[str] | None:
+        """Return the names of the locks; None if the flavor is unknown.
+
+        :param flavor: The flavor, which may be an earlier one of the server.
+        """
+        if flavor is None:
+            return None
+        properties = server.image_properties or {}
+        kind = (
+            server.project_id,
+            frozenset(flavor.extra_specs.items()),
+            frozenset(properties.items()),
+            frozenset(server.scheduler_hints.items()),
+        )
+        names = self._remembered.get(kind)
+        if names is None:
+            request = Request(
+                flavor,
+                Image('', server.image_id or '', properties=properties),
+                server.project_id,
+                server.scheduler_hints,
+                is_accepted=True,
+            )
+            names = frozenset(
+                lock.name for lock in self._locks if _opens(request, lock)
+            )
+            if len(self._remembered) == _MOST:
+                self._remembered.clear()
+            self._remembered[kind] = names
+        return names
+
+
+def names_of(
+    aggregate: Aggregate, filters: Iterable[LoadedFilter]
+) -> frozenset[str]:
+    """Return the names of the locks of an aggregate."""
+    return frozenset(
+        lock.name
+        for lock in Pipeline(tuple(filters)).locks(AggregateIndex([aggregate]))
+    )
+
+
+def _alone(
+    aggregate: Aggregate, filters: Iterable[LoadedFilter]
+) -> Iterable[_Alone]:
+    index = AggregateIndex([aggregate])
+    for one in filters:
+        pipeline = Pipeline((one,))
+        for lock in pipeline.locks(index):
+            stripped = dataclasses.replace(
+                aggregate, metadata=_metadata(aggregate, lock)
+            )
+            yield _Alone(
+                lock.name, aggregate.uuid, AggregateIndex([stripped]), pipeline
+            )
+
+
+def _metadata(aggregate: Aggregate, lock: Lock) -> dict[str, str]:
+    """Return the metadata without other locks of the same family."""
+    return {
+        key: value
+        for key, value in aggregate.metadata.items()
+        if lock.name not in aggregate.metadata
+        or key == lock.name
+        or not key.startswith(lock.family)
+    }
+
+
+def _opens(request: Request, lock: _Alone) -> bool:
+    try:
+        destination = lock.pipeline.evaluate(request, lock.index)
+        destination.check()
+    except (exception.InvalidRequest, exception.RequestRefused):
+        return False
+    return lock.uuid not in destination.forbidden_aggregates

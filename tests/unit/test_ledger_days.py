@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Days and peaks of a ledger are those of counting second by second."""
+
+import collections
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isolate_aggregates.tools.ledger import days
+from isolate_aggregates.tools.ledger.days import DAY, HostDay, HostSize, Peak
+from isolate_aggregates.tools.ledger.stays import Span, Stay, merged
+
+SIZES = {'a': HostSize(2, 32), 'b': HostSize(1, None)}
+# Seconds that matter: borders of days, and what is beside them.
+TIMES = sorted(
+    day * DAY + second for day in range(4) for second in (-1, 0, 1, 7)
+)
+SINCE, UNTIL = 1, 3 * DAY
+
+
+@st.composite
+def lives(draw):
+    """Servers that are on one host at a time."""
+    stays = []
+    for number in range(draw(st.integers(0, 4))):
+        times = sorted(draw(st.sets(st.sampled_from(TIMES), max_size=5)))
+        for start, end in zip(times, [*times[1:], None], strict=False):
+            host = draw(st.sampled_from('ab '))
+            if host != ' ':
+                stays.append(
+                    Stay(
+                        start,
+                        end,
+                        f's{number}',
+                        host,
+                        cores=draw(st.sampled_from([None, 2, 4])),
+                    )
+                )
+    return stays
+
+
+def running(stays, second):
+    return [stay for stay in stays if stay.overlaps(second, second + 1)]
+
+
+SECONDS = sorted(
+    {
+        second
+        for time in TIMES
+        for second in (time - 1, time, time + 1)
+        if SINCE <= second < UNTIL
+    }
+    | {SINCE}
+)
+
+
+@given(lives())
+def test_days(stays):
+    servers = collections.defaultdict(set)
+    most = collections.defaultdict(int)
+    for second in SECONDS:
+        cores = collections.Counter()
+        for stay in running(stays, second):
+            place = stay.host, second - second % DAY
+            servers[place].add(stay.server)
+            cores[place] += stay.cores or 0
+            most[place] = max(most[place], cores[place])
+    assert list(days.host_days(stays, {}, [], SINCE, UNTIL)) == [
+        HostDay(host, day, False, len(names), most[host, day])
+        for (host, day), names in sorted(servers.items())
+    ]
+
+
+@given(lives())
+def test_peaks(stays):
+    best = dict.fromkeys(
+        ('servers', 'vcpus', 'hosts', 'sockets', 'cores'), Peak()
+    )
+    for second in SECONDS:
+        now = running(stays, second)
+        hosts = [SIZES[host] for host in {stay.host for stay in now}]
+        for what, amounts in {
+            'servers': [1 for _ in now],
+            'vcpus': [stay.cores for stay in now],
+            'hosts': [1 for _ in hosts],
+            'sockets': [size.sockets for size in hosts],
+            'cores': [size.cores for size in hosts],
+        }.items():
+            number = sum(amount or 0 for amount in amounts)
+            unknown = amounts.count(None)
+            if (number, unknown) > (best[what].number, best[what].unknown):
+                best[what] = Peak(number, second, unknown)
+    assert vars(days.peaks(stays, SIZES, SINCE, UNTIL)) == best
+
+
+def test_a_server_in_one_of_two_places_counts_once():
+    stays = [Stay(10, 30, 's', 'a', cores=4), Stay(20, 40, 's', 'b', cores=8)]
+    peaks = days.peaks(stays, SIZES, 0, 100)
+    assert peaks.servers == Peak(1, 10)
+    assert peaks.vcpus == Peak(8, 20)
+    assert peaks.hosts == Peak(2, 20)
+
+
+def test_days_on_which_servers_could_run_and_did_not():
+    could = {'a': [Span(DAY - 1, DAY + 1)], 'b': []}
+    assert list(days.host_days([], could, [], 0, 3 * DAY)) == [
+        HostDay('a', 0, True, 0, 0),
+        HostDay('a', DAY, True, 0, 0),
+    ]
+
+
+def test_a_day_without_a_record_is_unknown():
+    stays = [Stay(0, None, 's', 'a', cores=1)]
+    gap = [Span(DAY, DAY + 1)]
+    assert [
+        day.could for day in days.host_days(stays, {}, gap, 0, 3 * DAY)
+    ] == [False, None, False]
+
+
+def test_spans_are_merged():
+    spans = [Span(5, 7), Span(1, 3), Span(2, 5), Span(9, None), Span(20, 21)]
+    assert merged(spans) == [Span(1, 7), Span(9, None)]
