@@ -149,6 +149,16 @@ EFFECT: Columns = {
     'MiB of memory': number('mebibytes'),
 }
 
+EXPECTATIONS: Columns = {
+    'Hosts': number('hosts'),
+    'Aggregates': number('aggregates'),
+    'Flavors': number('flavors'),
+    'Expectations': number('expectations'),
+    'Seconds to test them': amount('test_seconds'),
+    'Mutations': number('mutations'),
+    'Seconds for all mutations': amount('mutate_seconds'),
+}
+
 INDEX: Columns = {
     '10,000 aggregates': text('what'),
     'Amount': lambda row: f'{shown(float(row["amount"]))} {row["unit"]}',
@@ -316,6 +326,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'effect', EFFECT, results('effect')
     yield 'relocate', RELOCATE, results('relocate')
     yield 'ledger', LEDGER, results('ledger')
+    yield 'expectations', EXPECTATIONS, results('expectations')
     yield 'index', INDEX, results('index')
     yield 'verification', VERIFICATION, results('verification')
     yield 'leases', LEASES, results('leases')

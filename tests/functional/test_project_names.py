@@ -4,6 +4,7 @@
 from collections.abc import Callable
 import dataclasses
 import json
+import pathlib
 from typing import Any
 
 from fake_projects import ACME, OTHER, SALES, FakeProjects
@@ -74,4 +75,58 @@ def test_a_name_in_several_domains_is_refused_with_its_ids(
     assert result.err == (
         f"The project name 'acme' is not unique; name one of {ACME} (domain "
         f'default), {OTHER} (domain {SALES}) instead.\n'
+    )
+
+
+@pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
+def test_expectations_name_projects_as_the_command_line_does(
+    run: Run,
+    openstack: Run,
+    kept: str,
+    program: str,
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'expectations.yaml'
+    path.write_text(
+        'version: 1\n'
+        'expectations:\n'
+        f'- {{flavor: m1.small, project: {OTHER}, min_hosts: 2}}\n'
+        '- {flavor: m1.small, project: Lab, min_hosts: 2}\n'
+        '- {flavor: m1.small, project: Lap, min_hosts: 1}\n'
+        '- {flavor: m1.small, project: "*", min_hosts: 2}\n',
+        'utf-8',
+    )
+    ask = ('-f', 'json', str(path))
+    if program == 'openstack':
+        option = ('--os-isolation-config-file', kept)
+        result = openstack(*option, 'isolation', 'test', *ask)
+    else:
+        result = run('--config-file', kept, 'test', *ask)
+    assert (result.code, result.err) == (4, '')
+    problems = [
+        [problem['problem'] for problem in each['problems']]
+        for each in json.loads(result.out)['expectations']
+    ]
+    assert problems == [
+        [],
+        ['flavor m1.small in project Lab may use 1 host'],
+        ['there is no project Lap'],
+        [],
+    ]
+
+
+def test_an_ambiguous_project_of_an_expectation_is_an_error(
+    run: Run, kept: str, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'expectations.yaml'
+    path.write_text(
+        'version: 1\n'
+        'expectations:\n'
+        '- {flavor: m1.small, project: acme, min_hosts: 1}\n',
+        'utf-8',
+    )
+    result = run('--config-file', kept, 'test', str(path))
+    assert (result.code, result.out) == (1, '')
+    assert f"The project name 'acme' is not unique; name one of {ACME}" in (
+        result.err
     )

@@ -73,6 +73,13 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             id='ledger',
         ),
         pytest.param(
+            'expectations',
+            ['80'],
+            ('hosts', 'expectations'),
+            [('80', '56')],
+            id='expectations',
+        ),
+        pytest.param(
             'slots',
             ['20'],
             ('hosts', 'locks'),

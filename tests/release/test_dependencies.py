@@ -13,6 +13,7 @@ from releasing import ROOT, run, tool
 ONLY_IN = {
     'blazar': ['reservations/blazar'],
     'icalendar': ['reservations/commands/ical.py'],
+    'junitparser': ['tools/expectations/report.py'],
     'nova': ['nova'],
     'oslo_concurrency': ['reservations/blazar'],
     'oslo_db': ['nova', 'tools/embedded.py', 'reservations/blazar'],

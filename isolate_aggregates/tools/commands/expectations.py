@@ -128,7 +128,9 @@ class CheckExpectations(output.ReportLister):
             path=parsed_args.file,
             cloud=answers.snapshot.origin,
             cloud_digest=report.digest_of_cloud(
-                answers.snapshot, self.app.conf
+                answers.snapshot,
+                self.app.conf,
+                answers.context.builder.releases[-1],
             ),
             file_digests=digests,
             changes=tuple(commands.shown([each]) for each in changed.steps),

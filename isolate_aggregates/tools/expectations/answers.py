@@ -7,7 +7,7 @@ a cloud that differs in a single tag, trait or extra spec share what the
 difference cannot change.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 import dataclasses
 
 import os_traits
@@ -81,16 +81,16 @@ class Answers:
         self.questions: dict[int, Question | None] = (
             base.questions if base and same_aggregates else {}
         )
+        # The hosts of places, by the place.
+        self.places: dict[Hashable, _Hosts] = (
+            base.places if base and same_aggregates else {}
+        )
         self._base = base
         self._same = base if same_aggregates else None
         self._hosts: dict[int, _Hosts] = {}
         self._room: dict[int, int] = {}
-        self._offered: dict[tuple[str, ...], _Hosts] = (
-            base._offered if base else {}
-        )
-        self._fitting: dict[tuple[str, ...], int] = (
-            base._fitting if base else {}
-        )
+        self._offered: dict[Hashable, _Hosts] = base._offered if base else {}
+        self._fitting: dict[Hashable, int] = base._fitting if base else {}
 
     @lazy_property
     def offers(self) -> Offers:
@@ -269,10 +269,11 @@ class Answers:
             self._fitting[key] = self._fit(question)
         return self._fitting[key]
 
-    def _key(self, queries: Iterable[ResourceRequest]) -> tuple[str, ...]:
+    def _key(self, queries: Iterable[ResourceRequest]) -> Hashable:
         """Return a key; queries with equal keys have equal answers."""
         return tuple(
-            self.offers.relevant(query).to_querystring() for query in queries
+            tuple(self.offers.relevant(query).to_queryparams())
+            for query in queries
         )
 
     def _fit(self, question: Question) -> int:

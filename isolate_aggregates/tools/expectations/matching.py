@@ -55,8 +55,15 @@ class Place:
     def members(self, answers: Answers) -> frozenset[str]:
         """Return the names of its compute services.
 
+        They are remembered.
+
         :raises NothingMatches: if a name has no match, or a match no hosts.
         """
+        if self not in answers.places:
+            answers.places[self] = self._members(answers)
+        return answers.places[self]
+
+    def _members(self, answers: Answers) -> frozenset[str]:
         hosts: set[str] = set()
         for name in self.aggregates:
             hosts |= _hosts(answers, 'aggregate', name, _aggregates)
@@ -65,14 +72,11 @@ class Place:
         for name in self.reservations:
             hosts |= _hosts(answers, 'reservation', name, _reserved)
         for name in self.hosts:
-            hosts |= set(
-                matches(
-                    'host',
-                    name,
-                    sorted(answers.compute_hosts),
-                    lambda host: (host,),
-                )
-            )
+            if name in answers.compute_hosts:
+                hosts.add(name)
+            else:
+                services = sorted(answers.compute_hosts)
+                hosts |= set(matches('host', name, services, _one_name))
         return frozenset(hosts)
 
 
@@ -151,9 +155,13 @@ def projects(answers: Answers, names: Iterable[str]) -> list[tuple[str, str]]:
             ids.setdefault(project, name)
         else:
             known = sorted(answers.named_projects)
-            for one in matches('project', name, known, lambda p: (p,)):
+            for one in matches('project', name, known, _one_name):
                 ids.setdefault(one, one)
     return list(ids.items())
+
+
+def _one_name(name: str) -> tuple[str]:
+    return (name,)
 
 
 def is_pattern(name: str) -> bool:

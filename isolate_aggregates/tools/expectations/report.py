@@ -135,19 +135,34 @@ def digest_of_file(path: str | os.PathLike[str]) -> str:
     return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
 
-def digest_of_cloud(snapshot: Snapshot, conf: cfg.ConfigOpts) -> str:
+def digest_of_cloud(
+    snapshot: Snapshot, conf: cfg.ConfigOpts, nova_release: int
+) -> str:
     """Return the SHA-256 digest of all that decides in a cloud.
 
-    These are the objects of the cloud without its servers, and the options of
-    nova-scheduler that matter.
+    These are the objects of the cloud without its servers, in any order, and
+    the options of nova-scheduler that matter.
+
+    :param nova_release: The release of Nova that is assumed.
     """
     state = serialize.document(dataclasses.replace(snapshot, servers=None))
     state['settings'] = {
         f'{group}.{option}': ia_conf.value_of(conf, group, option)
         for group, option in ia_conf.CLOUD_SETTINGS
     }
-    text = json.dumps(state, sort_keys=True, default=list)
+    state['settings'][f'{ia_conf.GROUP}.nova_release'] = nova_release
+    text = _canonical(state)
     return hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    """Return a text that does not depend on the order of objects."""
+    if isinstance(value, dict):
+        pairs = (f'{json.dumps(k)}:{_canonical(value[k])}' for k in value)
+        return f'{{{",".join(sorted(pairs))}}}'
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f'[{",".join(sorted(map(_canonical, value)))}]'
+    return json.dumps(value, default=list)
 
 
 def filters(conf: cfg.ConfigOpts) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long it takes to test expectations, and to find what they leave out.
+
+    python benchmarks/expectations.py [--csv FILE] [hosts ...]
+
+The cloud is that of ``effect.py``. For each of its four locks, expectations
+name the hosts of a flavor with the key and the room for it, and keep 12 kinds
+of other flavors out. Times are processor time, with the cloud in memory.
+"""
+
+import argparse
+import csv
+import multiprocessing
+import pathlib
+import sys
+import tempfile
+import time
+
+from effect import FLAVORS, cloud, configuration
+import yaml
+
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.expectations import document, mutations
+from isolate_aggregates.tools.expectations.answers import Answers, Context
+from isolate_aggregates.tools.expectations.expectation import evaluate
+from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.server_requests import ServerRequests
+
+FIELDS = (
+    *('hosts', 'aggregates', 'flavors', 'expectations', 'test_seconds'),
+    *('mutations', 'mutate_seconds'),
+)
+LOCKS = (0, 10, 20, 30)
+OTHERS = 12
+
+
+def expectations() -> list[dict[str, object]]:
+    """Return the expectations as they are in a file."""
+    entries: list[dict[str, object]] = []
+    for number in LOCKS:
+        lock = {'lock': f'trait:CUSTOM_LICENCE_{number}'}
+        flavor = f'flavor-{number:03}'
+        entries += [
+            {'flavor': flavor, 'exactly': lock},
+            {'flavor': flavor, 'min_room': 1},
+        ]
+        entries += [
+            {'flavor': f'flavor-0{other}', 'never': lock}
+            for other in range(40, 40 + OTHERS)
+        ]
+    return entries
+
+
+def measure(hosts: int) -> dict[str, object]:
+    """Return the costs of testing a cloud."""
+    snapshot, conf = cloud(hosts), configuration()
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+        yaml.safe_dump(
+            {'version': 1, 'expectations': expectations()}, file.file
+        )
+        file.flush()
+        everything = document.load(file.name)
+    context = Context(
+        chain.as_in_nova(conf),
+        Pipeline(loading.load(conf)),
+        ServerRequests(SnapshotCloud(snapshot), conf),
+    )
+    start = time.process_time()
+    answers = Answers(snapshot, context)
+    results = evaluate(everything, answers)
+    tested = time.process_time()
+    assert all(result.is_met for result in results)
+    coverage = mutations.coverage(everything, answers)
+    return {
+        'hosts': hosts,
+        'aggregates': len(snapshot.aggregates),
+        'flavors': FLAVORS,
+        'expectations': len(everything),
+        'test_seconds': round(tested - start, 2),
+        'mutations': coverage.noticed
+        + coverage.without_effect
+        + len(coverage.gaps),
+        'mutate_seconds': round(time.process_time() - tested, 2),
+    }
+
+
+def main() -> None:
+    """Measure each size in a process of its own; write the results."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        'hosts', nargs='*', type=int, default=[100, 1_000, 10_000]
+    )
+    parser.add_argument('--csv', type=pathlib.Path)
+    arguments = parser.parse_args()
+    rows = []
+    for hosts in arguments.hosts:
+        with multiprocessing.Pool(1) as pool:
+            rows.append(pool.apply(measure, [hosts]))
+        sys.stdout.write(f'{rows[-1]}\n')
+    if arguments.csv:
+        with arguments.csv.open('w', newline='', encoding='utf-8') as stream:
+            writer = csv.DictWriter(stream, FIELDS, lineterminator='\n')
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == '__main__':
+    main()
