@@ -63,6 +63,7 @@ def measure(hosts: int) -> dict[str, object]:
         file.flush()
         everything = document.load(file.name)
     context = Context(
+        conf,
         chain.as_in_nova(conf),
         Pipeline(loading.load(conf)),
         ServerRequests(SnapshotCloud(snapshot), conf),

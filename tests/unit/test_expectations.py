@@ -144,6 +144,42 @@ def test_a_traits_image_of_a_tenant_opens_a_lock(ask, tmp_path):
     assert not any('gpu' in problem for problem in problems)
 
 
+def test_a_lock_survives_a_host_if_its_servers_have_room(ask):
+    rack = 'examples/full-rack.yaml'
+    survives = '{survives: {lock: "*"}, failures: 1}'
+    [problem] = ask(survives, cloud=rack)
+    assert problem == 'if win-3 fails, 1 server may have nowhere to go'
+    assert ask('{survives: {host: "lin-*"}}', cloud=rack) == []
+    [_, *others] = ask(
+        '{survives: {aggregate: windows}, failures: 2}', cloud=rack
+    )
+    assert len(others) == 2
+
+
+def test_the_servers_that_have_nowhere_to_go_are_the_reasons(run, write):
+    path = write('- {survives: {lock: "*"}}\n')
+    rack = 'examples/full-rack.yaml'
+    result = run('test', path, '--snapshot', rack, '--mutate')
+    assert result.code == 4
+    told = run('survive', '--snapshot', rack, '-f', 'json')
+    [stranded] = [
+        server
+        for case in json.loads(told.out)['cases']
+        for server in case['without_host']
+    ]
+    assert "FAILED: lock '*' survives 1 host (line 3)" in result.out
+    assert stranded['id'] in result.out
+    assert stranded['reason'] in result.out
+
+
+def test_without_servers_it_is_not_known_what_survives(run, write):
+    result = run(
+        'test', write('- {survives: {lock: "*"}}'), '--snapshot', CLOUD
+    )
+    assert (result.code, result.out) == (1, '')
+    assert 'has no servers' in result.err
+
+
 # Expectations about nothing
 
 
@@ -217,7 +253,7 @@ def test_a_cloud_without_images_of_tenants_or_locks_is_nothing(ask):
         (
             '- flavor: m1\n  min_hosts: 1\n- name: b\n  flavor: m1\n',
             'expectation b (line 5): must have exactly one of only, exactly, '
-            'never, min_hosts, min_room, tenant_images',
+            'never, min_hosts, min_room, survives, tenant_images',
         ),
         (
             '- {flavor: m1, min_hosts: 1, min_room: 1}\n',

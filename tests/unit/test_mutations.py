@@ -26,6 +26,7 @@ EXAMPLES = sorted(
 def answers_of(snapshot, conf):
     """Return the answers of a cloud, with nothing remembered."""
     context = Context(
+        conf,
         chain.as_in_nova(conf),
         Pipeline(loading.load(conf)),
         ServerRequests(SnapshotCloud(snapshot), conf),

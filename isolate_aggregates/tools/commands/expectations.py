@@ -30,6 +30,7 @@ from isolate_aggregates.tools.expectations.expectation import (
 )
 from isolate_aggregates.tools.expectations.matching import is_pattern
 from isolate_aggregates.tools.expectations.reasons import reasons
+from isolate_aggregates.tools.expectations.survives import Survives
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.server_requests import ServerRequests
 
@@ -205,10 +206,14 @@ class CheckExpectations(output.ReportLister):
         """Open the cloud after the changes."""
         conf = self.app.conf
         with base.opened(self.app, args) as cloud:
-            snapshot = preview.read(cloud, False)
+            if any(isinstance(e.check, Survives) for e in expectations):
+                snapshot, _ = preview.read_all(cloud)
+            else:
+                snapshot = preview.read(cloud, False)
             filters = Pipeline(loading.load(conf))
             changed = change_arguments.changed(snapshot, args.changes, filters)
             context = Context(
+                conf,
                 chain.as_in_nova(conf),
                 filters,
                 ServerRequests(cloud, conf),

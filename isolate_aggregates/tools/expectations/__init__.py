@@ -5,8 +5,8 @@
    ``schema.json``.
 2. ``matching`` finds what the expectations name in the cloud.
 3. ``answers`` asks the request filters and the simulator, each question once.
-4. ``checks`` compares the answers with what is expected; ``expectation`` has
-   the values that this produces.
+4. ``checks`` and ``survives`` compare the answers with what is expected;
+   ``expectation`` has the values that this produces.
 5. ``reasons`` explains the differences.
 6. ``mutations`` alters the cloud, to find what the expectations leave out.
 7. ``first_file`` describes a cloud by expectations.

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping
 import dataclasses
 
 import os_traits
+from oslo_config import cfg
 
 from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -38,6 +39,7 @@ _Parts = tuple[int, int, str | None, str | None]
 class Context:
     """What is the same for a cloud and for all its variations.
 
+    :param conf: The configuration of nova-scheduler.
     :param pipeline: The filters that decide, and those of Nova.
     :param filters: All configured filters, which define the locks.
     :param builder: Completes requests as Nova does.
@@ -45,6 +47,7 @@ class Context:
         if there is no such project.
     """
 
+    conf: cfg.ConfigOpts
     pipeline: Pipeline
     filters: Pipeline
     builder: ServerRequests

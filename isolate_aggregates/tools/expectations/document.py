@@ -19,6 +19,7 @@ from isolate_aggregates.tools.expectations.expectation import (
     Expectation,
 )
 from isolate_aggregates.tools.expectations.matching import Place
+from isolate_aggregates.tools.expectations.survives import Survives
 
 VERSION = 1
 
@@ -98,6 +99,8 @@ def _check(entry: Mapping[str, Any]) -> Check:
             return checks.ImagesOfTenants()
         case 'can_open_no_lock':
             return checks.AnyImage()
+    if 'survives' in entry:
+        return Survives(_place(entry['survives']), entry.get('failures', 1))
     [rule] = _rules(entry)
     servers = checks.Servers(
         _names(entry, 'flavor'),

@@ -24,6 +24,7 @@ class Violation:
     :param extra_hosts: Hosts that it may use, but should not.
     :param is_room: Whether the room now matters, not only which hosts may be
         used.
+    :param reasons: Why, if it is known without an explanation.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Violation:
     missing_hosts: frozenset[str] = frozenset()
     extra_hosts: frozenset[str] = frozenset()
     is_room: bool = False
+    reasons: tuple[str, ...] = ()
 
 
 class Check(Protocol):

@@ -15,6 +15,7 @@ from isolate_aggregates.tools.explain import groups
 def reasons(violation: Violation, answers: Answers) -> list[str]:
     """Return why hosts may be used, or why not, those of most hosts first."""
     return [
+        *violation.reasons,
         *_why_usable(violation.extra_hosts, answers),
         *_why_excluded(violation, answers),
     ]

@@ -140,12 +140,12 @@ def digest_of_cloud(
 ) -> str:
     """Return the SHA-256 digest of all that decides in a cloud.
 
-    These are the objects of the cloud without its servers, in any order, and
-    the options of nova-scheduler that matter.
+    These are the objects of the cloud, in any order, and the options of
+    nova-scheduler that matter.
 
     :param nova_release: The release of Nova that is assumed.
     """
-    state = serialize.document(dataclasses.replace(snapshot, servers=None))
+    state = serialize.document(snapshot)
     state['settings'] = {
         f'{group}.{option}': ia_conf.value_of(conf, group, option)
         for group, option in ia_conf.CLOUD_SETTINGS
