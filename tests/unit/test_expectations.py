@@ -144,6 +144,28 @@ def test_a_traits_image_of_a_tenant_opens_a_lock(ask, tmp_path):
     assert not any('gpu' in problem for problem in problems)
 
 
+def test_other_tags_hide_no_lock_that_an_image_opens(ask, write_cloud):
+    cloud = write_cloud("""
+        settings:
+          scheduler: {enable_isolated_aggregate_filtering: true}
+        aggregates:
+        - name: a
+          metadata:
+            trait:CUSTOM_A: Required
+            trait:CUSTOM_B: forbidden
+            hw_cpu_policy: nonsense
+          hosts: [h1]
+        providers:
+        - name: h1
+          inventories: {VCPU: 4, MEMORY_MB: 4096}
+          traits: [CUSTOM_A, CUSTOM_B]
+        flavors: []
+    """)
+    assert ask('{tenant_images: can_open_no_lock}', cloud=cloud) == [
+        'an image with trait:CUSTOM_A=required lets any flavor use h1'
+    ]
+
+
 def test_a_lock_survives_a_host_if_its_servers_have_room(ask):
     rack = 'examples/full-rack.yaml'
     survives = '{survives: {lock: "*"}, failures: 1}'
@@ -299,9 +321,14 @@ def test_an_error_names_the_file_and_the_line(run, write, text, problem):
     assert problem in result.err
 
 
-def test_a_file_that_cannot_be_read_is_named(run, tmp_path):
-    path = str(tmp_path / 'none.yaml')
-    result = run('test', path, '--snapshot', CLOUD)
+@pytest.mark.parametrize('number', range(3))
+def test_a_file_that_cannot_be_read_is_named(run, tmp_path, number):
+    paths = [EXPECTATIONS, CLOUD, 'tests/unit/changes/plan.json']
+    paths[number] = path = str(tmp_path / 'none')
+    result = run(
+        *('test', paths[0], '--snapshot', paths[1]),
+        *('--terraform-plan', paths[2]),
+    )
     assert (result.code, result.err) == (
         1,
         f'{path} cannot be read: No such file or directory.\n',

@@ -96,10 +96,12 @@ class CheckExpectations(output.ReportLister):
             report.check_junit(parsed_args.junit)
         self._mutates = parsed_args.mutate
         expectations = document.load(parsed_args.file)
-        digests = {
-            name: report.digest_of_file(name) for name in _files(parsed_args)
-        }
         with self._answers(parsed_args, expectations) as (answers, changed):
+            # All of them have been read.
+            digests = {
+                name: report.digest_of_file(name)
+                for name in _files(parsed_args)
+            }
             results = evaluate(expectations, answers)
             with access.silent():
                 coverage = (

@@ -6,7 +6,9 @@ import dataclasses
 from typing import Protocol
 
 from isolate_aggregates import ranges
+from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import counted, listed, named, quoted
 from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.audit.cloud import is_tenants
@@ -241,7 +243,7 @@ class AnyImage:
         return 'no image that a tenant can upload opens a lock'
 
     def violations(self, answers: Answers) -> Iterator[Violation]:
-        """Yield images with the tags of locked aggregates that open them."""
+        """Yield images with the keys to locked aggregates that open them."""
         kinds: dict[frozenset[str], Mapping[str, str]] = {}
         aggregates = {
             aggregate.uuid: aggregate
@@ -256,10 +258,23 @@ class AnyImage:
                 kinds[locked] = {
                     key: value
                     for uuid in sorted(locked)
-                    for key, value in aggregates[uuid].metadata.items()
+                    for key, value in _keys(answers, aggregates[uuid])
                 }
         for properties in kinds.values():
             yield from _opened(answers, answers.image(properties), None)
+
+
+def _keys(answers: Answers, aggregate: Aggregate) -> Iterator[tuple[str, str]]:
+    """Yield the image properties that could open an aggregate.
+
+    Other metadata could make Nova refuse the image, and hide that it does.
+    """
+    for trait in sorted(tags.required_traits(aggregate)):
+        yield f'{TRAIT_PREFIX}{trait}', REQUIRED
+    declaration = answers.context.pipeline.image_properties
+    for key, value in aggregate.metadata.items():
+        if not key.startswith(TRAIT_PREFIX) and declaration.has(key):
+            yield key, value
 
 
 def _opened(
