@@ -15,6 +15,8 @@ from blazar.db import api as db_api
 from oslo_utils import timeutils
 import requests
 
+from isolate_aggregates.reservations import names
+
 OWNER, STRANGER = 'a' * 32, 'b' * 32
 SERVICE_PROJECT = 'f' * 32
 MARKER = 'CUSTOM_RESERVATION_HOSTS'
@@ -227,9 +229,10 @@ class Cloud:
 
     def left(self):
         """Return everything in the cloud that belongs to reservations."""
-        # Hosts keep the class that marks them.
+        # Hosts keep the class that marks them, and what was reserved is kept.
         classes = [name for name in self.classes() if name != MARKER]
-        return self.flavors() + classes + self.aggregates() + self.groups()
+        flavors = [f for f in self.flavors() if not names.archive_of(f)]
+        return flavors + classes + self.aggregates() + self.groups()
 
     # Hosts.
 
