@@ -12,8 +12,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.compute import migrations
 
 TRAIT = 'CUSTOM_LICENSED'
-# How many clouds are made up, and from which number on.
-CLOUDS = int(os.environ.get('ROOM_CLOUDS', '1'))
+# The number of the cloud that is made up.
 SEED = int(os.environ.get('ROOM_SEED', '1'))
 
 
@@ -255,12 +254,7 @@ class RoomTest(CommandTest):
         return {server for server in ids if where[server] == host}
 
     def test_who_has_nowhere_to_go(self):
-        for seed in range(SEED, SEED + CLOUDS):
-            with self.subTest(seed=seed):
-                self.check_survival(random.Random(seed))
-
-    def check_survival(self, chance):
-        """Fill a cloud, let a host fail, and compare server by server."""
+        chance = random.Random(SEED)
         hosts = chance.sample(self.HOSTS, chance.choice((1, 2)))
         self.aggregate('win', hosts)
         assert self.run_command('lock', 'win', '--trait', TRAIT).code == 0
