@@ -138,7 +138,12 @@ def tree_files(folder: pathlib.Path) -> set[str]:
 
 def shared_files() -> set[str]:
     """Return the names below share/ of what the pages refer to."""
-    names = {f'examples/{path.name}' for path in EXAMPLE.parent.glob('*.yaml')}
+    examples = EXAMPLE.parent
+    names = {
+        f'examples/{path.relative_to(examples)}'
+        for pattern in ('*.yaml', '*.jsonl', 'expectations/*.yaml')
+        for path in examples.glob(pattern)
+    }
     for folder in ('container', 'deployment', 'grafana', 'prometheus'):
         names |= {
             str(path.relative_to(ROOT / 'etc'))
