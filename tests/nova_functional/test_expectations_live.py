@@ -95,6 +95,8 @@ class ExpectationsTest(CommandTest):
         [problem] = report['expectations'][0]['problems']
         assert problem == {
             'problem': 'flavor plain may use host1',
+            'extra_hosts': ['host1'],
+            'missing_hosts': [],
             'reasons': ['host1: no lock'],
         }
         assert foretold['expectations'] == report['expectations']
@@ -112,3 +114,6 @@ class ExpectationsTest(CommandTest):
         _, of_file = self.ask('--snapshot', saved)
         assert of_file['cloud']['sha256'] == live['cloud']['sha256']
         assert live['files'] == of_file['files'][:1]
+        assert live['cloud']['source'].startswith(
+            'live cloud with Placement at http'
+        )

@@ -394,6 +394,20 @@ def test_the_document_is_as_its_schema_says(run):
     assert document['failed'] == 3
 
 
+def test_the_document_names_all_hosts(run, write):
+    path = write(
+        '- {flavor: win.large, exactly: {host: [win-1, gpu-1]}}\n'
+        '- {flavor: win.large, min_room: 99}\n'
+    )
+    result = run('test', path, '--snapshot', CLOUD, '-f', 'json')
+    hosts = [
+        (problem['extra_hosts'], problem['missing_hosts'])
+        for each in json.loads(result.out)['expectations']
+        for problem in each['problems']
+    ]
+    assert hosts == [(['win-2'], ['gpu-1']), ([], [])]
+
+
 def test_the_digests_say_which_files_and_which_cloud(run, tmp_path):
     def digests(*more, cloud=CLOUD):
         result = run(

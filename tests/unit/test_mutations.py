@@ -238,5 +238,5 @@ def test_a_host_that_shares_with_others_affects_them(conf, write_cloud):
         for mutation in mutations.mutations_of(answers, ())
         if mutation.subject == 'provider storage'
     ]
-    # Without B nobody has it; a provider that does not share has it for h1.
+    # Without B no host has it; a provider that does not share has it for h1.
     assert numbers == [0, 1]

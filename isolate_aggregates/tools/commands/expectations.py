@@ -10,7 +10,7 @@ from typing import Any
 from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.text import counted
+from isolate_aggregates.text import counted, public_url
 from isolate_aggregates.tools.advice import access, commands
 from isolate_aggregates.tools.cli import base, output, preview, progress
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -29,7 +29,6 @@ from isolate_aggregates.tools.expectations.expectation import (
     evaluate,
 )
 from isolate_aggregates.tools.expectations.matching import is_pattern
-from isolate_aggregates.tools.expectations.reasons import reasons
 from isolate_aggregates.tools.expectations.survives import Survives
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.server_requests import ServerRequests
@@ -94,7 +93,6 @@ class CheckExpectations(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         if parsed_args.junit:
             report.check_junit(parsed_args.junit)
-        self._mutates = parsed_args.mutate
         expectations = document.load(parsed_args.file)
         with self._answers(parsed_args, expectations) as (answers, changed):
             # All of them have been read.
@@ -109,27 +107,14 @@ class CheckExpectations(output.ReportLister):
                     if parsed_args.mutate
                     else None
                 )
-                lines = tuple(
-                    report.Line(
-                        result.expectation.name,
-                        result.expectation.line,
-                        tuple(
-                            report.Problem(
-                                violation.text,
-                                tuple(reasons(violation, answers)),
-                            )
-                            for violation in result.violations
-                        ),
-                    )
-                    for result in results
-                )
+                lines = tuple(report.lines(results, answers))
             not_known = dict.fromkeys(
                 (*changed.unknown, *answers.context.builder.not_known)
             )
         self._report = report.Report(
             time=datetime.datetime.now(datetime.UTC),
             path=parsed_args.file,
-            cloud=answers.snapshot.origin,
+            cloud=self._source,
             cloud_digest=report.digest_of_cloud(
                 answers.snapshot,
                 self.app.conf,
@@ -222,6 +207,10 @@ class CheckExpectations(output.ReportLister):
                 _project_ids(expectations, cloud),
             )
             base.warn_if_unguarded(cloud, conf)
+            self._source = snapshot.origin
+            if not isinstance(cloud, SnapshotCloud):
+                url = public_url(cloud.placement.endpoint)
+                self._source += f' with Placement at {url}'
             yield Answers(changed.after, context), changed
 
 

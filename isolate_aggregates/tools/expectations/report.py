@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report on expectations, which can be handed in: as JSON and as JUnit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import hashlib
@@ -18,7 +18,10 @@ from isolate_aggregates import exception, files
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.expectations.answers import Answers
+from isolate_aggregates.tools.expectations.expectation import Result
 from isolate_aggregates.tools.expectations.mutations import Coverage
+from isolate_aggregates.tools.expectations.reasons import reasons
 from isolate_aggregates.tools.mirrored import chain
 
 if TYPE_CHECKING:
@@ -32,10 +35,14 @@ class Problem:
     """Where a cloud differs from an expectation.
 
     :param reasons: Why, in the words of ``explain``.
+    :param extra_hosts: Hosts that servers may use, but should not.
+    :param missing_hosts: Hosts that they may not use, but should.
     """
 
     text: str
     reasons: tuple[str, ...]
+    extra_hosts: frozenset[str] = frozenset()
+    missing_hosts: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +89,26 @@ class Report:
         return not self.failures and not (self.coverage and self.coverage.gaps)
 
 
+def lines(results: Iterable[Result], answers: Answers) -> Iterator[Line]:
+    """Yield the results for expectations, with the reasons."""
+    for result in results:
+        yield Line(
+            result.expectation.name,
+            result.expectation.line,
+            tuple(
+                Problem(
+                    violation.text,
+                    tuple(reasons(violation, answers)),
+                    violation.extra_hosts,
+                    frozenset()
+                    if violation.is_room
+                    else violation.missing_hosts,
+                )
+                for violation in result.violations
+            ),
+        )
+
+
 def document(report: Report) -> dict[str, Any]:
     """Return a report as a JSON document; see ``report.json``."""
     coverage = report.coverage
@@ -105,8 +132,13 @@ def document(report: Report) -> dict[str, Any]:
                 'line': line.line,
                 'result': 'failed' if line.problems else 'passed',
                 'problems': [
-                    {'problem': p.text, 'reasons': list(p.reasons)}
-                    for p in line.problems
+                    {
+                        'problem': problem.text,
+                        'extra_hosts': sorted(problem.extra_hosts),
+                        'missing_hosts': sorted(problem.missing_hosts),
+                        'reasons': list(problem.reasons),
+                    }
+                    for problem in line.problems
                 ],
             }
             for line in report.lines
@@ -236,7 +268,7 @@ def junit(report: Report) -> 'junitparser.JUnitXml':
 
 def _case(junitparser: Any, report: Report, name: str) -> Any:
     class Case(junitparser.TestCase):  # type: ignore[misc]
-        """A test with its place, which GitLab and GitHub show."""
+        """A test with its place, which GitLab shows."""
 
         file = junitparser.Attr()
         line = junitparser.Attr()
