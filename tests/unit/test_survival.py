@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which servers have nowhere to go if hosts fail."""
 
+import dataclasses
 import json
 import pathlib
 import random
@@ -11,8 +12,15 @@ import pytest
 import room_clouds
 from room_clouds import cloud, group, server
 
-from isolate_aggregates.compute.servers import ComputeService
-from isolate_aggregates.testing import make_aggregate
+from isolate_aggregates.compute.servers import ComputeService, Servers
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_provider,
+    make_snapshot,
+    make_tree,
+)
 from isolate_aggregates.tools.room import program, saved, shown
 from isolate_aggregates.tools.room.survival import survival
 
@@ -209,3 +217,84 @@ def test_the_exporter_exports_them(run, tmp_path):
     ]
     assert run(*arguments).code == 0
     assert name not in path.read_text('utf-8')
+
+
+# Zones, child providers and many hosts.
+
+
+def test_zones_hold():
+    zone = make_aggregate('az-1', hosts=['h1', 'h2'], availability_zone='az-1')
+    servers = [server('a', 'h1', availability_zone='az-1')]
+    hosts = {'h1': 2, 'h2': 2, 'h3': 2}
+    snapshot = cloud(hosts, servers, aggregates=[zone])
+    assert stranded(snapshot) == {('h1',): []}
+    servers += [
+        server(f'b{number}', 'h2', 'small', availability_zone='az-1')
+        for number in range(2)
+    ]
+    # There is room on h3 only, which is in another zone.
+    assert stranded(cloud(hosts, servers, aggregates=[zone]))[('h1',)] == ['a']
+
+
+def slots(host, number, used):
+    """Return a host with slots of a reservation on a child provider."""
+    return make_tree(
+        make_compute_node(
+            host, inventories={'VCPU': 4}, usages={'VCPU': used}
+        ),
+        make_provider(
+            f'slots_{host}',
+            inventories={'CUSTOM_RESERVATION_A': number},
+            usages={'CUSTOM_RESERVATION_A': used},
+        ),
+    )
+
+
+@pytest.mark.parametrize(('number', 'names'), [(1, []), (2, ['b'])])
+def test_slots_of_reservations_count(number, names):
+    """A server of a reservation needs a slot on its new host."""
+    flavor = make_flavor(
+        'reserved',
+        vcpus=1,
+        ram=0,
+        disk=0,
+        extra_specs={'resources:CUSTOM_RESERVATION_A': '1'},
+    )
+    servers = [
+        dataclasses.replace(server(name, 'h1'), flavor=flavor)
+        for name in ('a', 'b')[:number]
+    ]
+    snapshot = make_snapshot(
+        [], [slots('h1', 2, number), slots('h2', 1, 0)], flavors=[flavor]
+    )
+    snapshot = dataclasses.replace(
+        snapshot, servers=Servers(tuple(servers), {}, True, (), ())
+    )
+    [case] = survival(snapshot, CONF).cases
+    assert [each.server.name for each in case.stranded] == names
+    assert case.least == len(names)
+
+
+def test_of_too_many_combinations_the_fullest_hosts_are_examined(monkeypatch):
+    monkeypatch.setattr('isolate_aggregates.tools.room.survival.MOST', 3)
+    servers = [server(f'a{n}', 'h0') for n in range(2)]
+    servers += [server(f'b{n}', 'h1') for n in range(2)]
+    servers += [server(f'c{n}', f'h{n}') for n in range(2, 6)]
+    snapshot = cloud({f'h{n}': 2 for n in range(6)}, servers)
+    result = survival(snapshot, CONF, failures=2)
+    assert (result.combinations, len(result.cases)) == (15, 3)
+    assert ('h0', 'h1') in {case.hosts for case in result.cases}
+    document = shown.survival_document(result)
+    assert (document['examined'], document['combinations']) == (3, 15)
+    assert 'Examined were 3 of 15' in ' '.join(shown.survival_lines(result))
+
+
+def test_without_the_solver_the_answer_is_a_bound(monkeypatch):
+    monkeypatch.setattr(
+        'isolate_aggregates.tools.room.exact.is_available', lambda: False
+    )
+    for number in range(50):
+        facts = room_clouds.random_facts(random.Random(number))
+        for case in survival(facts.cloud, CONF).cases:
+            best = room_clouds.least_stranded(facts, case.hosts)
+            assert case.least <= best <= len(case.stranded)
