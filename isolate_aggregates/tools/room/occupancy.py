@@ -8,7 +8,7 @@ it came.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 import contextlib
 import dataclasses
 
@@ -55,6 +55,8 @@ class Occupancy:
                 self._trees.setdefault(host, []).append(tree)
                 for each in tree:
                     self._used.setdefault(each.uuid, dict(each.usages))
+        # Answers of the simulator, by kind, tree and what is used of it.
+        self._claims: dict[Hashable, Mapping[str, _Amounts] | None] = {}
         # The servers of each group on each host.
         self._members: Counter[tuple[str, str]] = Counter()
         for server in snapshot.known_servers.placed:
@@ -259,22 +261,35 @@ class Occupancy:
 
         It is the first candidate that Nova would take.
         """
-        for tree in self._trees.get(host, ()):
-            now = [
-                dataclasses.replace(each, usages=self._used[each.uuid])
-                for each in tree
-            ]
-            for query in kind.queries:
-                try:
-                    answer = simulator(now, query).allocation_candidates(query)
-                except exception.BadQuery:
-                    continue
-                for root in _roots(tree, host):
-                    candidates = taken.of_node(
-                        answer.by_root(query).get(root, ()), root
-                    )
-                    if candidates:
-                        return candidates[0]
+        for number, tree in enumerate(self._trees.get(host, ())):
+            used = tuple(
+                tuple(sorted(self._used[each.uuid].items())) for each in tree
+            )
+            key = kind, host, number, used
+            if key not in self._claims:
+                self._claims[key] = self._first_candidate(kind, host, tree)
+            if self._claims[key] is not None:
+                return self._claims[key]
+        return None
+
+    def _first_candidate(
+        self, kind: Kind, host: str, tree: list[Provider]
+    ) -> Mapping[str, _Amounts] | None:
+        now = [
+            dataclasses.replace(each, usages=self._used[each.uuid])
+            for each in tree
+        ]
+        for query in kind.queries:
+            try:
+                answer = simulator(now, query).allocation_candidates(query)
+            except exception.BadQuery:
+                continue
+            for root in _roots(tree, host):
+                candidates = taken.of_node(
+                    answer.by_root(query).get(root, ()), root
+                )
+                if candidates:
+                    return candidates[0]
         return None
 
 
