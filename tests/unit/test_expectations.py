@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import sys
 import textwrap
 
 import jsonschema
@@ -454,6 +455,20 @@ def test_a_junit_file_that_cannot_be_written_is_named(run, tmp_path):
     result = run(*('test', EXPECTATIONS, '--snapshot', CLOUD, '--junit', path))
     assert result.code == 1
     assert f'The report cannot be written to {path}: No such' in result.err
+
+
+def test_without_junitparser_it_is_said_what_to_install(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, 'junitparser', None)
+    path = tmp_path / 'junit.xml'
+    result = run(
+        *('test', EXPECTATIONS, '--snapshot', CLOUD, '--junit', str(path))
+    )
+    assert (result.code, path.exists()) == (1, False)
+    assert result.err.endswith(
+        'it needs junitparser; install isolate-aggregates[junit].\n'
+    )
 
 
 def test_a_name_cannot_break_the_junit_file(run, write, tmp_path):
