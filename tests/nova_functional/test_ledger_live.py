@@ -7,6 +7,7 @@ import random
 
 from base import CONF, IMAGE, host_of
 from day_two import CommandTest
+from nova.db.main import api
 from nova.tests.fixtures import PROJECT_ID
 from oslo_utils import timeutils
 from test_lives import LifeTest
@@ -22,6 +23,7 @@ STEPS = 12
 LICENSE = 'CUSTOM_LICENSED_WINDOWS'
 LOCK = f'trait:{LICENSE}'
 SECOND = datetime.timedelta(seconds=1)
+HOUR = 3600
 BEGIN = datetime.datetime(2026, 3, 1)
 
 
@@ -82,7 +84,8 @@ def text(time):
 class LedgerTest(CommandTest):
     """Random lives of servers, and the ledger of them."""
 
-    HOSTS = ('host1', 'host2', 'host3', 'host4')
+    # The last one joins and leaves the locked aggregate.
+    HOSTS = ('host1', 'host2', 'host3', 'host4', 'host5')
 
     def setUp(self):
         super().setUp()
@@ -97,6 +100,7 @@ class LedgerTest(CommandTest):
         self.truth = Truth()
         self.flavor_ids = {}
         self.keyed = []
+        self.is_member = False
         for host in self.HOSTS:
             self.watch(host)
         self.clock = BEGIN
@@ -163,14 +167,37 @@ class LedgerTest(CommandTest):
 
     def restart(self, host):
         """Start the compute service of a host again."""
+        guests = self.computes[host].driver.instances
         self._start_compute(host)
+        # Those of a real host outlive its compute service.
+        self.computes[host].driver.instances.update(
+            (uuid, guest)
+            for uuid, guest in guests.items()
+            if self.truth.open[uuid][0] == host
+        )
         self.watch(host)
         [service] = self.admin_api.get_services('nova-compute', host)
         self.admin_api.put_service_force_down(service['id'], False)
 
     # What can happen to a server. Each returns the server; None if it is gone.
 
-    moved = LifeTest.moved
+    def moved(self, server, status):
+        """Wait until a server is on another host; return it."""
+
+        def check():
+            now = self._show_server(server)
+            assert host_of(now) not in (None, host_of(server))
+            assert now['status'] == status
+            assert now['OS-EXT-STS:task_state'] is None
+            migrations = self.admin_api.api_get('/os-migrations').body
+            assert {
+                migration['status']
+                for migration in migrations['migrations']
+                if migration['instance_uuid'] == server['id']
+            } <= {'completed', 'confirmed', 'done', 'reverted'}
+            return now
+
+        return self._wait_for_assert(check)
 
     def migrate(self, server, chance):
         server = self._migrate_server(server)
@@ -199,7 +226,7 @@ class LedgerTest(CommandTest):
         return self._unshelve_server(server)
 
     def rebuild(self, server, chance):
-        return self._rebuild_server(server, IMAGE)
+        return LifeTest.rebuild(self, server, IMAGE)
 
     def evacuate(self, server, chance):
         host = host_of(server)
@@ -236,6 +263,34 @@ class LedgerTest(CommandTest):
     def look(self):
         """Record the cloud, as exporter does."""
         self.writer.look(reading.look(self.live_cloud(), CONF))
+        self.looks.append((self.seconds_now(), self.is_member))
+
+    def toggle(self):
+        """Put the last host into the aggregate, or take it out."""
+        if self.is_member:
+            self.admin_api.api_post(
+                f'/os-aggregates/{self.number}/action',
+                {'remove_host': {'host': 'host5'}},
+            )
+        else:
+            self.admin_api.add_host_to_aggregate(self.number, 'host5')
+        self.is_member = not self.is_member
+
+    def member_days(self):
+        """Return the days on which the last host was a member, or may be."""
+        seconds = set()
+        was_member = False
+        before = self.looks[0][0]
+        for now, is_member in self.looks:
+            if is_member or was_member:
+                seconds.update((*range(before, now, HOUR), now))
+            was_member, before = is_member, now
+        return {
+            datetime.datetime.fromtimestamp(each, datetime.UTC)
+            .date()
+            .isoformat()
+            for each in seconds
+        }
 
     def assert_may_have_key(self, document, stays):
         """A ledger of the lock has all stays, and else only unknown ones."""
@@ -256,11 +311,47 @@ class LedgerTest(CommandTest):
         for seed in range(SEED, SEED + CLOUDS):
             self.live(random.Random(seed), f'windows-{seed}')
 
+    def test_the_file_has_what_nova_has_archived(self):
+        """Between the looks, so that no host is missing."""
+        since = text(self.clock)
+        self.live(random.Random(SEED + CLOUDS), 'windows')
+        api.archive_deleted_rows(max_rows=10**6)
+        options = ('--project', PROJECT_ID, '--since', since)
+        stays = self.truth.after(since)
+        gone = {stay[0] for stay in stays} - {
+            stay[0] for stay in self.stays(self.ledger(*options))
+        }
+        assert gone
+        document = self.ledger(*options, '--file', str(self.file))
+        assert {stay[:2] for stay in self.stays(document)} == {
+            stay[:2] for stay in stays
+        }
+        for server, host, start, end in stays:
+            assert any(
+                (each['server'], each['host']) == (server, host)
+                and each['from'] <= start <= (each['from_by'] or each['from'])
+                and (each['to'] is None) == (end is None)
+                and (
+                    end is None
+                    or (each['to_from'] or each['to']) <= end <= each['to']
+                )
+                for each in document['stays']
+            ), (server, host, start, end)
+            assert server in gone or any(
+                (server, host, start, end) == stay
+                for stay in self.stays(document)
+            )
+
     def live(self, chance, name):
         """Let servers live and compare; the truth goes on."""
         for host in ('host1', 'host2'):
             self.give_trait(host, LICENSE)
-        self.aggregate(name, ('host1', 'host2'), {LOCK: 'required'})
+        if self.is_member:
+            self.toggle()
+        self.looks = []
+        self.number = self.aggregate(
+            name, ('host1', 'host2'), {LOCK: 'required'}
+        )
         since = text(self.clock)
         keyed = [self.flavor({LOCK: 'required'}) for _ in range(2)]
         self.keyed += keyed
@@ -269,6 +360,8 @@ class LedgerTest(CommandTest):
         self.look()
         for step in range(STEPS):
             self.advance(chance)
+            if chance.random() < 0.4:
+                self.toggle()
             if step < 3 or chance.random() < 0.2:
                 flavor = chance.choice(self.flavors[step % 2])
                 server = self.boot(flavor)
@@ -299,7 +392,22 @@ class LedgerTest(CommandTest):
         self.assert_may_have_key(
             document, [stay for stay in everything if stay[0] in own]
         )
-        document = self.ledger('--aggregate', name, '--since', since)
-        assert self.stays(document) == [
+        if self.is_member:
+            self.toggle()
+            self.look()
+        options = ('--aggregate', name, '--since', since)
+        assert self.stays(self.ledger(*options)) == [
             stay for stay in everything if stay[1] in ('host1', 'host2')
         ]
+        document = self.ledger(*options, '--file', str(self.file))
+        hosts = {'host1', 'host2'}
+        if any(is_member for _, is_member in self.looks):
+            hosts.add('host5')
+        assert self.stays(document) == [
+            stay for stay in everything if stay[1] in hosts
+        ]
+        assert {
+            each['day']
+            for each in document['days']
+            if each['host'] == 'host5' and each['could']
+        } == self.member_days()

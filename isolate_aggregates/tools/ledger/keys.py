@@ -46,6 +46,11 @@ class Keys:
         ]
         self._remembered: dict[object, frozenset[str]] = {}
 
+    @property
+    def has_locks(self) -> bool:
+        """Whether there are locks to have keys to."""
+        return bool(self._locks)
+
     def of(
         self, server: Server, flavor: Flavor | None
     ) -> frozenset[str] | None:

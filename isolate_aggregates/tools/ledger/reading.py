@@ -19,6 +19,7 @@ from isolate_aggregates.compute.past import (
     PastServer,
 )
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.text import counted
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import nova_records, state
 from isolate_aggregates.tools.ledger.keys import Keys
@@ -58,6 +59,8 @@ class NovaStays:
         # them: what it says of a server takes precedence.
         self.known: dict[str, list[Stay]] = {}
         self.gaps: list[str] = []
+        # Servers that are left out and may have the key by their image.
+        self._unread_images = 0
 
     @property
     def stays(self) -> Iterator[Stay]:
@@ -104,6 +107,13 @@ class NovaStays:
                             now,
                         ),
                     )
+        if self._unread_images and self._keys.has_locks:
+            self.gaps.append(
+                f'whether {counted(self._unread_images, "server")} had the '
+                'key by an image: Nova shows image properties only from '
+                'microversion 2.98 on, and not for servers that boot from a '
+                'volume'
+            )
 
     def _actions(
         self, past: PastServer, migrations: Sequence[Migration]
@@ -142,6 +152,8 @@ class NovaStays:
         ]
         if self._stays[server]:
             self.gaps += records.gaps
+        elif records.stays and past.server.image_properties is None:
+            self._unread_images += 1
 
 
 def live_state(cloud: LiveCloud) -> State:

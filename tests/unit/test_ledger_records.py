@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stays are those that Nova's records allow, and what they lack is said."""
+
+from isolate_aggregates.compute.past import (
+    Action,
+    Event,
+    Migration,
+    PastServer,
+)
+from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.ledger import nova_records
+
+BUILD = 'compute__do_build_and_run_instance'
+LIVE = 'compute_post_live_migration_at_destination'
+NOW = 1000
+LARGE, SMALL = Flavor('large', vcpus=8), Flavor('small', vcpus=2)
+NO_KEYS = frozenset()
+
+
+def past(host='a', status='ACTIVE', launched=12, **times):
+    server = Server('s', 'name', 'project', status, host, LARGE)
+    fields = {'terminated': None, 'updated': 50, 'is_deleted': False, **times}
+    return PastServer(server, 10, launched, **fields)
+
+
+def done(name, host, start, finish=None, is_success=True):
+    return Event(name, host, start, finish or start + 1, is_success)
+
+
+def records(server, events, migrations=(), flavors=None):
+    actions = {
+        Action(name, f'req-{number}', start): some
+        for number, (name, start, *some) in enumerate(events)
+    }
+    return nova_records.of_moved(
+        server,
+        actions,
+        migrations,
+        flavors or {},
+        lambda flavor: NO_KEYS if flavor else None,
+        NOW,
+    )
+
+
+def stays(result):
+    return [
+        (stay.host, stay.start, stay.start_by, stay.end_from, stay.end)
+        for stay in result.stays
+    ]
+
+
+CREATE = ('create', 10, done(BUILD, 'a', 11, 13))
+
+
+def test_a_server_that_was_scheduled_again_ran_only_on_the_last_host():
+    """Nova calls a build that it gives up for another host a success."""
+    create = ('create', 10, done(BUILD, 'b', 10), done(BUILD, 'a', 11, 13))
+    result = records(past(), [create])
+    assert (stays(result), result.gaps) == ([('a', 12, None, None, None)], [])
+
+
+def test_a_server_that_was_never_launched_ran_nowhere():
+    result = records(past(None, 'ERROR', launched=None), [CREATE])
+    assert stays(result) == []
+
+
+def test_a_live_migration_ends_where_the_guest_goes_on():
+    move = ('live-migration', 20, done(LIVE, 'b', 25, 30))
+    assert stays(records(past('b'), [CREATE, move])) == [
+        ('a', 12, None, None, 25),
+        ('b', 25, None, None, None),
+    ]
+
+
+def test_a_migration_that_failed_moves_nothing():
+    move = ('live-migration', 20, done(LIVE, 'b', 25, 30, is_success=False))
+    assert stays(records(past(), [CREATE, move])) == [
+        ('a', 12, None, None, None)
+    ]
+
+
+def test_a_server_that_is_offloaded_at_once_leaves_as_it_is_shelved():
+    shelve = ('shelve', 20, done('compute_shelve_instance', 'a', 20, 22))
+    back = ('unshelve', 40, done('compute_unshelve_instance', 'a', 41, 43))
+    assert stays(records(past(launched=42), [CREATE, shelve, back])) == [
+        ('a', 13, None, None, 22),
+        ('a', 42, None, None, None),
+    ]
+    gone = past(None, 'SHELVED_OFFLOADED')
+    assert stays(records(gone, [CREATE, shelve])) == [
+        ('a', 12, None, None, 22)
+    ]
+
+
+def test_a_server_that_is_offloaded_later_leaves_then():
+    """By a periodic task, whose event is part of the last action."""
+    shelve = ('shelve', 20, done('compute_shelve_instance', 'a', 20, 22))
+    other = ('lock', 30, done('compute_shelve_offload_instance', 'a', 34))
+    gone = past(None, 'SHELVED_OFFLOADED')
+    assert stays(records(gone, [CREATE, shelve, other])) == [
+        ('a', 12, None, None, 35)
+    ]
+    names = [Action(n, n, t) for n, t, *_ in (CREATE, shelve, other)]
+    assert list(nova_records.moving(names)) == names
+
+
+def test_a_move_without_a_record_is_a_gap():
+    result = records(past('c'), [CREATE])
+    assert stays(result) == [
+        ('a', 12, None, 12, NOW),
+        ('c', 12, NOW, None, None),
+    ]
+    [gap] = result.gaps
+    assert 'how it came from host a to host c' in gap
+
+
+def test_purged_actions_are_a_gap():
+    result = records(past('a'), [])
+    assert stays(result) == [('a', 12, None, None, None)]
+    [gap] = result.gaps
+    assert 'Nova keeps no record of its creation' in gap
+
+
+def resized(status='confirmed', old=1, new=2):
+    return Migration('s', 'resize', status, 'a', 'b', 20, 30, (old, new))
+
+
+RESIZE = ('resize', 20, done('compute_finish_resize', 'b', 22, 24))
+
+
+def test_the_flavor_before_a_resize_is_found_or_unknown():
+    server = past('b', launched=23)
+    known = records(server, [CREATE, RESIZE], [resized()], {1: SMALL})
+    assert [stay.flavor for stay in known.stays] == ['small', 'large']
+    assert known.gaps == []
+    unknown = records(server, [CREATE, RESIZE], [resized()])
+    assert [stay.flavor for stay in unknown.stays] == [None, 'large']
+    assert [stay.keys for stay in unknown.stays] == [None, NO_KEYS]
+    [gap] = unknown.gaps
+    assert 'the flavor that it had on host a' in gap
+    lost = records(server, [CREATE, RESIZE])
+    assert [stay.flavor for stay in lost.stays] == [None, 'large']
+
+
+def test_a_cold_migration_keeps_the_flavor():
+    move = ('migrate', 20, done('compute_finish_resize', 'b', 22, 24))
+    result = records(past('b', launched=23), [CREATE, move])
+    assert [stay.flavor for stay in result.stays] == ['large', 'large']
+
+
+def test_the_flavor_of_a_resize_that_was_reverted():
+    event = done('compute_finish_revert_resize', 'a', 40)
+    back = ('revertResize', 40, event)
+    server, migrations = past(launched=23), [resized('reverted')]
+    flavors = nova_records.flavors_of([(server, migrations)])
+    assert flavors == {1: LARGE}
+    result = records(
+        server, [CREATE, RESIZE, back], migrations, {**flavors, 2: SMALL}
+    )
+    assert [(stay.host, stay.flavor) for stay in result.stays] == [
+        ('a', 'large'),
+        ('b', 'small'),
+        ('a', 'large'),
+    ]
