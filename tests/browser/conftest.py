@@ -108,12 +108,15 @@ def open_report(
         images: Sequence[Image] = (),
         others: Mapping[str, str] | None = None,
         effect: Mapping[str, Any] | None = None,
+        plan: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Opened:
         path = tmp_path / 'page.html'
         content = content_of(cloud, images, others)
         report_page.write(
-            dataclasses.replace(content, calendar=calendar, effect=effect),
+            dataclasses.replace(
+                content, calendar=calendar, effect=effect, plan=plan
+            ),
             path,
         )
         context = browser.new_context(**options)

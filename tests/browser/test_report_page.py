@@ -19,6 +19,9 @@ from isolate_aggregates.testing.builders import (
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.effect import effect, shown
+from isolate_aggregates.tools.room.plan import Planner
+from isolate_aggregates.tools.room.shown import plan_document
+from isolate_aggregates.tools.room.task import Task
 
 HOSTILE = '</script><script>document.title="owned"</script><img src=x>'
 
@@ -996,6 +999,56 @@ def test_axe_finds_nothing_in_an_effect(open_report, scheme):
     report.page.evaluate(pathlib.Path(source).read_text('utf-8'))
     axe = report.page.evaluate('axe.run()')
     assert [rule['id'] for rule in axe['violations']] == []
+
+
+# A plan of migrations.
+
+
+def plan_for_a_host():
+    """Return the plan of emptying a host of the example."""
+    cloud = cloud_file.load(RACK.with_name('full-rack.yaml'))
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override(
+        'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
+    )
+    plan = Planner(cloud, conf).plan(Task(frozenset({'win-1'})))
+    return {
+        'plan': plan_document(plan),
+        'batches': [],
+        'left': [],
+        'results': {},
+        'effect': None,
+        'not_known': [],
+    }
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+def test_a_plan_is_shown(open_report, scheme):
+    report = open_report(
+        'full-rack', plan=plan_for_a_host(), color_scheme=scheme
+    )
+    section = report.page.locator('#plan')
+    rows = [
+        row.locator('th, td').all_inner_texts()
+        for row in section.locator('tbody tr').all()
+    ]
+    assert [(row[0], *row[4:]) for row in rows] == [
+        ('sql', 'win-1', 'win-3', 'live'),
+        ('ad', 'win-1', 'win-2', 'live'),
+    ]
+    assert '2 moves, least possible' in section.inner_text()
+    assert report.messages == []
+    source = os.environ.get('AXE_CORE')
+    if source:
+        report.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+        axe = report.page.evaluate('axe.run()')
+        assert [rule['id'] for rule in axe['violations']] == []
+    report.page.set_viewport_size({'width': 360, 'height': 800})
+    assert report.page.evaluate(
+        'document.documentElement.scrollWidth <= innerWidth'
+    )
 
 
 # Many hosts.
