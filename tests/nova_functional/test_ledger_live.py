@@ -133,7 +133,7 @@ class LedgerTest(CommandTest):
                 note(instance.uuid, host)
                 return result
 
-            self.stub_out_of(driver, name, called)
+            setattr(driver, name, called)
 
         for name, number in (
             ('spawn', 1),
@@ -143,9 +143,6 @@ class LedgerTest(CommandTest):
         ):
             noting(name, number, truth.arrived)
         noting('destroy', 1, truth.left)
-
-    def stub_out_of(self, driver, name, function):
-        setattr(driver, name, function)
 
     def advance(self, chance):
         self.clock += datetime.timedelta(seconds=chance.randint(1, 10**5))

@@ -148,6 +148,14 @@ def test_two_processes_cannot_write_one_file(path, write):
     LedgerWriter(path, MINUTE).close()
 
 
+def test_a_look_that_ends_after_the_program_is_not_written(path, write):
+    """Another program may write the file already."""
+    writer = write(state(one='a'))
+    writer.close()
+    writer.look(state(one='b'))
+    assert len(list(chain.lines(path))) == 1
+
+
 def test_a_folder_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(exception.LedgerError, match='No such file'):
         LedgerWriter(tmp_path / 'none' / 'ledger.jsonl', MINUTE)

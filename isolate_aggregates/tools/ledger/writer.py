@@ -6,9 +6,11 @@ Nothing is kept in memory but the last state.
 """
 
 from collections.abc import Callable
+import contextlib
 import fcntl
 import os
 import pathlib
+import threading
 import time
 from typing import Any
 
@@ -48,6 +50,9 @@ class LedgerWriter:
         self._state: State | None = None
         self._looked: int | None = None
         self._written = 0
+        # The exporter looks in a thread, and closes the file in another one.
+        self._turn = threading.Lock()
+        self._is_closed = False
         try:
             self._lock = os.open(
                 self._path.with_name(f'{self._path.name}.lock'),
@@ -74,6 +79,11 @@ class LedgerWriter:
         :raises LedgerError: if it cannot be written; the next call writes the
             whole state.
         """
+        with self._turn:
+            if not self._is_closed:
+                self._look(state)
+
+    def _look(self, state: State) -> None:
         now = int(self._clock())
         changes = state.changes(self._state)
         pause = None if self._looked is None else now - self._looked
@@ -93,11 +103,14 @@ class LedgerWriter:
 
     def close(self) -> None:
         """Record the time of the last look, and let others write the file."""
-        try:
-            if self._state is not None and self._looked != self._written:
-                self._append(int(self._looked or 0), False, self._state, {})
-        finally:
-            os.close(self._lock)
+        with self._turn:
+            self._is_closed = True
+            try:
+                if self._state is not None and self._looked != self._written:
+                    looked = int(self._looked or 0)
+                    self._append(looked, False, self._state, {})
+            finally:
+                os.close(self._lock)
 
     def _append(
         self, now: int, is_full: bool, state: State, changes: dict[str, Any]
@@ -118,7 +131,8 @@ class LedgerWriter:
             )
             _write(self._path, line + b'\n', self._tail.is_broken)
         except OSError as exc:
-            self._tail = chain.tail(self._path)
+            with contextlib.suppress(OSError):
+                self._tail = chain.tail(self._path)
             raise self._error(exc) from exc
         self._tail = chain.Tail(chain.digest(line), self._tail.number + 1)
 
