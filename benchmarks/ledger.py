@@ -110,6 +110,8 @@ class InventedNova:
                 if (self._lives[number][1] is not None) == is_deleted
             ]
             return {'servers': [self._server(n) for n in numbers[:PAGE]]}
+        if words == ['servers']:
+            return {'servers': []}
         if words == ['os-migrations']:
             first = int(query.get('marker', '-1')) + 1
             moved = range(0, self.size, 10)[first : first + PAGE]

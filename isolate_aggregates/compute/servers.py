@@ -150,9 +150,7 @@ def list_all(nova: 'client.Service', microversion: str) -> Iterator[Server]:
     :raises ServiceDenied: if the user may not list the servers of all
         projects.
     """
-    # Servers in cells that are down come first, and only without pagination.
-    path = f'/servers?{parse.urlencode(_EVERYBODY)}'
-    yield from nova.parsed(path, _out_of_reach, nova.get(path, microversion))
+    yield from out_of_reach(nova, microversion)
     query = {**_EVERYBODY, 'limit': str(_PAGE)}
     while True:
         path = f'/servers/detail?{parse.urlencode(query)}'
@@ -203,6 +201,15 @@ def list_services(
     """
     path = '/os-services?binary=nova-compute'
     return nova.parsed(path, _services, nova.get(path, microversion))
+
+
+def out_of_reach(nova: 'client.Service', microversion: str) -> list[Server]:
+    """Return the servers in cells that are down, with few attributes.
+
+    Nova lists them first, and only without pagination.
+    """
+    path = f'/servers?{parse.urlencode(_EVERYBODY)}'
+    return nova.parsed(path, _out_of_reach, nova.get(path, microversion))
 
 
 def page_of(document: Mapping[str, Any]) -> list[Server]:

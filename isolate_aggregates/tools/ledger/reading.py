@@ -18,6 +18,7 @@ from isolate_aggregates.compute.past import (
     Migration,
     PastServer,
 )
+from isolate_aggregates.compute.servers import out_of_reach
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
@@ -107,6 +108,12 @@ class NovaStays:
                             now,
                         ),
                     )
+        hidden = out_of_reach(self._nova.direct, self._nova.for_servers)
+        if hidden:
+            self.gaps.append(
+                f'{counted(len(hidden), "server")} of cells that are down, '
+                'which Nova does not show'
+            )
         if self._unread_images and self._keys.has_locks:
             self.gaps.append(
                 f'whether {counted(self._unread_images, "server")} had the '
@@ -174,6 +181,15 @@ def look(
     keys = Keys(
         conf, [each.aggregate(u) for u, each in result.aggregates.items()]
     )
+    hidden = out_of_reach(cloud.nova.direct, cloud.nova.for_servers)
+    if hidden:
+        # They would seem to be deleted.
+        raise exception.ServiceError(
+            'Nova',
+            cloud.nova.direct.endpoint,
+            f'does not show {counted(len(hidden), "server")} of cells that '
+            'are down.',
+        )
     for past in nova_past.living(cloud.nova):
         server = past.server
         if server.host is None:
