@@ -13,13 +13,17 @@ import pytest
 from isolate_aggregates.tools.cli import terminal
 
 _CHANGES = frozenset({
-    *('grant', 'revoke', 'unlock'),
+    *('grant', 'revoke', 'unlock', 'relocate', 'relocation create'),
     *('lock create', 'lock delete', 'key add', 'key remove'),
     *('reservation create', 'reservation end', 'reservation move'),
     *('reservation repair', 'reservation set', 'reservation update'),
     'reservation host set',
 })  # fmt: skip
-_WITHOUT = frozenset({'--dry-run', '--yes', '--help'})
+_WITHOUT = frozenset({
+    *('--dry-run', '--yes', '--help'),
+    # With these, relocate only shows a plan.
+    *('--snapshot', '--rolling', '--output'),
+})  # fmt: skip
 
 
 def agreed(arguments: Sequence[str]) -> tuple[str, ...]:

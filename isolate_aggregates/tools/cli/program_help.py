@@ -33,7 +33,17 @@ _TASKS = (
     ),
     (
         'Maintain isolation',
-        ('audit', 'test', 'sync', 'limit', 'exporter', 'snapshot', 'ledger'),
+        (
+            'audit',
+            'test',
+            'sync',
+            'survive',
+            'relocate',
+            'limit',
+            'exporter',
+            'snapshot',
+            'ledger',
+        ),
     ),
     ('Reserve hosts', ('reservation',)),
     # Includes commands of other packages.

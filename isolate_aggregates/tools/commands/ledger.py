@@ -46,13 +46,14 @@ class ShowLedger(output.ReportLister):
         )
         subject.add_argument(
             '--aggregate',
-            metavar='<aggregate>',
+            # Shorter than elsewhere: the group is not folded.
+            metavar='<name>',
             help='Ledger of the servers on hosts of this aggregate: its '
             'name, uuid or number',
         )
         subject.add_argument(
             '--project',
-            metavar='<project>',
+            metavar='<name>',
             help='Ledger of the servers of this project: its name or id; '
             'with --no-cloud, its id',
         )
