@@ -273,15 +273,18 @@ class LedgerTest(CommandTest):
             self.admin_api.add_host_to_aggregate(self.number, 'host5')
         self.is_member = not self.is_member
 
-    def member_days(self):
-        """Return the days on which the last host was a member, or may be."""
+    def days_of(self, looks):
+        """Return the days of looks at which something was so, or may be.
+
+        :param looks: The time of each look, and whether it was so.
+        """
         seconds = set()
-        was_member = False
-        before = self.looks[0][0]
-        for now, is_member in self.looks:
-            if is_member or was_member:
+        was_so = False
+        before = looks[0][0]
+        for now, is_so in looks:
+            if is_so or was_so:
                 seconds.update((*range(before, now, HOUR), now))
-            was_member, before = is_member, now
+            was_so, before = is_so, now
         return {
             datetime.datetime.fromtimestamp(each, datetime.UTC)
             .date()
@@ -307,6 +310,37 @@ class LedgerTest(CommandTest):
     def test_the_ledger_is_what_the_drivers_did(self):
         for seed in range(SEED, SEED + CLOUDS):
             self.live(random.Random(seed), f'windows-{seed}')
+
+    def test_the_days_on_which_an_aggregate_was_locked(self):
+        """The tag is set and removed."""
+        chance = random.Random(SEED)
+        number = self.aggregate('windows', ('host1',))
+        self.aggregate('always', ('host2',), {LOCK: 'required'})
+        self.give_trait('host2', LICENSE)
+        since = text(self.clock)
+        looks, is_locked = [], False
+        for _ in range(STEPS):
+            self.advance(chance)
+            if chance.random() < 0.5:
+                is_locked = not is_locked
+                value = 'required' if is_locked else None
+                self.tag(number, {LOCK: value})
+            self.writer.look(reading.look(self.live_cloud(), CONF))
+            looks.append((self.seconds_now(), is_locked))
+        assert {is_locked for _, is_locked in looks} == {True, False}
+        options = ('--lock', LOCK, '--since', since)
+        document = self.ledger(*options, '--file', str(self.file))
+        could = {
+            host: {
+                each['day']
+                for each in document['days']
+                if each['host'] == host and each['could']
+            }
+            for host in ('host1', 'host2')
+        }
+        assert could['host1'] == self.days_of(looks)
+        assert could['host1'] <= could['host2']
+        assert document['stays'] == []
 
     def test_the_file_has_what_nova_has_archived(self):
         """Between the looks, so that no host is missing."""
@@ -407,4 +441,4 @@ class LedgerTest(CommandTest):
             each['day']
             for each in document['days']
             if each['host'] == 'host5' and each['could']
-        } == self.member_days()
+        } == self.days_of(self.looks)
