@@ -105,6 +105,26 @@ class RoomTest(CommandTest):
         assert (result.code, result.out) == (0, 'Nothing to move.\n')
         assert len(self.history()) == 3
 
+    def test_a_cold_migration_is_confirmed_when_nova_is_ready(self):
+        """Nova refuses it before, and again once it has begun."""
+        server = self._stop_server(self.boot_on('host1'))
+        confirm = migrations.confirm
+        calls = []
+
+        def refused(nova, one):
+            calls.append(one)
+            if len(calls) < 3:
+                raise exception.BadQuery(
+                    'Nova', 'http://nova', 'Instance has not been resized.'
+                )
+            confirm(nova, one)
+
+        with mock.patch.object(migrations, 'confirm', refused):
+            result = self.empty('host1')
+        assert result.code == 0, result
+        assert len(calls) >= 3
+        assert self.locations()[server['id']] != 'host1'
+
     def test_servers_out_of_place_come_home(self):
         away = self.boot_on('host1')
         aggregate = self.aggregate('win', ['host1'])

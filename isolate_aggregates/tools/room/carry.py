@@ -6,6 +6,7 @@ goes wrong is the last to be started; those that run are waited for.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
 import dataclasses
 import time
 
@@ -175,7 +176,11 @@ class _Run:
         if now.task is not None:
             return None
         if now.status == _TO_BE_CONFIRMED:
-            migrations.confirm(self._nova, move.server.id)
+            # Nova refuses it until it is ready, and once it has begun.
+            with contextlib.suppress(
+                exception.BadQuery, exception.ServiceConflict
+            ):
+                migrations.confirm(self._nova, move.server.id)
             return None
         if now.status == 'ERROR' or now.host != move.target:
             reason = migrations.failure(self._nova, move.server.id)
