@@ -385,3 +385,27 @@ def test_commands_of_cold_migrations_confirm_them(run):
     first, second = result.out.splitlines()
     assert '--live-migration' not in first
     assert ' && openstack server migrate confirm ' in second
+
+
+def test_what_is_left_is_said_beside_commands(run):
+    result = relocate(
+        run, '--host', 'lin-1', '--host', 'lin-2', '--output', 'commands'
+    )
+    assert (result.code, result.out) == (1, '')
+    assert 'no other host may be used' in result.err
+
+
+def test_why_there_cannot_be_room_is_said(run, tmp_path):
+    text = pathlib.Path(EXAMPLE).read_text('utf-8')
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(
+        text.replace(
+            'flavors:\n',
+            'flavors:\n- {name: odd, vcpus: 1, ram: 1, '
+            "extra_specs: {'hw:locked_memory': 'true'}}\n",
+        )
+    )
+    result = run('relocate', '--snapshot', str(path), '--room-for', 'odd')
+    assert result.code == 1
+    assert result.err.startswith('There cannot be room for these servers: ')
+    assert 'hw:locked_memory' in result.err

@@ -2,6 +2,7 @@
 """Which servers have nowhere to go if hosts fail."""
 
 import dataclasses
+import itertools
 import json
 import pathlib
 import random
@@ -34,6 +35,7 @@ def stranded(snapshot, **more):
     return {
         case.hosts: [each.server.name for each in case.stranded]
         for case in result.cases
+        if case.servers
     }
 
 
@@ -52,7 +54,7 @@ def test_a_lock_makes_a_small_cloud_of_a_large_one():
         'no lock': 0,
         'trait:CUSTOM_LICENSED': 1,
     }
-    [worst, _] = result.cases
+    [worst, *_] = result.cases
     assert [each.reason for each in worst.stranded] == [
         'no other host may be used'
     ]
@@ -109,7 +111,7 @@ def test_an_affine_group_on_one_host_cannot_be_evacuated():
     snapshot = cloud(
         {'h1': 4, 'h2': 4}, [a, b], groups=[group('g', 'affinity', a, b)]
     )
-    [case] = survival(snapshot, CONF).cases
+    [case, _] = survival(snapshot, CONF).cases
     assert {each.reason for each in case.stranded} == {
         'its server group is bound to other hosts'
     }
@@ -270,7 +272,7 @@ def test_slots_of_reservations_count(number, names):
     snapshot = dataclasses.replace(
         snapshot, servers=Servers(tuple(servers), {}, True, (), ())
     )
-    [case] = survival(snapshot, CONF).cases
+    [case, _] = survival(snapshot, CONF).cases
     assert [each.server.name for each in case.stranded] == names
     assert case.least == len(names)
 
@@ -298,3 +300,48 @@ def test_without_the_solver_the_answer_is_a_bound(monkeypatch):
         for case in survival(facts.cloud, CONF).cases:
             best = room_clouds.least_stranded(facts, case.hosts)
             assert case.least <= best <= len(case.stranded)
+
+
+# Several hosts, of which some have no servers.
+
+
+def test_a_host_without_servers_can_fail_with_another():
+    snapshot = cloud({'h1': 1, 'h2': 1, 'h3': 1}, [server('a', 'h1')])
+    assert survival(snapshot, CONF).is_survived
+    result = survival(snapshot, CONF, failures=2)
+    assert result.is_survived
+    snapshot = cloud({'h1': 1, 'h2': 1}, [server('a', 'h1')])
+    assert not survival(snapshot, CONF, failures=2).is_survived
+
+
+def test_more_hosts_than_there_are_cannot_fail(run):
+    snapshot = str(EXAMPLES / 'full-rack.yaml')
+    result = run('survive', '--snapshot', snapshot, '--failures', '6')
+    assert result.code == 1
+    assert result.err == (
+        '6 hosts cannot fail at the same time: there are only 5.\n'
+    )
+
+
+@pytest.mark.parametrize('number', range(40))
+def test_each_combination_is_examined(number):
+    facts = room_clouds.random_facts(random.Random(number))
+    if len(facts.hosts) < 3:
+        return
+    result = survival(facts.cloud, CONF, failures=2)
+    cases = {case.hosts: case for case in result.cases}
+    assert {*cases} == {*itertools.combinations(sorted(facts.hosts), 2)}
+    for hosts, case in cases.items():
+        best = room_clouds.least_stranded(facts, hosts)
+        assert case.least <= best <= len(case.stranded)
+
+
+def test_of_too_many_combinations_the_only_spare_is_examined(monkeypatch):
+    monkeypatch.setattr('isolate_aggregates.tools.room.survival.MOST', 2)
+    servers = [server('a', 'w1', 'keyed')]
+    servers += [server(f's{n}', f'h{n}') for n in range(4)]
+    hosts = {'w1': 1, 'w2': 1, **{f'h{n}': 4 for n in range(4)}}
+    snapshot = cloud(hosts, servers, locked=['w1', 'w2'])
+    result = survival(snapshot, CONF, 2, among=['w1', 'w2', 'h0'])
+    assert result.cases[0].hosts == ('w1', 'w2')
+    assert result.worst == 1

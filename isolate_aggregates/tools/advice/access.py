@@ -91,10 +91,21 @@ def question(
 ) -> Question | None:
     """Return the query of servers; None if they are refused."""
     try:
-        decision = decide(request, index, pipeline)
-        return Question(decision.queries(request), decision.destination)
+        return asked(request, index, pipeline)
     except (exception.InvalidRequest, exception.RequestRefused):
         return None
+
+
+def asked(
+    request: Request, index: AggregateIndex, pipeline: Pipeline
+) -> Question:
+    """Return the query of servers.
+
+    :raises InvalidRequest: if a flavor or an image is not valid.
+    :raises RequestRefused: if the filters refuse them.
+    """
+    decision = decide(request, index, pipeline)
+    return Question(decision.queries(request), decision.destination)
 
 
 class Offers:

@@ -156,8 +156,9 @@ class Relocate(preview.Previewing, output.ReportLister):
         code = super().run(parsed_args)
         if self._error:
             raise self._error
-        is_incomplete = self._left or self._missing or self._is_failed
-        return INCOMPLETE if is_incomplete else code
+        if self._is_incomplete or self._is_failed:
+            return INCOMPLETE
+        return code
 
     def _check(self, args: argparse.Namespace) -> None:
         places = args.hosts or args.aggregates
@@ -332,10 +333,19 @@ class Relocate(preview.Previewing, output.ReportLister):
     def _write_plan(self, args: argparse.Namespace) -> int:
         """Write the plan as commands, and nothing else."""
         self._make_plan(args)
+        if self._is_incomplete:
+            _, *lines = shown.plan_lines(self._plans, self._left, shown.MOST)
+            for line in lines:
+                LOG.warning('%s', line)
         rounds = [moves for plan in self._plans for moves in plan.rounds]
         with unabridged():
             self._write(
                 terminal.Shell(line)
                 for line in formats.FORMATS[args.output](rounds)
             )
-        return INCOMPLETE if self._left or self._missing else 0
+        return INCOMPLETE if self._is_incomplete else 0
+
+    @property
+    def _is_incomplete(self) -> bool:
+        """Whether a plan does not do all that was asked for."""
+        return bool(self._left or self._missing)

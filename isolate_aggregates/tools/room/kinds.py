@@ -121,13 +121,15 @@ class Kinds:
         """Return the kind of servers with a request."""
         with access.silent():
             try:
-                question = access.question(
+                question = access.asked(
                     request, self._snapshot.index, self._pipeline
                 )
-            except exception.BadQuery as exc:
-                return Kind(frozenset(), (), {}, str(exc))
-        if question is None:
-            return Kind(frozenset(), (), {}, 'refused')
+            except (
+                exception.BadQuery,
+                exception.InvalidRequest,
+                exception.RequestRefused,
+            ) as exc:
+                return Kind(frozenset(), (), {}, str(exc).rstrip('.'))
         key = (
             tuple(query.to_querystring() for query in question.queries),
             tuple(map(id, question.destination.host_objections)),

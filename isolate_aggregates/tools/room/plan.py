@@ -6,6 +6,7 @@ import dataclasses
 
 from oslo_config import cfg
 
+from isolate_aggregates import exception
 from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Request
@@ -132,7 +133,14 @@ class Planner:
 
         :param parallel: How many moves are made at the same time.
         :param seconds: The time for the solver.
+        :raises InvalidRequest: if the filters refuse the servers that there
+            shall be room for.
         """
+        if task.wanted and task.wanted[0].refusal:
+            raise exception.InvalidRequest(
+                'There cannot be room for these servers: '
+                f'{task.wanted[0].refusal}.'
+            )
         occupancy = Occupancy(self._snapshot, self._kinds.groups)
         servers = self._snapshot.known_servers.placed
         return self._planned(

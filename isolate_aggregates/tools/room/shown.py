@@ -55,7 +55,7 @@ def survival_lines(survival: Survival) -> Iterator[str]:
     if examined < survival.combinations:
         yield (
             f'Examined were {examined} of {survival.combinations} '
-            'combinations of hosts, those with the fullest hosts.'
+            'combinations of hosts, those that hurt the servers of each most.'
         )
 
 

@@ -9,9 +9,11 @@ import math
 
 from oslo_config import cfg
 
+from isolate_aggregates import exception
 from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.text import counted, plural
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.room import exact, packing
@@ -126,6 +128,7 @@ def survival(
     :param failures: How many hosts fail at a time.
     :param among: The hosts of which some fail; None for all.
     :param releases: The possible releases of its Nova; empty if unknown.
+    :raises InvalidRequest: if there are not so many hosts.
     """
     return _Simulation(snapshot, conf, releases).of(failures, among)
 
@@ -164,9 +167,17 @@ class _Simulation:
 
     def of(self, failures: int, among: Collection[str] | None) -> Survival:
         """Return what becomes of the servers."""
+        everywhere = {p.host for p in self._snapshot.providers if p.host}
         hosts = sorted(
-            host for host in self._servers if among is None or host in among
+            host
+            for host in everywhere | self._servers.keys()
+            if among is None or host in among
         )
+        if failures > len(hosts):
+            raise exception.InvalidRequest(
+                f'{counted(failures, "host")} cannot fail at the same time: '
+                f'there {plural(len(hosts), "is", "are")} only {len(hosts)}.'
+            )
         combinations = math.comb(len(hosts), failures)
         cases = [
             self._failure(some)
@@ -191,23 +202,55 @@ class _Simulation:
     ) -> Iterable[tuple[str, ...]]:
         """Return the hosts that fail together, the likely worst if too many.
 
-        Hosts are worse if more servers are stranded when they fail alone, and
-        if they are filled more.
+        Hosts without servers fail, too: then nothing can go there.
         """
-        if combinations > MOST and failures > 1:
-            loads = {
-                host: (
-                    len(self._failure((host,)).stranded),
-                    len(self._servers[host]),
+        if combinations <= MOST or failures == 1:
+            return itertools.combinations(hosts, failures)
+        return self._likely_worst(hosts, failures)
+
+    def _likely_worst(
+        self, hosts: list[str], failures: int
+    ) -> Iterable[tuple[str, ...]]:
+        """Return each host with those that its servers would need most."""
+        busy = [host for host in hosts if host in self._servers]
+        quota = max(1, MOST // max(1, len(busy)))
+        number = failures - 1
+        while math.comb(number + 1, failures - 1) <= quota:
+            number += 1
+        worst = {}
+        for host in busy:
+            needed = self._needed(host, hosts)[:number]
+            for others in itertools.combinations(needed, failures - 1):
+                worst[tuple(sorted((host, *others)))] = True
+        return itertools.islice(worst, MOST)
+
+    def _needed(self, host: str, hosts: Iterable[str]) -> list[str]:
+        """Return the other hosts, those first whose failure hurts most.
+
+        That is the room that its servers lose there, and the servers like them
+        that look for room, too.
+        """
+        kinds = Counter(
+            self._kinds.of_server(server)
+            for server in self._servers[host]
+            if server.flavor
+        )
+        hurts: Counter[str] = Counter()
+        for kind in kinds:
+            for other in kind.hosts:
+                hurts[other] += packing.slots(
+                    kind, self._occupancy, [other], kinds[kind]
                 )
-                for host in hosts
-            }
-            hosts = sorted(hosts, key=lambda host: loads[host], reverse=True)
-            number = failures
-            while math.comb(number + 1, failures) <= MOST:
-                number += 1
-            hosts = sorted(hosts[:number])
-        return itertools.combinations(hosts, failures)
+        for other in hosts:
+            hurts[other] += sum(
+                self._kinds.of_server(server) in kinds
+                for server in self._servers.get(other, ())
+                if server.flavor
+            )
+        return sorted(
+            (other for other in hosts if other != host),
+            key=lambda other: (-hurts[other], other),
+        )
 
     def _failure(self, hosts: tuple[str, ...]) -> Failure:
         """Let hosts fail, and find new ones for their servers."""
