@@ -24,6 +24,9 @@ from isolate_aggregates.tools.room.packing import Homeless
 # More combinations of failing hosts are not examined.
 MOST = 5_000
 
+# More room on a host is not counted.
+_PLENTY = 100
+
 # As instance-ha of Red Hat knows them by default: the reason why the service
 # of a reserved host is disabled, and the tag of the aggregates that it is for
 # (infra-operator, templates/instanceha).
@@ -164,6 +167,7 @@ class _Simulation:
         self._occupancy = Occupancy(snapshot, self._kinds.groups)
         self._servers = by_host(servers.placed)
         self._targets: dict[Kind, list[str]] = {}
+        self._rooms: dict[Kind, Mapping[str, int]] = {}
 
     def of(self, failures: int, among: Collection[str] | None) -> Survival:
         """Return what becomes of the servers."""
@@ -230,27 +234,38 @@ class _Simulation:
         That is the room that its servers lose there, and the servers like them
         that look for room, too.
         """
-        kinds = Counter(
-            self._kinds.of_server(server)
-            for server in self._servers[host]
-            if server.flavor
-        )
+        kinds = self._kinds_on[host]
         hurts: Counter[str] = Counter()
-        for kind in kinds:
-            for other in kind.hosts:
-                hurts[other] += packing.slots(
-                    kind, self._occupancy, [other], kinds[kind]
-                )
-        for other in hosts:
-            hurts[other] += sum(
-                self._kinds.of_server(server) in kinds
-                for server in self._servers.get(other, ())
-                if server.flavor
-            )
+        for kind, number in kinds.items():
+            for other, room in self._room_for(kind).items():
+                hurts[other] += min(room, number)
+        for other, there in self._kinds_on.items():
+            hurts[other] += sum(there[kind] for kind in kinds)
         return sorted(
             (other for other in hosts if other != host),
             key=lambda other: (-hurts[other], other),
         )
+
+    @lazy_property
+    def _kinds_on(self) -> Mapping[str, Counter[Kind]]:
+        """The kinds of the servers on each host, with their numbers."""
+        return {
+            host: Counter(
+                self._kinds.of_server(server)
+                for server in servers
+                if server.flavor
+            )
+            for host, servers in self._servers.items()
+        }
+
+    def _room_for(self, kind: Kind) -> Mapping[str, int]:
+        """Return how many servers of a kind fit on each host, up to some."""
+        if kind not in self._rooms:
+            self._rooms[kind] = {
+                host: packing.slots(kind, self._occupancy, [host], _PLENTY)
+                for host in kind.hosts
+            }
+        return self._rooms[kind]
 
     def _failure(self, hosts: tuple[str, ...]) -> Failure:
         """Let hosts fail, and find new ones for their servers."""
