@@ -9,16 +9,12 @@ aggregate of 18 hosts. Times are processor time of the whole computation, with
 the cloud in memory; memory is the peak of the process.
 """
 
-import argparse
-import csv
 import dataclasses
-import multiprocessing
-import pathlib
 import resource
-import sys
 import time
 
 from oslo_config import cfg
+import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
@@ -161,27 +157,7 @@ def measure(hosts: int) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    """Measure each size in a process of its own; write the results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        'hosts', nargs='*', type=int, default=[100, 1_000, 10_000]
-    )
-    parser.add_argument('--csv', type=pathlib.Path)
-    arguments = parser.parse_args()
-    rows = []
-    for hosts in arguments.hosts:
-        with multiprocessing.Pool(1) as pool:
-            rows.append(pool.apply(measure, [hosts]))
-        sys.stdout.write(f'{rows[-1]}\n')
-    if arguments.csv:
-        with arguments.csv.open('w', newline='', encoding='utf-8') as stream:
-            writer = csv.DictWriter(stream, FIELDS, lineterminator='\n')
-            writer.writeheader()
-            writer.writerows(rows)
-
-
 if __name__ == '__main__':
-    main()
+    table.measure_apart(
+        __doc__, 'hosts', [100, 1_000, 10_000], measure, FIELDS
+    )

@@ -8,15 +8,11 @@ name the hosts of a flavor with the key and the room for it, and keep 12 kinds
 of other flavors out. Times are processor time, with the cloud in memory.
 """
 
-import argparse
-import csv
-import multiprocessing
-import pathlib
-import sys
 import tempfile
 import time
 
 from effect import FLAVORS, cloud, configuration
+import table
 import yaml
 
 from isolate_aggregates.filters import loading
@@ -87,27 +83,7 @@ def measure(hosts: int) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    """Measure each size in a process of its own; write the results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        'hosts', nargs='*', type=int, default=[100, 1_000, 10_000]
-    )
-    parser.add_argument('--csv', type=pathlib.Path)
-    arguments = parser.parse_args()
-    rows = []
-    for hosts in arguments.hosts:
-        with multiprocessing.Pool(1) as pool:
-            rows.append(pool.apply(measure, [hosts]))
-        sys.stdout.write(f'{rows[-1]}\n')
-    if arguments.csv:
-        with arguments.csv.open('w', newline='', encoding='utf-8') as stream:
-            writer = csv.DictWriter(stream, FIELDS, lineterminator='\n')
-            writer.writeheader()
-            writer.writerows(rows)
-
-
 if __name__ == '__main__':
-    main()
+    table.measure_apart(
+        __doc__, 'hosts', [100, 1_000, 10_000], measure, FIELDS
+    )

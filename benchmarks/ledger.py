@@ -11,22 +11,19 @@ each move. Both include the document for ``-f json``. Times are processor time,
 also of the invented answers; memory is the peak of the process.
 """
 
-import argparse
 from collections.abc import Iterator
-import csv
 import datetime
 import json
-import multiprocessing
 import pathlib
 import random
 import resource
-import sys
 import tempfile
 import time
 from typing import Any
 from urllib import parse
 
 from oslo_config import cfg
+import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
@@ -315,28 +312,12 @@ def measure(servers: int, source: str) -> dict[str, object]:
     return {'servers': servers, 'source': source, **make(servers)}
 
 
-def main() -> None:
-    """Measure each size in a process of its own; write the results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        'servers', nargs='*', type=int, default=[1_000, 10_000, 100_000]
-    )
-    parser.add_argument('--csv', type=pathlib.Path)
-    arguments = parser.parse_args()
-    rows = []
-    for servers in arguments.servers:
-        for source in ('nova', 'file'):
-            with multiprocessing.Pool(1) as pool:
-                rows.append(pool.apply(measure, [servers, source]))
-            sys.stdout.write(f'{rows[-1]}\n')
-    if arguments.csv:
-        with arguments.csv.open('w', newline='', encoding='utf-8') as stream:
-            writer = csv.DictWriter(stream, FIELDS, lineterminator='\n')
-            writer.writeheader()
-            writer.writerows(rows)
-
-
 if __name__ == '__main__':
-    main()
+    table.measure_apart(
+        __doc__,
+        'servers',
+        [1_000, 10_000, 100_000],
+        measure,
+        FIELDS,
+        ('nova', 'file'),
+    )

@@ -2,10 +2,12 @@
 """Prints benchmark results, and writes them to a file."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import csv
 import dataclasses
+import multiprocessing
 import pathlib
+import sys
 from typing import Any
 
 import prettytable
@@ -74,3 +76,39 @@ def _rounded(value: Any) -> Any:
 
 def _shown(cell: Any) -> str:
     return f'{cell:,}' if isinstance(cell, int | float) else str(cell or '-')
+
+
+def measure_apart(
+    about: str | None,
+    name: str,
+    sizes: Sequence[int],
+    measure: Callable[..., dict[str, object]],
+    fields: Sequence[str],
+    kinds: Sequence[str] = (),
+) -> None:
+    """Measure each size in a process of its own; print and write the rows.
+
+    So the peak of the memory is that of one measurement.
+
+    :param about: The docstring of the benchmark.
+    :param name: The name of the argument with the sizes.
+    :param measure: Returns a row for a size and, if there are any, for each of
+        ``kinds``.
+    """
+    made = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawTextHelpFormatter
+    )
+    made.add_argument(name, nargs='*', type=int, default=list(sizes))
+    made.add_argument('--csv', type=pathlib.Path)
+    arguments = made.parse_args()
+    rows = []
+    for size in getattr(arguments, name):
+        for kind in [[each] for each in kinds] or [[]]:
+            with multiprocessing.Pool(1) as pool:
+                rows.append(pool.apply(measure, [size, *kind]))
+            sys.stdout.write(f'{rows[-1]}\n')
+    if arguments.csv:
+        with arguments.csv.open('w', newline='', encoding='utf-8') as stream:
+            writer = csv.DictWriter(stream, fields, lineterminator='\n')
+            writer.writeheader()
+            writer.writerows(rows)

@@ -178,23 +178,7 @@ class LedgerTest(CommandTest):
 
     # What can happen to a server. Each returns the server; None if it is gone.
 
-    def moved(self, server, status):
-        """Wait until a server is on another host; return it."""
-
-        def check():
-            now = self._show_server(server)
-            assert host_of(now) not in (None, host_of(server))
-            assert now['status'] == status
-            assert now['OS-EXT-STS:task_state'] is None
-            migrations = self.admin_api.api_get('/os-migrations').body
-            assert {
-                migration['status']
-                for migration in migrations['migrations']
-                if migration['instance_uuid'] == server['id']
-            } <= {'completed', 'confirmed', 'done', 'reverted'}
-            return now
-
-        return self._wait_for_assert(check)
+    moved = LifeTest.moved
 
     def migrate(self, server, chance):
         server = self._migrate_server(server)

@@ -116,7 +116,7 @@ class LifeTest(CloudTest):
                 migration['status']
                 for migration in migrations['migrations']
                 if migration['instance_uuid'] == server['id']
-            } <= {'completed', 'confirmed', 'done'}
+            } <= {'completed', 'confirmed', 'done', 'reverted'}
             return now
 
         return self._wait_for_assert(check)
