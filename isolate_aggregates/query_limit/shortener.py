@@ -184,7 +184,15 @@ class Shortener:
         too_long: '_TooLong',
     ) -> Replacement:
         """Find a replacement; wait for rollups to be verified if necessary."""
-        while True:
+
+        def verified() -> Cover:
+            return Cover(
+                forbidden, usable, lambda r: members.coverage(r).verified
+            )
+
+        # Normally this suffices.
+        now, cover = self._clock(), verified()
+        while (replacement := cover.within(most)) is None:
             all_possible = Cover(
                 forbidden, usable, lambda r: members.coverage(r).possible
             )
@@ -199,16 +207,10 @@ class Shortener:
                     'all combinations were tried: use fewer aggregates with '
                     'several locks'
                 )
+            # First, so that no result is missed by the wait.
             since = members.use(possible.rollups)
-            now = self._clock()
-            cover = Cover(
-                forbidden, usable, lambda r: members.coverage(r).verified
-            )
-            replacement = cover.within(most)
-            if replacement is not None:
-                cache_entry.cover, cache_entry.until = cover, now + REMEMBERED
-                return replacement
-            if not members.wait(since):
+            now, cover = self._clock(), verified()
+            if cover.within(most) is None and not members.wait(since):
                 trouble = members.trouble()
                 raise too_long.error(
                     'and the rollup aggregates that may shorten it enough '
@@ -216,6 +218,8 @@ class Shortener:
                     f'{trouble and f" ({trouble})"}; try again, and check the '
                     'log of nova-scheduler if this persists'
                 )
+        cache_entry.cover, cache_entry.until = cover, now + REMEMBERED
+        return replacement
 
 
 class _CachedCover:
