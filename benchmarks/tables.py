@@ -76,7 +76,9 @@ OF_A_DATABASE: Columns = {
 CLOCK: Columns = {
     **OF_A_DATABASE,
     "Nova's own filter": amount('in_tree'),
+    'without garbage collection': amount('in_tree_shortest'),
     'Ours, always fresh': amount('fresh'),
+    'of which the database': amount('database_alone'),
     'Ours, remembered': amount('cached'),
     "Nova's own over ours, fresh": times,
 }
@@ -120,6 +122,7 @@ SCHEDULER: Columns = {
     'No isolation': amount('no_isolation'),
     "Nova's own": amount('in_tree'),
     'Fresh': amount('ours'),
+    'Remembered': amount('remembered'),
     'Fresh, without rollups': amount('no_rollup'),
 }
 # What is asked, by its name in the results.

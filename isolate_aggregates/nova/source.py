@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the host aggregates from Nova's API database, in the scheduler.
 
-Both tables are read with one statement, each as a single text: database
-drivers spend nearly all of their time on rows, and usually nothing has changed
-since the last read. Nova's scheduler also caches aggregates in memory, but
-this cache may be wrong after races (`bug 1542491
-<https://launchpad.net/bugs/1542491>`_), so it is not used.
+Usually nothing has changed since the last read. So the database first makes a
+text of each of both tables and sends a digest of it. Only if that differs from
+the last one the texts are sent: drivers spend nearly all of their time on
+rows. Nova's scheduler also caches aggregates in memory, but this cache may be
+wrong after races (`bug 1542491 <https://launchpad.net/bugs/1542491>`_), so it
+is not used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
+import dataclasses
+import functools
 import math
 import time
 from typing import Any
@@ -52,24 +55,27 @@ _COLUMN = '\x1f'
 _ROW = '\x1e'
 _COLUMNS = 3
 
+# Part, number of rows, digest.
+_DIGEST_COLUMNS = 3
+
 # A single statement sees a consistent state. The rows are not sorted, as
 # sorting takes longer than reading. If their order changes, they are parsed
 # again, with the same result.
 _MYSQL = """
-SELECT 0, count(*), group_concat(
+SELECT 0 AS part, count(*) AS number, {start}group_concat(
     aggregate_id, :column, `key`, :column, value, :row SEPARATOR ''
-    ) FROM aggregate_metadata{where}
-UNION ALL SELECT 1, count(*), group_concat(
+    ){end} AS content FROM aggregate_metadata{where}
+UNION ALL SELECT 1, count(*), {start}group_concat(
     id, :column, uuid, :column, name, :row SEPARATOR ''
-    ) FROM aggregates
+    ){end} FROM aggregates
 """
 _STANDARD = """
-SELECT 0, count(*), {concat}(
+SELECT 0 AS part, count(*) AS number, {start}{concat}(
     CAST(aggregate_id AS TEXT) || :column || key || :column || value || :row,
-    '') FROM aggregate_metadata{where}
-UNION ALL SELECT 1, count(*), {concat}(
+    ''){end} AS content FROM aggregate_metadata{where}
+UNION ALL SELECT 1, count(*), {start}{concat}(
     CAST(id AS TEXT) || :column || uuid || :column || name || :row,
-    '') FROM aggregates
+    ''){end} FROM aggregates
 """
 _STATEMENTS = {
     'mysql': _MYSQL,
@@ -77,6 +83,17 @@ _STATEMENTS = {
     'postgresql': _STANDARD.replace('{concat}', 'string_agg'),
     'sqlite': _STANDARD.replace('{concat}', 'group_concat'),
 }
+# What stands before and after a text to make its digest. SQLite has none and
+# needs none, as nothing is sent.
+_DIGESTS = {
+    'mysql': ('sha2(', ', 256)'),
+    'mariadb': ('sha2(', ', 256)'),
+    'postgresql': ('encode(sha256(convert_to(', ", 'UTF8')), 'hex')"),
+    'sqlite': ('', ''),
+}
+_WITH_TEXTS = (
+    'SELECT part, number, {digest}, content FROM ({tables}) AS contents'
+)
 # Compared byte by byte, because a collation may take another key, which locks
 # an aggregate, for that of the zone.
 _ZONE = 'availability_zone'
@@ -86,12 +103,45 @@ _NO_ZONES = {
     'postgresql': f' WHERE key <> \'{_ZONE}\' COLLATE "C"',
     'sqlite': f" WHERE key <> '{_ZONE}' COLLATE BINARY",
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Statements:
+    """What is sent to a kind of database.
+
+    :param digests: Returns part, number of rows and digest of each table.
+    :param texts: Returns part, number of rows, digest and text of each table.
+    """
+
+    digests: sa.TextClause
+    texts: sa.TextClause
+
+
+def statements(dialect: str, with_zones: bool) -> Statements:
+    """Return what is sent to a kind of database, by its dialect."""
+    start, end = _DIGESTS[dialect]
+    statement = functools.partial(
+        _STATEMENTS[dialect].format,
+        where='' if with_zones else _NO_ZONES[dialect],
+    )
+    return Statements(
+        *(
+            sa.text(text).bindparams(column=_COLUMN, row=_ROW)
+            for text in (
+                statement(start=start, end=end),
+                _WITH_TEXTS.format(
+                    digest=f'{start}content{end}',
+                    tables=statement(start='', end=''),
+                ),
+            )
+        )
+    )
+
+
 # By dialect, and by whether availability zones are read.
-_TEXTS = {
-    (dialect, with_zones): sa.text(
-        statement.format(where='' if with_zones else _NO_ZONES[dialect])
-    ).bindparams(column=_COLUMN, row=_ROW)
-    for dialect, statement in _STATEMENTS.items()
+_BY_DIALECT = {
+    (dialect, with_zones): statements(dialect, with_zones)
+    for dialect in _STATEMENTS
     for with_zones in (False, True)
 }
 
@@ -126,7 +176,7 @@ class NovaDatabaseSource:
     ) -> None:
         self._clock = clock
         self._with_zones = True
-        # The texts of the last read, and the aggregates parsed from them.
+        # The digests of the last read, and the aggregates that it returned.
         self._last: tuple[Rows, Sequence[Aggregate]] = ([], ())
         # Rows are read until this time.
         self._texts_from = -math.inf
@@ -144,11 +194,15 @@ class NovaDatabaseSource:
         Returns the identical sequence if nothing has changed. Everything is
         read and compared, without relying on time stamps.
         """
-        texts = self._texts()
-        last_texts, last = self._last
-        if texts and texts == last_texts:
+        last_digests, last = self._last
+        texts = self._texts(last_digests)
+        if texts is None:
             return last
-        split = [_split(number, text) for _, number, text in texts]
+        # Without a digest a later change of a table could not be noticed.
+        split = [
+            _split(number, text) if digest or not number else None
+            for _, number, digest, text in texts
+        ]
         tables = [rows for rows in split if rows is not None]
         if len(tables) < len(texts):
             self._do_without_texts(
@@ -166,15 +220,18 @@ class NovaDatabaseSource:
         aggregates = _from_rows(metadata, rows, last)
         if aggregates == last:
             aggregates = last
-        self._last = texts, aggregates
+        self._last = [row[:_DIGEST_COLUMNS] for row in texts], aggregates
         return aggregates
 
-    def _texts(self) -> Rows:
-        """Return both tables as texts; None if rows must be read."""
+    def _texts(self, last_digests: Rows) -> Rows | None:
+        """Return both tables as texts; None if nothing has changed.
+
+        Empty if rows must be read.
+        """
         if self._clock() < self._texts_from:
             return []
         try:
-            return _read_texts(self._with_zones)
+            return _read_texts(self._with_zones, last_digests)
         except _NoTextsError as exc:
             self._do_without_texts(str(exc))
             return []
@@ -219,8 +276,11 @@ class _NoTextsError(Exception):
     """The database cannot return its tables as texts."""
 
 
-def _read_texts(with_zones: bool) -> Rows:
-    """Return the text of each table; empty for unsupported databases."""
+def _read_texts(with_zones: bool, last_digests: Rows) -> Rows | None:
+    """Return the digest and the text of each table; None if nothing changed.
+
+    Empty for unsupported databases.
+    """
     with _connected() as connection:
         dialect = connection.dialect.name
         if dialect not in _STATEMENTS:
@@ -229,8 +289,13 @@ def _read_texts(with_zones: bool) -> Rows:
         if dialect in _RAISE and _RAISED not in connection.info:
             connection.execute(_RAISE[dialect])
             connection.info[_RAISED] = True
+        statements = _BY_DIALECT[dialect, with_zones]
         try:
-            return sorted(_rows(connection, _TEXTS[dialect, with_zones]))
+            if last_digests:
+                digests = sorted(_rows(connection, statements.digests))
+                if digests == last_digests:
+                    return None
+            return sorted(_rows(connection, statements.texts))
         except (db_exception.DBError, sa.exc.DBAPIError) as exc:
             # If the connection is lost, reading rows would fail too.
             if connection.invalidated:

@@ -238,7 +238,8 @@ def test_a_truncated_text_is_detected(database, warnings):
         database.aggregate(f'win-{number}', {**LOCK, 'note': f'{number}é'})
     source = database.source()
     expected = source.aggregates()
-    longest = max(len(text.encode()) for _, _, text in source._last[0])
+    rows = nova_source._read_texts(True, [])
+    longest = max(len(text.encode()) for *_, text in rows)
     assert [a.name for a in expected] == ['win-0', 'win-1', 'win-2']
     # From the minimum of the server to a sufficient value.
     for most in itertools.count(4):
@@ -279,8 +280,11 @@ def test_rows_are_read_while_texts_are_not_supported(
     aggregates = source.aggregates()
     kind = api_db.get_engine().dialect.name
     with monkeypatch.context() as patch:
+        nothing = sa.text('SELECT nothing()')
         patch.setitem(
-            nova_source._TEXTS, (kind, True), sa.text('SELECT nothing()')
+            nova_source._BY_DIALECT,
+            (kind, True),
+            nova_source.Statements(nothing, nothing),
         )
         assert source.aggregates() is aggregates
     [warning] = warnings()
@@ -293,6 +297,7 @@ def test_rows_are_read_while_texts_are_not_supported(
         assert source.aggregates() is aggregates
         now = 60.0
         assert source.aggregates() is aggregates
+    # Two tables row by row, then their digests.
     assert statements == ['SELECT', 'SELECT', 'SELECT']
 
 
@@ -382,17 +387,62 @@ def test_an_aggregate_that_reuses_an_id_is_a_new_one(database):
         assert [a.uuid for a in source.aggregates()] == uuids[-1:]
 
 
-def test_reordered_rows_are_not_a_change(database):
+def test_reordered_rows_are_not_a_change(database, monkeypatch):
     source = database.source()
     for number in (1, 2):
         write_aggregate(number, f'{number}')
     aggregates = source.aggregates()
-    texts, _ = source._last
-    (table, number, text), other = reversed(texts)
-    turned = '\x1e'.join([*reversed(text.split('\x1e')[:-1]), ''])
-    assert turned != text
-    source._last = [other, (table, number, turned)], aggregates
+    read = nova_source._read_texts
+
+    def turned(*arguments):
+        other, (part, number, _, text) = read(*arguments)
+        backwards = '\x1e'.join([*reversed(text.split('\x1e')[:-1]), ''])
+        assert backwards != text
+        return [other, (part, number, 'another', backwards)]
+
+    source._last = [], aggregates
+    monkeypatch.setattr(nova_source, '_read_texts', turned)
     assert source.aggregates() is aggregates
+
+
+def test_a_table_without_a_digest_is_never_taken_as_unchanged(
+    database, monkeypatch, warnings
+):
+    database.aggregate('win', LOCK)
+    source = database.source()
+    kind = api_db.get_engine().dialect.name
+    monkeypatch.setitem(
+        nova_source._DIGESTS, kind, ('CASE WHEN 1 = 0 THEN ', ' END')
+    )
+    monkeypatch.setitem(
+        nova_source._BY_DIALECT,
+        (kind, True),
+        nova_source.statements(kind, True),
+    )
+    assert source.aggregates() == rows()
+    database.aggregate('other', LOCK)
+    assert [a.name for a in source.aggregates()] == ['win', 'other']
+    assert [ROWS in warning for warning in warnings()] == [True]
+
+
+def test_any_change_of_a_row_is_noticed(database):
+    """Also one that keeps the number and the length of all rows."""
+    write_aggregate(1, 'a')
+    write(models.AggregateMetadata, aggregate_id=1, key='trait:X', value='re')
+    source = database.source()
+    before = source.aggregates()
+    assert source.aggregates() is before
+    for model, column in (
+        (models.Aggregate, 'name'),
+        (models.AggregateMetadata, 'key'),
+        (models.AggregateMetadata, 'value'),
+    ):
+        with api_db.get_engine().begin() as connection:
+            connection.execute(sa.update(model).values({column: 'é'}))
+        after = source.aggregates()
+        assert after == rows()
+        assert after != before
+        before = after
 
 
 @pytest.mark.parametrize(
