@@ -2,11 +2,11 @@
 """Reads the host aggregates from Nova's API database, in the scheduler.
 
 Usually nothing has changed since the last read. So the database first makes a
-text of each of both tables and sends a digest of it. Only if that differs from
-the last one the texts are sent: drivers spend nearly all of their time on
-rows. Nova's scheduler also caches aggregates in memory, but this cache may be
-wrong after races (`bug 1542491 <https://launchpad.net/bugs/1542491>`_), so it
-is not used.
+text of each of the two tables and sends its digest. The texts follow only if a
+digest has changed; they are sent whole, because drivers spend nearly all of
+their time on rows. Nova's scheduler also caches aggregates in memory, but this
+cache may be wrong after races (`bug 1542491
+<https://launchpad.net/bugs/1542491>`_), so it is not used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -289,13 +289,13 @@ def _read_texts(with_zones: bool, last_digests: Rows) -> Rows | None:
         if dialect in _RAISE and _RAISED not in connection.info:
             connection.execute(_RAISE[dialect])
             connection.info[_RAISED] = True
-        statements = _BY_DIALECT[dialect, with_zones]
+        reading = _BY_DIALECT[dialect, with_zones]
         try:
             if last_digests:
-                digests = sorted(_rows(connection, statements.digests))
+                digests = sorted(_rows(connection, reading.digests))
                 if digests == last_digests:
                     return None
-            return sorted(_rows(connection, statements.texts))
+            return sorted(_rows(connection, reading.texts))
         except (db_exception.DBError, sa.exc.DBAPIError) as exc:
             # If the connection is lost, reading rows would fail too.
             if connection.invalidated:
