@@ -591,6 +591,16 @@ def test_manifests_that_change_nothing_are_named(tmp_path, manifest, sentence):
     assert (planned.commands, planned.unknown) == ((), (sentence,))
 
 
+def test_a_new_image_has_the_visibility_of_its_manifest(tmp_path):
+    path = tmp_path / 'manifest.yaml'
+    path.write_text(
+        'apiVersion: openstack.k-orc.cloud/v1\nkind: Image\n'
+        'metadata: {name: new}\nspec: {resource: {visibility: community}}'
+    )
+    planned = read(path, 'k-orc', CLOUD)
+    assert lines(planned) == ['openstack image create --community new']
+
+
 def test_a_manifest_without_a_resource_is_refused(tmp_path):
     path = tmp_path / 'manifest.yaml'
     path.write_text(

@@ -113,12 +113,18 @@ def test_a_lock_lets_in_the_projects_of_the_domain_only():
         'filter_tenant_id:domain:sales-id:p1': 'p1',
         'filter_tenant_id:domain:sales-id:p2': 'p2',
     }
-    assert domain_locks.lock(world, 'acme-hosts', ['sales']).steps == ()
+    again = domain_locks.lock(world, 'acme-hosts', ['sales'])
+    assert again.steps == ()
+    assert not any('has no projects' in note for note in again.notes)
 
 
 def test_a_domain_without_projects_closes_the_aggregate():
     world = World(PLAIN, owners=[Domain('new', 'new')])
-    make(domain_locks.lock(world, 'acme-hosts', ['new']))
+    plan = domain_locks.lock(world, 'acme-hosts', ['new'])
+    assert plan.notes[0] == (
+        'domain new has no projects yet, so it opens nothing'
+    )
+    make(plan)
     assert let_in(world.acme) == set()
 
 

@@ -266,6 +266,10 @@ def test_what_is_no_ledger_is_refused(path):
     path.write_text('{"line": 1}\nnothing\n')
     with pytest.raises(exception.LedgerError, match='it has no valid line'):
         read(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(exception.LedgerError, match='Is a directory'):
+        read(path)
 
 
 def test_memory_is_flat(path, clock):

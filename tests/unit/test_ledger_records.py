@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stays are those that Nova's records allow, and what they lack is said."""
 
+import pytest
+
 from isolate_aggregates.compute.past import (
     Action,
     Event,
@@ -10,6 +12,8 @@ from isolate_aggregates.compute.past import (
 from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.ledger import nova_records
+from isolate_aggregates.tools.ledger.ledger import Subject
+from isolate_aggregates.tools.ledger.stays import Stay
 
 BUILD = 'compute__do_build_and_run_instance'
 LIVE = 'compute_post_live_migration_at_destination'
@@ -163,3 +167,22 @@ def test_the_flavor_of_a_resize_that_was_reverted():
         ('b', 'small'),
         ('a', 'large'),
     ]
+
+
+@pytest.mark.parametrize(
+    ('launched', 'updated', 'expected'),
+    [(49, 49, False), (50, 49, True), (49, 50, True)],
+)
+def test_actions_are_read_of_what_changed_in_the_period(
+    launched, updated, expected
+):
+    server = past(launched=launched, updated=updated)
+    assert nova_records.needs_actions(server, [], 50) is expected
+
+
+@pytest.mark.parametrize(
+    ('keys', 'expected'), [(None, True), ({'x', 'y'}, True), ({'y'}, False)]
+)
+def test_a_server_whose_keys_are_unknown_may_have_used_a_lock(keys, expected):
+    subject = Subject('lock', 'x', 'x')
+    assert subject.counts_stay(Stay(1, 2, 's', 'a', keys=keys)) is expected

@@ -256,6 +256,22 @@ def test_a_release_is_asked_for_its_own_rules():
     assert text.startswith('hw_firmware_stateless requires')
 
 
+@pytest.mark.parametrize(
+    ('release', 'models'),
+    [
+        (33, 'amd-sev, amd-sev-es'),
+        (34, 'amd-sev, amd-sev-es, amd-sev-snp, intel-tdx'),
+    ],
+)
+def test_a_release_is_asked_for_the_models_that_it_has(release, models):
+    refused = refusals({}, {'hw_mem_encryption_model': 'odd'}, release)
+    assert (
+        IMAGE,
+        "image property hw_mem_encryption_model is 'odd', but must be one of "
+        f'{models}',
+    ) in refused
+
+
 CLOUD = """\
 version: 1
 providers:

@@ -15,7 +15,7 @@ from room_clouds import FLAVORS, IMAGE, cloud, group, server
 from isolate_aggregates.compute.servers import ComputeService
 from isolate_aggregates.request import Request
 from isolate_aggregates.tools.effect.saved import schema as effect_schema
-from isolate_aggregates.tools.room import program, saved
+from isolate_aggregates.tools.room import program, saved, shown
 from isolate_aggregates.tools.room.plan import Planner
 from isolate_aggregates.tools.room.task import Task
 
@@ -166,6 +166,18 @@ def test_what_is_left_alone_is_named(one, reason):
     assert [each.reason for each in relocation.left] == [reason]
     if 'pinned' in reason:
         assert plan(snapshot, emptying('h1', include=ALL)).is_complete
+
+
+@pytest.mark.parametrize(
+    ('most', 'named', 'more'),
+    [(2, 2, ['and 1 more, which -f json shows.']), (3, 3, []), (None, 3, [])],
+)
+def test_a_screen_names_only_some_of_many(most, named, more):
+    servers = [server(name, 'h1', status='ERROR') for name in 'abc']
+    relocation = plan(cloud({'h1': 4}, servers), emptying('h1'))
+    _, *lines = shown.plan_lines([relocation], relocation.left, most)
+    assert all(line.startswith('Left: ') for line in lines[:named])
+    assert lines[named:] == more
 
 
 def test_servers_that_are_off_are_migrated_cold():

@@ -99,6 +99,16 @@ def test_servers_one_after_another_are_not_there_at_the_same_time():
     ]
     whole = usage.usage_of(times, NOON, NOON + 9 * HOUR)
     assert (whole.servers, whole.most) == (2, 1)
+    none = usage.usage_of([], NOON, NOON + 9 * HOUR)
+    assert (none.servers, none.most) == (0, 0)
+
+
+@pytest.mark.parametrize(('days', 'each'), [(500, 1), (501, 2)])
+def test_a_long_time_has_sums_of_several_days(days, each):
+    """At most 500, which fit into the description of an archive."""
+    start = NOON.replace(hour=0)
+    whole = usage.usage_of([], start, start + days * 24 * HOUR)
+    assert (whole.days, len(whole.hours)) == (each, -(-days // each))
 
 
 def test_a_change_is_added_once():

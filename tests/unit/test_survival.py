@@ -142,6 +142,33 @@ def test_reserved_hosts_of_instance_ha_count(tag):
     assert stranded(snapshot) == {('h1',): expected}
 
 
+def test_a_hint_of_one_server_is_not_that_of_another():
+    """Equal but for the lease, each may use the hosts of its own alone."""
+    pools = [
+        make_aggregate(
+            name,
+            {'blazar:owner': 'demo'},
+            hosts=hosts,
+            availability_zone=f'blazar_{name}',
+        )
+        for name, hosts in (('one', ['h1', 'h2']), ('two', ['h3']))
+    ]
+    servers = [
+        server(name, host, scheduler_hints={'reservation': (pool,)})
+        for name, host, pool in (('a', 'h1', 'one'), ('b', 'h3', 'two'))
+    ]
+    snapshot = cloud(
+        dict.fromkeys(('h1', 'h2', 'h3'), 2), servers, aggregates=pools
+    )
+    result = survival(
+        snapshot, configuration(request_filters=['blazar_reservation'])
+    )
+    assert {
+        case.hosts: [each.server.name for each in case.stranded]
+        for case in result.cases
+    } == {('h1',): [], ('h2',): [], ('h3',): ['b']}
+
+
 def test_unknown_facts_are_named():
     snapshot = cloud({'h1': 4}, [server('a', 'h1')])
     assert survival(snapshot, CONF).not_known == ()

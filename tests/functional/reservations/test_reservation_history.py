@@ -240,6 +240,19 @@ def test_old_archives_are_deleted(world):
     assert world.nova.flavors == {}
 
 
+def test_archives_are_kept_for_400_days_unless_the_pool_says_otherwise(world):
+    reserve(world, end=NOW + DAY)
+    reservations.reconcile_all(world.store, NOW + DAY)
+    for now, number in (
+        (NOW + 401 * DAY, 1),
+        (NOW + 401 * DAY + HOUR, 0),
+    ):
+        reservations.reconcile_all(world.new_store(), now)
+        assert len(past(world, now)) == number
+    # The pool may be deleted after its last reservation.
+    assert history.days_kept(None) == 400
+
+
 def test_an_invalid_number_of_days_deletes_nothing(world, caplog):
     reserve(world)
     finish(world, NOW + DAY)
