@@ -18,9 +18,11 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 from unittest import mock
 
 from isolate_aggregates.tools.cli import periodic
+from isolate_aggregates.tools.metrics import reading
 
 # The path of the interpreter may have spaces, which "#!" does not allow. The
 # first lines are the shell's, and a text in Python.
@@ -192,7 +194,23 @@ def _logs_of_its_own():
 @contextlib.contextmanager
 def _asked_to_end():
     """Terminate a long-running program once it is idle."""
-    with mock.patch.object(
-        periodic.EndSignals, 'wait', lambda _, seconds=None: seconds != 0
+    has_read = threading.Event()
+    read = reading.CloudReading.read
+
+    def read_once(cloud):
+        try:
+            read(cloud)
+        finally:
+            has_read.set()
+
+    def wait(_, seconds=None):
+        # The exporter reads the cloud in a thread.
+        if any('keep_reading' in each.name for each in threading.enumerate()):
+            has_read.wait()
+        return seconds != 0
+
+    with (
+        mock.patch.object(reading.CloudReading, 'read', read_once),
+        mock.patch.object(periodic.EndSignals, 'wait', wait),
     ):
         yield
