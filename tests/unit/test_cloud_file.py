@@ -25,7 +25,11 @@ from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.tools.cli import base
-from isolate_aggregates.tools.cloud.file import checked_yaml, cloud_file
+from isolate_aggregates.tools.cloud.file import (
+    checked_yaml,
+    cloud_file,
+    quick_yaml,
+)
 from isolate_aggregates.tools.cloud.file import document as cloud_document
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -1061,12 +1065,16 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
 # Loaders
 
 
-def loaded(text, loader):
-    """Return the document, or why the loader accepts none."""
+def loaded(load, text):
+    """Return the document, or why there is none."""
     try:
-        return checked_yaml.loaded(text, loader)[1]
-    except (yaml.YAMLError, ValueError) as exc:
+        return load(text)
+    except ValueError as exc:
         return type(exc)
+
+
+def slowly(text):
+    return checked_yaml.parse(text)[1]
 
 
 @pytest.mark.skipif(
@@ -1085,10 +1093,65 @@ def test_both_loaders_read_the_same_from_texts_with_typing_errors():
         place = rng.randrange(len(text))
         skipped = place + rng.randrange(3)
         text = text[:place] + rng.choice(characters) + text[skipped:]
-        fast = loaded(text, cloud_file._FastLoader)
-        slow = loaded(text, checked_yaml.Loader)
+        quick = loaded(quick_yaml.load, text)
+        slow = loaded(slowly, text)
         # libyaml also accepts some texts of later versions of YAML.
-        if not isinstance(fast, type) and not isinstance(slow, type):
+        if not isinstance(quick, type) and not isinstance(slow, type):
             accepted += 1
-            assert fast == slow, text
+            assert quick == slow, text
     assert accepted > 50
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'a: [1, 0x1f, 1_0, 010, 1.5, .5, 1e3, 1.0e+3, .inf]',
+        'a: [yes, "yes", No, ~, null, "", 2026-01-01]\nb:\nc: ""',
+        'a: &one {b: [1, x]}\nc: *one\nd: &two x\ne: [*two, *two]',
+        '{"a": {"b": [true, "\\u00e9", -1]}, "c": []}',
+        '- |\n  line\n  line\n- >\n  folded\n  text\n- a: {}',
+        '--- {a: 1}\n...\n',
+        'only text',
+    ],
+)
+def test_both_loaders_read_the_same_from_what_is_valid(text):
+    assert repr(quick_yaml.load(text)) == repr(slowly(text))
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        *(
+            '',
+            '# nothing',
+            '--- 1\n--- 2',
+            '{a: 1, a: 2}',
+            '{1: a}',
+            '{[]: a}',
+        ),
+        *('{yes: a}', '{? : a}', '{a: &x 1, b: &x 2}', 'a: *x', '&x [*x]'),
+        *('{a: !!str 1}', '&x {a: 1}: b', 'a: {<<: {b: 1}}', 'a: \ufeff b'),
+        *('[' * 100_000, 'a: [', 'a: @'),
+    ],
+)
+def test_what_is_unusual_is_not_read_quickly(text):
+    with pytest.raises(quick_yaml.Doubtful):
+        quick_yaml.load(text)
+
+
+def test_equal_parts_are_checked_for_each_of_their_types(
+    write_cloud: Callable[[str], pathlib.Path],
+) -> None:
+    path = write_cloud(
+        'providers:\n'
+        '- {name: a, inventories: {VCPU: 1}}\n'
+        '- {name: b, inventories: {VCPU: 1}}\n'
+        '- {name: c, inventories: {VCPU: true}}\n'
+        "- {name: d, inventories: {VCPU: '1'}}\n"
+        '- {name: e, inventories: {VCPU: 1.0}}\n'
+        '- {name: f, inventories: {VCPU: true}}\n'
+    )
+    with pytest.raises(exception.CloudFileError) as caught:
+        cloud_file.load(path)
+    found = re.findall('provider (.), .*? not (.*?)[;.]', str(caught.value))
+    assert [name for name, _ in found] == ['c', 'd', 'e', 'f']

@@ -154,5 +154,13 @@ class Command(command.Command):
     # The default of cliff, "ignore", is unknown to argparse.
     conflict_handler = 'error'
 
+    # The last paragraph of the help.
+    epilog = ''
+
+    def get_epilog(self) -> str:
+        # cliff reads the metadata of all installed packages, which takes as
+        # long as to import a command, to name the one that has it.
+        return self.epilog
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         return CommandParser.like(super().get_parser(prog_name))

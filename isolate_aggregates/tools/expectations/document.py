@@ -8,11 +8,11 @@ import json
 import os
 from typing import Any
 
-import jsonschema
 import yaml
 
 from isolate_aggregates import exception, files
 from isolate_aggregates.tools.cloud.file import checked_yaml, yaml_errors
+from isolate_aggregates.tools.cloud.file.violations import Checker
 from isolate_aggregates.tools.expectations import checks
 from isolate_aggregates.tools.expectations.expectation import (
     Check,
@@ -39,12 +39,12 @@ def load(path: str | os.PathLike[str]) -> list[Expectation]:
     """
     try:
         root, document = checked_yaml.parse(checked_yaml.text_of(path))
-        violations = checked_yaml.violations(document, _validator())
+        problems = _checker().violations(document)
     except checked_yaml.Unreadable as exc:
         raise exception.ExpectationsFileError(path, of_file=str(exc)) from None
-    if violations:
+    if problems:
         raise exception.ExpectationsFileError(
-            path, yaml_errors.messages(violations, root)
+            path, yaml_errors.messages(problems, root)
         )
     lines = yaml_errors.item_lines(root, 'expectations')
     return [
@@ -83,9 +83,9 @@ def save(
 
 
 @functools.cache
-def _validator() -> jsonschema.protocols.Validator:
+def _checker() -> Checker:
     source = importlib.resources.files(__package__) / 'schema.json'
-    return checked_yaml.validator(json.loads(source.read_text('utf-8')))
+    return Checker(json.loads(source.read_text('utf-8')))
 
 
 def _expectation(entry: Mapping[str, Any], line: int) -> Expectation:

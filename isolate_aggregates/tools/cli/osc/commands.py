@@ -90,8 +90,8 @@ class ClientCommand(command.Command):
     # the command needs credentials.
     auth_required = False
 
-    # With it, the help names the package that provides the command.
-    app_dist_name = 'python-openstackclient'
+    # As the client does for commands of others.
+    epilog = 'This command is provided by the isolate-aggregates plugin.'
 
     def __init__(
         self,

@@ -6,18 +6,18 @@ import functools
 import importlib.resources
 import os
 import re
-from typing import Any
 
-import jsonschema
 import yaml
 
 from isolate_aggregates import exception, files
 from isolate_aggregates.tools.cloud.file import (
     checked_yaml,
+    quick_yaml,
     serialize,
     yaml_errors,
 )
 from isolate_aggregates.tools.cloud.file import document as cloud_document
+from isolate_aggregates.tools.cloud.file.violations import Checker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _RARE_BREAK = re.compile('[\x85\u2028\u2029]')
@@ -37,27 +37,22 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
 
 def _load(path: str | os.PathLike[str], text: str) -> Snapshot:
     with contextlib.suppress(
-        yaml.YAMLError,
-        ValueError,
-        RecursionError,
+        quick_yaml.Doubtful,
+        checked_yaml.Unreadable,
         cloud_document.Contradictions,
     ):
-        _, document = checked_yaml.loaded(text, _FastLoader)
-        if document is not None and not (
-            checked_yaml.violations(document, _validator())
-        ):
+        document = quick_yaml.load(text)
+        if not _checker().violations(document):
             return cloud_document.to_snapshot(document, str(path))
     # Now to say what is wrong, and where.
     root, document = checked_yaml.parse(text)
-    violations = checked_yaml.violations(document, _validator())
-    if not violations:
+    problems = _checker().violations(document)
+    if not problems:
         try:
             return cloud_document.to_snapshot(document, str(path))
         except cloud_document.Contradictions as exc:
-            violations = list(exc.problems)
-    raise exception.CloudFileError(
-        path, yaml_errors.messages(violations, root)
-    )
+            problems = list(exc.problems)
+    raise exception.CloudFileError(path, yaml_errors.messages(problems, root))
 
 
 def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
@@ -78,37 +73,6 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
         ) from exc
 
 
-# libyaml takes a fifth of the time, but its messages are worse. PyYAML has it,
-# unless it was built where libyaml is missing.
-_Fast = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-
-
-class _FastLoader(_Fast):  # type: ignore[misc, valid-type]
-    """Rejects invalid keys too, without saying which.
-
-    What both loaders accept is the same for both.
-    """
-
-    def __init__(self, text: str) -> None:
-        # libyaml drops byte order marks, wherever they are.
-        if '\ufeff' in text[1:]:
-            raise yaml.YAMLError
-        super().__init__(text)
-
-    def construct_mapping(
-        self, node: yaml.MappingNode, deep: bool = False
-    ) -> dict[Any, Any]:
-        keys = [
-            key.value
-            for key, _ in node.value
-            if key.tag in checked_yaml.KEY_TAGS
-        ]
-        if len(set(keys)) < len(node.value):
-            raise yaml.YAMLError
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
-
-
 class _Dumper(yaml.SafeDumper):
     """Escapes Unicode line breaks, which YAML would read as spaces."""
 
@@ -121,8 +85,6 @@ _Dumper.add_representer(str, _Dumper.represent_str)
 
 
 @functools.cache
-def _validator() -> jsonschema.protocols.Validator:
+def _checker() -> Checker:
     source = importlib.resources.files(__package__) / 'schema.yaml'
-    return checked_yaml.validator(
-        yaml.safe_load(source.read_text(encoding='utf-8'))
-    )
+    return Checker(quick_yaml.load(source.read_text(encoding='utf-8')))
