@@ -12,10 +12,12 @@ from collections.abc import (
     Container,
     Hashable,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
 import dataclasses
+import itertools
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import Destination
@@ -87,12 +89,18 @@ class Packing:
         for each in self._requests:
             check_traits(snapshot, each)
             roots |= simulator(self._index, each).hosts(each)
-        self._providers = snapshot.providers
-        self._hosts = sorted(
-            (host, root)
-            for root in self._index.members(roots)
-            if (host := self._index.providers[root].host)
-            and not (destination and destination.dropped(host))
+        self._nodes = roots & self._index.nodes
+        if destination and destination.host_objections:
+            self._nodes = self._index.set_of(
+                root
+                for host, root in self._hosts()
+                if not destination.dropped(host)
+            )
+        # Whether hosts with equal inventories and usages are alike.
+        self._only_room_matters = (
+            self._index.roots == self._index.everyone
+            and not self._index.sharing
+            and len(self._requests) == 1
         )
         self._named = frozenset().union(
             *(
@@ -100,7 +108,7 @@ class Packing:
                 for group in request.groups.values()
             )
         )
-        # Cache: number of servers by likeness, for trees without sharing
+        # Cache: number of servers by likeness, for hosts without sharing
         # providers.
         self._servers_by_likeness: dict[Hashable, tuple[int, bool]] = {}
 
@@ -111,15 +119,23 @@ class Packing:
 
         :param among: The names of the hosts to consider; None for all.
         """
-        usages = {p.uuid: dict(p.usages) for p in self._providers}
-        fits = []
-        for host, number in self._hosts:
-            if among is None or host in among:
-                root = self._index.providers[number]
-                servers, depends = self._on_host(root, usages)
-                if servers:
-                    fits.append(HostFit(host, root.uuid, servers, depends))
-        return tuple(fits)
+        return tuple(
+            HostFit(host, self._index.uuids[root], servers, depends)
+            for host, root, (servers, depends) in self._fits(among)
+            if servers
+        )
+
+    def total(self) -> int:
+        """Return how many servers fit on all hosts."""
+        if not self._only_room_matters:
+            return sum(servers for _, _, (servers, _) in self._fits())
+        index = self._index
+        rooms = Counter(
+            itertools.compress(index.rooms, index.flags(self._nodes))
+        )
+        return sum(
+            hosts * self._on_host(room, {})[0] for room, hosts in rooms.items()
+        )
 
     def servers(self, among: Iterable[str]) -> int:
         """Return how many servers fit on some hosts, by name."""
@@ -135,26 +151,56 @@ class Packing:
             servers[fit.host] += fit.servers
         return servers
 
+    def _hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield the hosts with the numbers of their compute nodes."""
+        flags = self._index.flags(self._nodes)
+        return (
+            (h, number) for h, number in self._index.hosts if flags[number]
+        )
+
+    def _fits(
+        self, among: Container[str] | None = None
+    ) -> Iterator[tuple[str, int, tuple[int, bool]]]:
+        usages: dict[str, dict[str, int]] = {}
+        for host, root in self._hosts():
+            if among is None or host in among:
+                yield host, root, self._on_host(root, usages)
+
     def _on_host(
-        self, root: Provider, usages: dict[str, dict[str, int]]
+        self, root: int, usages: dict[str, dict[str, int]]
     ) -> tuple[int, bool]:
-        providers = involved(self._index, root)
-        if len(providers) == 1 and len(self._requests) == 1:
+        index = self._index
+        if index.sharing:
+            # Shared resources are counted for the first host that uses them.
+            return self._count(root, usages)
+        likeness: Hashable
+        if self._only_room_matters:
+            likeness = index.rooms[root]
+        else:
+            likeness = _likeness(involved(index, root), self._named)
+        if likeness not in self._servers_by_likeness:
+            self._servers_by_likeness[likeness] = self._count(root, usages)
+        return self._servers_by_likeness[likeness]
+
+    def _count(
+        self, number: int, usages: dict[str, dict[str, int]]
+    ) -> tuple[int, bool]:
+        root = self._index.providers[number]
+        providers = involved(self._index, number)
+        if len(providers) == 1 == len(self._requests):
             return _on_one_provider(root, self._requests[0]), False
-        if not self._index.sharing:
-            likeness = _likeness(providers, self._named)
-            if likeness not in self._servers_by_likeness:
-                self._servers_by_likeness[likeness] = _in_a_tree(
-                    providers, root, self._requests, usages
-                )
-            return self._servers_by_likeness[likeness]
-        # Shared resources are counted for the first host that uses them.
+        for each in providers:
+            usages.setdefault(each.uuid, dict(each.usages))
         return _in_a_tree(providers, root, self._requests, usages)
 
 
-def involved(index: ProviderIndex, root: Provider) -> list[Provider]:
-    """Return the providers that can serve servers on a host."""
-    number = index.numbers[root.uuid]
+def involved(index: ProviderIndex, number: int) -> list[Provider]:
+    """Return the providers that can serve servers on a host.
+
+    :param number: The number of its root.
+    """
+    if not index.sharing:
+        return [index.providers[member] for member in index.trees[number]]
     sharing = [
         provider
         for provider, anchors in index.anchors_of.items()

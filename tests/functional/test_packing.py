@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import placement_repairs
 from thorough import examples
 
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools import capacity
@@ -129,10 +130,44 @@ def claimed(snapshot, request):
 def test_capacity_equals_the_number_of_claims_placement_accepts(
     snapshot, request
 ):
-    hosts = fitting_servers(snapshot, request)
-    assert {one.host: one.servers for one in hosts} == claimed(
-        snapshot, request
+    packing = capacity.Packing(snapshot, request)
+    servers = {one.host: one.servers for one in packing.fitting()}
+    assert servers == claimed(snapshot, request)
+    assert packing.total() == sum(servers.values())
+
+
+def test_hosts_with_equal_room_are_counted_once(monkeypatch):
+    counted = []
+
+    def counting(root, request):
+        counted.append(root.host)
+        return on_one_provider(root, request)
+
+    on_one_provider = capacity._on_one_provider
+    monkeypatch.setattr(capacity, '_on_one_provider', counting)
+    hosts = [
+        provider(
+            n,
+            f'host-{n}',
+            host=f'host-{n}',
+            inventories={'VCPU': Inventory(8)},
+            usages={'VCPU': n % 2 * 3},
+        )
+        for n in range(20)
+    ]
+    request = ResourceRequest()
+    request.group().resources |= {'VCPU': 2}
+    snapshot = Snapshot('large', providers=tuple(hosts))
+    assert capacity.Packing(snapshot, request).total() == 10 * 4 + 10 * 2
+    assert counted == ['host-0', 'host-1']
+    # Without those that a filter of Nova would drop.
+    destination = Destination()
+    destination.host_objections.append(
+        lambda host: '' if host in ('host-2', 'host-3') else 'not this one'
     )
+    packing = capacity.Packing(snapshot, request, destination)
+    assert packing.total() == 4 + 2
+    assert [one.host for one in packing.fitting()] == ['host-2', 'host-3']
 
 
 def test_identical_trees_are_simulated_once(monkeypatch):

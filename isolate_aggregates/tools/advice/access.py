@@ -4,6 +4,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
+import itertools
 import logging
 
 from isolate_aggregates import exception
@@ -150,9 +151,7 @@ class Offers:
             return frozenset()
         index = self._simulator.index
         return frozenset(
-            host
-            for root in index.members(roots)
-            if (host := index.providers[root].host)
+            itertools.compress(index.host_of, index.flags(roots & index.nodes))
         )
 
     def relevant(self, query: ResourceRequest) -> ResourceRequest:
@@ -194,7 +193,7 @@ def room(
         )
     except exception.BadQuery:
         return 0
-    return sum(fit.servers for fit in packing.fitting())
+    return packing.total()
 
 
 def flavors(snapshot: Snapshot) -> tuple[Flavor, ...]:

@@ -104,11 +104,11 @@ class Offers:
     def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Anchors:
         """Serve the unsuffixed group: several providers may serve it."""
         index = self._index
-        local = groups.local_providers(index, group)
-        sharing = groups.sharing_providers(index, group)
         outside = conditions.in_any_aggregate(
             index, group.forbidden_aggregates
         )
+        local = groups.local_providers(index, group, outside)
+        sharing = groups.sharing_providers(index, group, outside)
         roots, anybody = anchors & ~outside, 0
         sources = []
         for resource_class, amount in group.resources.items():

@@ -46,7 +46,7 @@ class Occupancy:
             host = provider.host
             if host is None:
                 continue
-            tree = involved(index, provider)
+            tree = involved(index, index.numbers[provider.uuid])
             if len(tree) == 1 and nodes[host] == 1:
                 self.free[host] = {
                     name: provider.free(name) for name in provider.inventories

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import itertools
 
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.group import RequestGroup
 from isolate_aggregates.tools.simulator import conditions
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
@@ -26,12 +27,14 @@ class Serving:
     :param amounts: The resource classes and amounts of the group, sorted.
     :param anchors: The anchors that may have picks; all others have none.
     :param around: Returns the picks of an anchor; there may be none.
+    :param alone: Anchors that have one pick, themselves.
     """
 
     group: RequestGroup
     amounts: tuple[tuple[str, int], ...]
     anchors: ProviderSet
     around: Callable[[int], Sequence[Pick]]
+    alone: ProviderSet = 0
 
     def shares(self, pick: Pick) -> Iterator[tuple[int, tuple[str, int]]]:
         """Return each provider of a pick with what is allocated from it."""
@@ -61,17 +64,23 @@ class UsableProviders:
         self, index: ProviderIndex, local: ProviderSet, sharing: ProviderSet
     ) -> None:
         self.anchors = _reached(index, local, sharing)
-        self._trees = index.trees
-        self._local = index.flags(local)
-        self._sharing = [
+        self._index = index
+        self._local = local
+        self._sharing = sharing
+
+    @lazy_property
+    def _flags(self) -> tuple[bytes, list[tuple[int, bytes]]]:
+        index = self._index
+        return index.flags(self._local), [
             (number, index.flags(index.anchors_of[number]))
-            for number in index.members(sharing)
+            for number in index.members(self._sharing)
         ]
 
     def around(self, root: int) -> list[int]:
         """Return the usable providers of an anchor."""
-        local, sharing = self._local, self._sharing
-        numbers = [number for number in self._trees[root] if local[number]]
+        local, sharing = self._flags
+        trees = self._index.trees
+        numbers = [number for number in trees[root] if local[number]]
         if sharing:
             numbers += [number for number, roots in sharing if roots[root]]
         return numbers
@@ -82,7 +91,7 @@ def _reached(
 ) -> ProviderSet:
     """Return the roots of all trees in which a provider can be used."""
     roots = index.roots_of(local)
-    for number in index.members(sharing):
+    for number in index.members(sharing) if sharing else ():
         roots |= index.anchors_of[number]
     return roots
 
@@ -126,13 +135,17 @@ def _by_one(
     )
 
 
-def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers the unsuffixed group may use in their own tree."""
+def local_providers(
+    index: ProviderIndex, group: RequestGroup, outside: ProviderSet
+) -> ProviderSet:
+    """Return the providers the unsuffixed group may use in their own tree.
+
+    :param outside: The members of the aggregates that the group forbids.
+    """
     providers = conditions.in_tree(index, group)
     if group.aggregates:
         inside = conditions.in_aggregates(index, group)
         providers &= conditions.spanning(index, inside)
-    outside = conditions.in_any_aggregate(index, group.forbidden_aggregates)
     providers &= ~conditions.spanning(index, outside)
     return providers & ~conditions.with_any_trait(
         index, group.forbidden_traits
@@ -140,19 +153,19 @@ def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def sharing_providers(
-    index: ProviderIndex, group: RequestGroup
+    index: ProviderIndex, group: RequestGroup, outside: ProviderSet
 ) -> ProviderSet:
     """Return the providers the unsuffixed group may use in other trees.
 
     A sharing provider must be a member of the required aggregates itself. With
     ``in_tree``, no provider of another tree may be used.
+
+    :param outside: The members of the aggregates that the group forbids.
     """
     if group.in_tree is not None:
         return 0
     providers = index.sharing & conditions.in_aggregates(index, group)
-    providers &= ~conditions.in_any_aggregate(
-        index, group.forbidden_aggregates
-    )
+    providers &= ~outside
     return providers & ~conditions.with_any_trait(
         index, group.forbidden_traits
     )
@@ -168,9 +181,9 @@ def _by_tree(
     forbidden trait; together they must have all required traits (specification
     *Nested Resource Providers - Allocation Candidates*).
     """
-    local = local_providers(index, group)
-    sharing = sharing_providers(index, group)
     outside = conditions.in_any_aggregate(index, group.forbidden_aggregates)
+    local = local_providers(index, group, outside)
+    sharing = sharing_providers(index, group, outside)
     anchors &= ~outside
     amounts = _amounts(group)
     helpers, sources = 0, []
@@ -202,7 +215,7 @@ def _by_tree(
             )
         ]
 
-    return Serving(group, amounts, anchors, around)
+    return Serving(group, amounts, anchors, around, anchors & ~helpers)
 
 
 def _amounts(group: RequestGroup) -> tuple[tuple[str, int], ...]:

@@ -9,7 +9,7 @@ computed once, when the index is built.
 
 import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 import itertools
 
 import os_traits
@@ -67,6 +67,40 @@ class ProviderIndex:
             number: self._anchors_of(number)
             for number in self.members(self.sharing)
         }
+
+    @lazy_property
+    def hosts(self) -> list[tuple[str, int]]:
+        """The hosts with the numbers of their compute nodes, sorted."""
+        return sorted(
+            (host, number)
+            for number, host in enumerate(self.host_of)
+            if host and number in self.trees
+        )
+
+    @lazy_property
+    def host_of(self) -> list[str]:
+        """The host of each provider; empty if it is no compute node."""
+        return [provider.host or '' for provider in self.providers]
+
+    @lazy_property
+    def nodes(self) -> ProviderSet:
+        """The compute nodes."""
+        return self.set_of(number for _, number in self.hosts)
+
+    @lazy_property
+    def rooms(self) -> list[int]:
+        """The first provider with the inventories and usages of each."""
+        numbers: dict[Hashable, int] = {}
+        return [
+            numbers.setdefault(
+                (
+                    tuple(sorted(provider.inventories.items())),
+                    tuple(sorted(provider.usages.items())),
+                ),
+                number,
+            )
+            for number, provider in enumerate(self.providers)
+        ]
 
     @lazy_property
     def summaries(self) -> dict[int, list[tuple[str, ProviderSummary]]]:

@@ -82,9 +82,13 @@ def node_anchors(
     skips a host if no candidate allocates anything from that provider.
     """
     around = _Merger(index, request, servings).around
-    return index.set_of(
+    anchors = _common(servings)
+    certain = 0
+    if len(servings) == 1 and servings[0].amounts:
+        certain = anchors & servings[0].alone
+    return certain | index.set_of(
         anchor
-        for anchor in index.members(_common(servings))
+        for anchor in index.members(anchors & ~certain)
         if any(
             number == anchor
             for combination in around(anchor)
