@@ -5,11 +5,11 @@
 
 Each command that only reads, and the plan of sync, runs in a process of its
 own on a cloud file, with its default output format; ``matrix`` also as JSON.
-It is processor time, and other work of the machine does not count. The
-exponent compares a row with the row of the next smaller cloud: with 1, a cloud
-of ten times the size takes ten times as long. All commands start Python and
-read the file; ``filter list`` only starts, and ``show`` does little else than
-read.
+Those that judge servers have ten on each host. It is processor time, and other
+work of the machine does not count. The exponent compares a row with the row of
+the next smaller cloud: with 1, a cloud of ten times the size takes ten times
+as long. All commands start Python and read the file; ``filter list`` only
+starts, and ``show`` does little else than read.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +25,9 @@ import tempfile
 import table
 
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.request import Flavor
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -39,6 +40,8 @@ ZONES = 3
 # Hosts for each rack, and for each flavor.
 IN_A_RACK = 5
 OF_A_FLAVOR = 20
+# Servers on each host.
+ON_A_HOST = 10
 # Locks by trait and by project; as many in small clouds as in large ones.
 TRAITS = 50
 PROJECTS = 20
@@ -68,6 +71,11 @@ class Files:
         return str(self.directory / 'cloud.json')
 
     @property
+    def with_servers(self) -> str:
+        """The cloud file with the servers of all projects."""
+        return str(self.directory / 'servers.json')
+
+    @property
     def later(self) -> str:
         """The cloud file of the same cloud at a later time."""
         return str(self.directory / 'later.json')
@@ -82,6 +90,10 @@ def _on_file(*words: str) -> Arguments:
     return lambda files: [*words, '--snapshot', files.cloud]
 
 
+def _on_servers(*words: str) -> Arguments:
+    return lambda files: [*words, '--snapshot', files.with_servers]
+
+
 COMMANDS: Mapping[str, Arguments] = {
     'filter list': lambda _: ['filter', 'list'],
     'show': _on_file('show', 'rack-0'),
@@ -93,11 +105,14 @@ COMMANDS: Mapping[str, Arguments] = {
     'matrix': _on_file('matrix'),
     'matrix as JSON': _on_file('matrix', '-f', 'json'),
     'audit': _on_file('audit'),
+    'audit of servers': _on_servers('audit', '--servers'),
+    'survive': _on_servers('survive'),
     'report': _on_file('report', '-'),
     'exporter': lambda files: [
         *_on_file('exporter', '--textfile', str(files.output))(files)
     ],
     'sync': _on_file('sync', '--dry-run', '--no-effect'),
+    'sync with effect': _on_file('sync', '--dry-run'),
     'snapshot diff': lambda files: [
         *('snapshot', 'diff', files.cloud, files.later)
     ],
@@ -210,6 +225,32 @@ def _node(
     )
 
 
+def with_servers(snapshot: Snapshot) -> Snapshot:
+    """Return a cloud with servers on all hosts."""
+    image = Image('image', identity('image', 0))
+    hosts = [provider.name for provider in snapshot.providers]
+    servers = (
+        Server(
+            identity('server', number),
+            f'server-{number}',
+            f'project-{number % (3 * PROJECTS)}',
+            'ACTIVE',
+            hosts[number // ON_A_HOST],
+            dataclasses.replace(
+                snapshot.flavors[number % len(snapshot.flavors)], id=''
+            ),
+            image.id,
+            ports=(),
+        )
+        for number in range(len(hosts) * ON_A_HOST)
+    )
+    return dataclasses.replace(
+        snapshot,
+        images=(image,),
+        servers=Servers(tuple(servers), {image.id: image}, True, (), ()),
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """Seconds of processor time, peak memory in MiB and bytes of output."""
@@ -282,6 +323,7 @@ def measured(hosts: int, names: Iterable[str]) -> dict[str, Row]:
         snapshot = cloud(hosts)
         for path, saved in (
             (files.cloud, snapshot),
+            (files.with_servers, with_servers(snapshot)),
             (files.later, cloud(hosts, later=True)),
         ):
             with open(path, 'w', encoding='utf-8') as stream:

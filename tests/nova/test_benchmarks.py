@@ -149,9 +149,12 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
                     'matrix',
                     'matrix as JSON',
                     'audit',
+                    'audit of servers',
+                    'survive',
                     'report',
                     'exporter',
                     'sync',
+                    'sync with effect',
                     'snapshot diff',
                 )
             ],

@@ -174,6 +174,12 @@ def test_unknown_facts_are_named():
     assert survival(snapshot, CONF).not_known == ()
 
 
+@pytest.mark.parametrize('properties', [None, {}])
+def test_images_without_properties(properties):
+    one = server('a', 'h1', image_properties=properties)
+    assert stranded(cloud({'h1': 4}, [one])) == {('h1',): ['a']}
+
+
 @pytest.mark.parametrize('number', range(200))
 def test_no_placement_is_better(number):
     chance = random.Random(number)

@@ -166,13 +166,14 @@ class Effects:
             or before.providers is not after.providers
             or before.traits is not after.traits
         )
+        projects = self._projects(after)
         for flavor in access.flavors(after):
             old = flavors[_id(flavor)]
             is_affected_servers = everybody or flavor != old
             for number in kinds if is_affected_servers else changed_images:
                 was = None if number is None else images[number]
                 image = None if number is None else now[number]
-                for project in self._projects(after):
+                for project in projects:
                     yield (
                         Asker(
                             flavor.name, image.name if image else None, project

@@ -230,8 +230,9 @@ def _likeness(server: Server) -> Hashable:
             tuple(sorted(flavor.extra_specs.items())),
         ),
         server.image_id,
-        server.image_properties
-        and tuple(sorted(server.image_properties.items())),
+        None
+        if server.image_properties is None
+        else tuple(sorted(server.image_properties.items())),
         server.project_id,
         tuple(
             (key, values)
