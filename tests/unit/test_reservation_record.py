@@ -209,7 +209,16 @@ def test_other_descriptions_are_not_ours(description: str | None) -> None:
 
 
 def test_the_flavor_of_a_reservation_takes_a_slot() -> None:
-    shape = Shape(1, 64, extra_specs={'hw:cpu_policy': 'shared'})
+    # Nor can the flavor that it is made like take none.
+    shape = Shape(
+        1,
+        64,
+        extra_specs={
+            'hw:cpu_policy': 'shared',
+            f'resources:{CLASS}': '0',
+            'trait:CUSTOM_RESERVATION_HOST': 'forbidden',
+        },
+    )
     flavor = Reservation(ID, 'p', NOON, None, 1, shape).flavor
     assert flavor.name == f'reservation:{ID}'
     assert flavor.extra_specs == {
