@@ -81,16 +81,11 @@ from isolate_aggregates.reservations.operations import (
     evacuate,
     move,
     preview,
-    repair,
     to_evacuate,
-    to_repair,
     update,
 )
 from isolate_aggregates.reservations.plan import FreePeriod
-from isolate_aggregates.reservations.reconciliation import (
-    reconcile,
-    reconcile_all,
-)
+from isolate_aggregates.reservations.reconciliation import reconcile
 from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,
@@ -98,6 +93,11 @@ from isolate_aggregates.reservations.reservation import (
     Shape,
     Terms,
     new,
+)
+from isolate_aggregates.reservations.rounds import (
+    reconcile_all,
+    repair,
+    to_repair,
 )
 from isolate_aggregates.reservations.state import (
     HostSlots,

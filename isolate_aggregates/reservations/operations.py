@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates, changes, ends and repairs reservations.
+"""Creates, changes and ends reservations.
 
 Each operation records the request and then reconciles. If it is interrupted,
-:func:`~isolate_aggregates.reservations.reconciliation.reconcile_all` completes
-it.
+:func:`~isolate_aggregates.reservations.rounds.reconcile_all` completes it.
 """
 
 from collections.abc import Callable, Collection
@@ -12,9 +11,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories
-from isolate_aggregates.reservations import conditions, reconciliation
-from isolate_aggregates.reservations.conditions import every_host
+from isolate_aggregates.reservations import conditions, reconciliation, rounds
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
     Labels,
@@ -30,11 +27,7 @@ from isolate_aggregates.reservations.state import (
     Status,
     cleaning_time_of,
 )
-from isolate_aggregates.reservations.store import (
-    OnUnreadable,
-    ReservationStore,
-    log_unreadable,
-)
+from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import show, would_be
 
 # How often a command retries because another one changed the reservation.
@@ -499,7 +492,7 @@ def end(
     """
     for _ in range(_ATTEMPTS):
         state = store.read()
-        reconciliation.remove_strays(store, state)
+        rounds.remove_strays(store, state)
         reservation = state.reservation(reservation_id)
         if reservation.pending or not reservation.has_ended(now):
             reservation = dataclasses.replace(
@@ -517,59 +510,6 @@ def end(
         if status.reservation.has_ended(now):
             return status
     raise _contended(reservation_id)
-
-
-def repair(
-    store: ReservationStore,
-    now: datetime.datetime,
-    reservation_id: str | None = None,
-    on_unreadable: OnUnreadable = log_unreadable,
-) -> list[Status]:
-    """Move slots without a server off hosts that cannot serve them.
-
-    Such hosts are down, disabled or gone, or too small for their slots. If all
-    reservations are repaired, resource classes and flavors that interrupted
-    commands left behind are deleted as well.
-
-    :returns: The resulting statuses, with what could not be done among their
-        problems.
-    """
-    if reservation_id is None:
-        classes = inventories.classes(store.placement)
-        statuses = reconciliation.reconcile_all(
-            store, now, every_host, on_unreadable
-        )
-        reconciliation.remove_orphans(store, classes)
-        return statuses
-    reservation = store.read().reservation(reservation_id)
-    return [
-        reconciliation.reconcile(store, reservation.id, now, move=every_host)
-    ]
-
-
-def to_repair(
-    store: ReservationStore,
-    now: datetime.datetime,
-    reservation_id: str | None = None,
-) -> tuple[set[str], list[str]]:
-    """Return what :func:`repair` would change.
-
-    :returns: The ids of the reservations to repair, and the names of resource
-        classes and flavors of reservations that no longer exist.
-    """
-    # Read before the records, as in repair.
-    classes = inventories.classes(store.placement)
-    state = store.read()
-    records = state.records
-    reservations = list(state.reservations)
-    remnants: list[str] = []
-    if reservation_id is None:
-        remnants += reconciliation.orphans(records, classes)
-        remnants += [stray.flavor_id for stray in records.strays]
-    else:
-        reservations = [state.reservation(reservation_id)]
-    due = reconciliation.unsettled(store, state, reservations, now, every_host)
-    return due, remnants
 
 
 def _check_end(

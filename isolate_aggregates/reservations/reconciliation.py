@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reconciles reservations from any state: a run for each, a round for all.
+"""Reconciles a reservation from any state.
 
 Each step reads the current state and does what is missing, so that the next
 run completes an interrupted one. Concurrent runs and commands are safe,
@@ -18,7 +18,7 @@ because a change is written only if the state it is based on is still current:
 On a conflict, a command reads the state again and decides again.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -39,7 +39,6 @@ from isolate_aggregates.reservations import (
 )
 from isolate_aggregates.reservations.conditions import Move, no_host
 from isolate_aggregates.reservations.plan import Assignment
-from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
@@ -52,12 +51,7 @@ from isolate_aggregates.reservations.state import (
     Status,
     status_of,
 )
-from isolate_aggregates.reservations.store import (
-    OnUnreadable,
-    ReservationStore,
-    find_unreadable,
-    log_unreadable,
-)
+from isolate_aggregates.reservations.store import ReservationStore
 
 LOG = logging.getLogger(__name__)
 
@@ -568,137 +562,3 @@ def reconcile(
         store, state, now, state.slots(reservation)
     )
     return run.status(state, short)
-
-
-def reconcile_all(
-    store: ReservationStore,
-    now: datetime.datetime,
-    move: Move = no_host,
-    on_unreadable: OnUnreadable = log_unreadable,
-) -> list[Status]:
-    """Bring all reservations to the state they should be in.
-
-    If one reservation fails, the others are still reconciled. Reservations
-    whose record cannot be read are skipped.
-
-    :returns: The resulting statuses, including reservations that ended, sorted
-        by start. What could not be done is among their problems.
-    """
-    before = state = store.read()
-    for problem in find_unreadable(store, before):
-        on_unreadable(problem)
-    remove_strays(store, before)
-    mark_hosts(store, before)
-    history.remove_expired(store, before, now)
-    runs = {
-        reservation.id: Reconciliation(store, reservation.id, now, move)
-        for reservation in before.reservations
-    }
-    due = list(runs.values())
-    short = host_capacity.shortages(store, state, now)
-    lost = store.access.lost(_with_access(before.reservations, now))
-    while due:
-        leave = conditions.hosts_to_leave(state.hosts.values(), move, short)
-        active_runs = [run for run in due if run.attempt(state, lost, leave)]
-        lost = set()
-        if active_runs:
-            state = store.read()
-            short = host_capacity.shortages(store, state, now)
-        # If one was ended meanwhile, its slots must be closed again.
-        due = [run for run in active_runs if run.has_opened]
-    return [
-        run.status(state, short, before.reservation(name))
-        for name, run in runs.items()
-    ]
-
-
-def unsettled(
-    store: ReservationStore,
-    state: ObservedState,
-    reservations: Collection[Reservation],
-    now: datetime.datetime,
-    move: Move,
-) -> set[str]:
-    """Return the ids of the reservations that reconciling would change."""
-    short = host_capacity.shortages(store, state, now)
-    leave = conditions.hosts_to_leave(state.hosts.values(), move, short)
-    lost = store.access.lost(_with_access(reservations, now))
-    return {
-        reservation.id
-        for reservation in reservations
-        if not conditions.is_settled(
-            state,
-            reservation,
-            now,
-            reservation.id in lost,
-            {*leave, *conditions.closed_to_leave(state, reservation, move)},
-        )
-    }
-
-
-def _with_access(
-    reservations: Iterable[Reservation], now: datetime.datetime
-) -> list[Reservation]:
-    """Return the active reservations whose project was given access."""
-    return [
-        reservation
-        for reservation in reservations
-        if reservation.has_access and not reservation.has_ended(now)
-    ]
-
-
-def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
-    """Delete the resource classes of reservations that no longer exist.
-
-    Such a class remains if a run is interrupted after creating it for a
-    reservation that another run is ending. Only classes of generated ids are
-    deleted, because Blazar uses the same names and creates the class before
-    the flavor.
-
-    :param classes: The names of resource classes, read before the records.
-    """
-    for name in orphans(store.records(), classes):
-        # Placement refuses to delete a class that still has inventories.
-        with contextlib.suppress(exception.ServiceConflict):
-            inventories.delete_class(store.placement, name)
-
-
-def orphans(records: Records, classes: Iterable[str]) -> list[str]:
-    """Return the resource classes of reservations that are gone."""
-    reservations = {
-        *records.reservations,
-        *records.problems,
-        *records.foreign,
-    }
-    return [
-        name
-        for name in classes
-        if (reservation := names.reservation_of(name))
-        and reservation not in reservations
-        and names.is_made_here(reservation)
-    ]
-
-
-def mark_hosts(store: ReservationStore, state: ObservedState) -> None:
-    """Give the marker class to reservation providers without it.
-
-    Those are Blazar's, and those whose marker somebody deleted. Without it
-    they must be read one by one.
-    """
-    for host in state.hosts.values():
-        if host.provider and not host.is_marked:
-            try:
-                slots.mark(store.placement, host.provider)
-            except exception.IsolateAggregatesError as exc:
-                # It works without, only slower.
-                LOG.warning('Host %s was not marked: %s', host.name, exc)
-
-
-def remove_strays(store: ReservationStore, state: ObservedState) -> None:
-    """Delete the revisions of reservations that are gone."""
-    for stray in state.records.strays:
-        # Read the record again: flavors are listed page by page, and the
-        # reservation may have been created between two pages.
-        flavor = store.compute.record(stray.reservation)
-        if flavor is None or stray.incarnation not in flavor.description:
-            store.compute.delete_flavor(stray.flavor_id)

@@ -17,6 +17,7 @@ from isolate_aggregates.tools.cloud.file import (
     yaml_errors,
 )
 from isolate_aggregates.tools.cloud.file import document as cloud_document
+from isolate_aggregates.tools.cloud.file.contradictions import Contradictions
 from isolate_aggregates.tools.cloud.file.violations import Checker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -39,7 +40,7 @@ def _load(path: str | os.PathLike[str], text: str) -> Snapshot:
     with contextlib.suppress(
         quick_yaml.Doubtful,
         checked_yaml.Unreadable,
-        cloud_document.Contradictions,
+        Contradictions,
     ):
         document = quick_yaml.load(text)
         if not _checker().violations(document):
@@ -50,7 +51,7 @@ def _load(path: str | os.PathLike[str], text: str) -> Snapshot:
     if not problems:
         try:
             return cloud_document.to_snapshot(document, str(path))
-        except cloud_document.Contradictions as exc:
+        except Contradictions as exc:
             problems = list(exc.problems)
     raise exception.CloudFileError(path, yaml_errors.messages(problems, root))
 

@@ -13,7 +13,6 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 import dataclasses
 from typing import Any
@@ -32,21 +31,14 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cloud.file import placing
-from isolate_aggregates.tools.cloud.file.yaml_errors import Place, Problem
+from isolate_aggregates.tools.cloud.file.contradictions import Collector
+from isolate_aggregates.tools.cloud.file.yaml_errors import Place
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 VERSION = 1
 
 # Constant, so that equal files result in equal uuids.
 _NAMESPACE = uuid.UUID('5f0d7c5a-6f0e-4f5b-9d0c-3f3a7b0e9c11')
-
-
-class Contradictions(ValueError):
-    """The parts of a document contradict each other."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__('; '.join(problem.text for problem in self.problems))
 
 
 def derived_uuid(kind: str, name: str) -> str:
@@ -61,8 +53,7 @@ def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
     """Return the snapshot that a document describes."""
     reader = _Reader(document)
     snapshot = reader.read(origin)
-    if reader.problems:
-        raise Contradictions(reader.problems)
+    reader.contradictions.check()
     return snapshot
 
 
@@ -97,11 +88,9 @@ class _Reader:
     """Reads a valid document and collects contradictions."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self.problems: list[Problem] = []
+        self.contradictions = Collector()
         self._document = document
         self._names: dict[str, str] = {}
-        # Unknown names, each of which is reported once.
-        self._unknown: set[str] = set()
         # The names and uuids of the providers, with their places.
         self._providers: list[tuple[str, str, Place]] = []
 
@@ -116,7 +105,7 @@ class _Reader:
             *_placed('placement_aggregates', identifiers),
         ]
         self._names = {name: key for name, key, _ in both}
-        self._distinct('uuid', both)
+        self.contradictions.distinct('uuid', both)
         mirror = self._document.get('mirror_host_aggregates', True)
         index = AggregateIndex(aggregates if mirror else ())
         by_host = index.aggregates_of
@@ -130,9 +119,9 @@ class _Reader:
         if providers and mirror:
             # A misspelled name would leave a host out of the aggregate.
             self._check_hosts({p.host for p in providers if p.host})
-        self._distinct('uuid', self._providers)
+        self.contradictions.distinct('uuid', self._providers)
         flavors = tuple(self._flavors())
-        self._distinct(
+        self.contradictions.distinct(
             'id', _placed('flavors', ((f.name, f.id) for f in flavors))
         )
         images = tuple(self._images())
@@ -157,7 +146,7 @@ class _Reader:
 
     def _domains(self) -> Iterator[tuple[str, frozenset[str] | None]]:
         entries = self._document.get('domains', [])
-        self._once(
+        self.contradictions.once(
             'the id',
             (
                 (entry['id'], ('domains', number))
@@ -168,58 +157,16 @@ class _Reader:
             ids = entry['projects']
             yield entry['id'], None if ids is None else frozenset(ids)
 
-    def _note(self, place: Place, text: str) -> None:
-        self.problems.append(Problem(place, text))
-
     def _check_hosts(self, hosts: Collection[str]) -> None:
         for number, entry in enumerate(self._document.get('aggregates', [])):
             for at, host in enumerate(entry.get('hosts', [])):
-                self._look_up(
+                self.contradictions.look_up(
                     ('aggregates', number, 'hosts', at),
                     host,
                     hosts,
                     'which no provider has',
                     '; to allow this, set mirror_host_aggregates: false',
                 )
-
-    def _look_up(
-        self,
-        place: Place,
-        name: str,
-        names: Collection[str],
-        problem: str,
-        remedy: str = '',
-    ) -> None:
-        """Report an unknown name at its first place."""
-        if name not in names and name not in self._unknown:
-            self._unknown.add(name)
-            self._note(
-                place,
-                f'names {name!r}, {problem}{meant(name, names)}{remedy}',
-            )
-
-    def _distinct(
-        self, key: str, things: Sequence[tuple[str, str, Place]]
-    ) -> None:
-        """Report names and keys that are not unique."""
-        self._once('the name', ((name, place) for name, _, place in things))
-        # Equal names lead to equal derived keys; report only the names.
-        keys = {(name, value): place for name, value, place in things}
-        self._once(
-            f'the {key}',
-            ((value, place) for (_, value), place in keys.items()),
-        )
-
-    def _once(self, what: str, values: Iterable[tuple[str, Place]]) -> None:
-        unique = set()
-        for value, place in values:
-            if value in unique:
-                self._note(
-                    place,
-                    f'another one also has {what} {value!r}; each must have '
-                    'its own',
-                )
-            unique.add(value)
 
     def _settings(self) -> Iterator[tuple[tuple[str, str], object]]:
         conf = cfg.ConfigOpts()
@@ -229,7 +176,7 @@ class _Reader:
             for option, value in options.items():
                 place = 'settings', group, option
                 if (group, option) not in ia_conf.CLOUD_SETTINGS:
-                    self._note(
+                    self.contradictions.note(
                         place,
                         'is not a setting of a cloud file'
                         f'{meant(f"{group}.{option}", valid)}; the settings '
@@ -243,7 +190,9 @@ class _Reader:
                 except (ValueError, TypeError) as exc:
                     shown_value = 'empty' if value is None else repr(value)
                     problem = ia_conf.plain(exc)
-                    self._note(place, f'cannot be {shown_value}: {problem}')
+                    self.contradictions.note(
+                        place, f'cannot be {shown_value}: {problem}'
+                    )
                 yield (group, option), value
 
     def _aggregates(self) -> Iterator[Aggregate]:
@@ -271,7 +220,7 @@ class _Reader:
         default = None if parent or sharing else entry['name']
         host = entry.get('host', default)
         if parent and host:
-            self._note(
+            self.contradictions.note(
                 (*place, 'host'),
                 'is set, but only a root provider can be a compute node',
             )
@@ -321,14 +270,13 @@ class _Reader:
             )
         ]
         for where, problem in problems:
-            if problem and problem not in self._unknown:
-                self._unknown.add(problem)
-                self._note((*place, *where), problem)
+            if problem:
+                self.contradictions.note_once((*place, *where), problem)
 
     def _aggregate(self, name: str, place: Place) -> str:
         if uuidutils.is_uuid_like(name):
             return str(uuid.UUID(name))
-        self._look_up(
+        self.contradictions.look_up(
             place,
             name,
             self._names,
@@ -341,7 +289,7 @@ class _Reader:
     ) -> Iterator[tuple[str, int]]:
         for resource_class, usage in entry.get('usages', {}).items():
             if usage and resource_class not in entry.get('inventories', {}):
-                self._note(
+                self.contradictions.note(
                     (*place, 'usages', resource_class),
                     'has usage but no inventory',
                 )
@@ -359,7 +307,7 @@ class _Reader:
         entries = self._document.get('servers')
         if entries is None:
             return None
-        self._once(
+        self.contradictions.once(
             'the id',
             (
                 (entry['id'], ('servers', number))
@@ -390,7 +338,7 @@ class _Reader:
     ) -> Server:
         flavor = entry['flavor']
         if isinstance(flavor, str):
-            self._look_up(
+            self.contradictions.look_up(
                 (*place, 'flavor'),
                 flavor,
                 flavors,
@@ -422,7 +370,7 @@ class _Reader:
 
     def _images(self) -> Iterator[Image]:
         entries = self._document.get('images', [])
-        self._once(
+        self.contradictions.once(
             'the id',
             (
                 (entry['id'], ('images', number))
@@ -430,7 +378,7 @@ class _Reader:
                 if 'id' in entry
             ),
         )
-        self._once(
+        self.contradictions.once(
             'no id and the name',
             (
                 (entry['name'], ('images', number))
