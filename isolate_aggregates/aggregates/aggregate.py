@@ -22,7 +22,9 @@ class Aggregate:
 
     uuid: str
     name: str
-    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    metadata: Mapping[str, str] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
     hosts: frozenset[str] = frozenset()
     id: int | None = None
     availability_zone: str | None = None

@@ -50,9 +50,11 @@ class Provider:
     parent: str | None = None
     host: str | None = None
     inventories: Mapping[str, Inventory] = dataclasses.field(
-        default_factory=dict
+        default_factory=dict, hash=False
     )
-    usages: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    usages: Mapping[str, int] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
 

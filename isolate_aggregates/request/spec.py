@@ -37,7 +37,9 @@ class Flavor:
     disk: int = 0
     ephemeral: int = 0
     swap: int = 0
-    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    extra_specs: Mapping[str, str] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,9 @@ class Image:
 
     name: str
     id: str = ''
-    properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    properties: Mapping[str, str] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
     owner: str | None = None
     visibility: str | None = None
     disk_format: str | None = None
@@ -96,7 +100,9 @@ class ResourceGroup:
     """
 
     id: str
-    resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    resources: Mapping[str, int] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
     required_traits: frozenset[str] = frozenset()
     forbidden_traits: frozenset[str] = frozenset()
 

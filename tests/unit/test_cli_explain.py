@@ -671,3 +671,23 @@ def test_a_host_lists_only_metadata_that_it_lacks(
     assert sorted(rows[1:]) == sorted(
         [['cn1', 'excluded', gpus], ['cn2', 'excluded', ssd], ['', '', gpus]]
     )
+
+
+def test_a_locked_host_that_no_query_of_a_pinned_flavor_fits(
+    run: Run, write_cloud: Write
+) -> None:
+    path = write_cloud("""\
+settings: {scheduler: {enable_isolated_aggregate_filtering: true}}
+aggregates:
+- {name: win, metadata: {'trait:CUSTOM_WIN': required}, hosts: [h1]}
+providers:
+- {name: h1, inventories: {MEMORY_MB: 512, VCPU: 8}}
+flavors:
+- {name: f, vcpus: 1, ram: 1024, extra_specs: {hw:cpu_policy: dedicated}}
+""")
+    result = run(
+        'explain', '--hosts', '--snapshot', str(path), '--flavor', 'f'
+    )
+    assert (result.code, result.err) == (0, '')
+    reasons = rows(result)['h1']
+    assert reasons.count('locked by trait CUSTOM_WIN') == 1

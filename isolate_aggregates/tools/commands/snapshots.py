@@ -184,5 +184,6 @@ class _Names(fields.Value):
 
 def _name(item: Any) -> str:
     if isinstance(item, Mapping):
-        item = item['name'] or item['uuid']
+        # An aggregate, or a port of a server.
+        item = item.get('name') or item.get('uuid') or item['id']
     return escaped(str(item))

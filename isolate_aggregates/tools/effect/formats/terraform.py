@@ -106,7 +106,7 @@ class _Resource:
         )
         return {
             key: new.get(key)
-            for key in old.keys() | new.keys()
+            for key in sorted(old.keys() | new.keys())
             if old.get(key) != new.get(key) and key not in late
         }
 

@@ -134,7 +134,8 @@ class Target:
     def aggregates_after(self, aggregates: frozenset[str]) -> frozenset[str]:
         """Return the target aggregates, given the current ones."""
         others = aggregates - self.rollups.managed
-        members = others | self.mirror.keys()
+        # A set of keys would make it a set.
+        members = others.union(self.mirror)
         return members | self.rollups.of(members | self.aggregates)
 
     def trait_changes(
