@@ -691,3 +691,18 @@ flavors:
     assert (result.code, result.err) == (0, '')
     reasons = rows(result)['h1']
     assert reasons.count('locked by trait CUSTOM_WIN') == 1
+
+
+def test_three_full_hosts_are_named_that_could_be_emptied(
+    run: Run, write_cloud: Write
+) -> None:
+    hosts = [
+        {'name': name, 'inventories': {'VCPU': 1}, 'usages': {'VCPU': 1}}
+        for name in ('h1', 'h2', 'h3', 'h4')
+    ]
+    path = write_cloud(
+        yaml.dump({'providers': hosts, 'flavors': [{'name': 'f', 'vcpus': 1}]})
+    )
+    result = run('explain', '--snapshot', str(path), '--flavor', 'f')
+    for name, count in (('h1', 1), ('h2', 1), ('h3', 1), ('h4', 0)):
+        assert result.out.count(f'{name} is full') == count

@@ -292,3 +292,17 @@ def test_the_reason_names_alternative_keys():
     assert conclusion.cause.text == (
         'the request names reservation:1 or reservation:2'
     )
+
+
+def test_an_image_is_held_by_the_keys_of_its_project_that_nothing_else_names():
+    reservation_prefix = ReservationPrefix(RESERVATION, (), ('image', 'hint'))
+    on_host = [
+        # The owner's, with what is no reservation; and one of somebody else.
+        Aggregate('u1', 'own', {**TWO.metadata, 'rack': '7'}),
+        GRANTED,
+        ONE,
+    ]
+    held = reservation_prefix.held(naming('reservation:3'), on_host)
+    assert held == {'reservation:2': 'x'}
+    by_hint = ReservationPrefix(RESERVATION, (), ('hint',))
+    assert by_hint.held(naming(), on_host) == {}

@@ -19,7 +19,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.advice import access, commands, outcome
-from isolate_aggregates.tools.effect.formats import order
+from isolate_aggregates.tools.effect.formats import access_bounds, order
 from isolate_aggregates.tools.mirrored import chain
 
 CONF = configuration(
@@ -189,7 +189,10 @@ def test_a_change_with_too_many_ways_is_still_put_in_order(monkeypatch):
         assert some.commands[0] == todo[0]
 
 
-def test_a_gap_for_an_image_or_project_names_it():
+@pytest.mark.parametrize('most', [access_bounds._MOST_ASKERS, 0])
+def test_a_gap_for_an_image_or_project_names_it(monkeypatch, most):
+    # Of too many servers, those with both an image and a project are left out.
+    monkeypatch.setattr(access_bounds, '_MOST_ASKERS', most)
     image = make_image('windows', LOCK)
     snapshot = make_snapshot([WIN], [H1], images=[image])
     [lose] = commands.unset_property(image, f'trait:{LICENSED}')
