@@ -2,7 +2,7 @@
 """Places as many servers as possible, with proof."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from isolate_aggregates.tools.room import packing
 from isolate_aggregates.tools.room.kinds import Kind
@@ -22,7 +22,7 @@ def most(
     packed: Packed,
     homeless: Sequence[Homeless],
     occupancy: Occupancy,
-    targets: Mapping[Kind, Sequence[str]],
+    targets: Mapping[Kind, Collection[str]],
 ) -> tuple[Packed, int]:
     """Return the best placement, and how many must at least be left out.
 

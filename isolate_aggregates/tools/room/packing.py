@@ -2,7 +2,7 @@
 """Finds hosts for several servers at once."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
 
 from isolate_aggregates.compute.servers import Server
@@ -36,7 +36,7 @@ class Packed:
 def pack(
     homeless: Iterable[Homeless],
     occupancy: Occupancy,
-    targets: Mapping[Kind, Sequence[str]],
+    targets: Mapping[Kind, Collection[str]],
 ) -> Packed:
     """Place servers one after the other, the most demanding first.
 
@@ -75,7 +75,7 @@ def roomiest(
 def _placed(
     order: Iterable[Homeless],
     occupancy: Occupancy,
-    targets: Mapping[Kind, Sequence[str]],
+    targets: Mapping[Kind, Collection[str]],
     tight: bool,
 ) -> Packed:
     placed, left = [], []
@@ -94,7 +94,7 @@ def _placed(
 def _host(
     one: Homeless,
     occupancy: Occupancy,
-    targets: Mapping[Kind, Sequence[str]],
+    targets: Mapping[Kind, Collection[str]],
     full: dict[Kind, set[str]],
     tight: bool,
 ) -> str | None:
@@ -127,7 +127,7 @@ def _host(
 def alone(
     homeless: Iterable[Homeless],
     occupancy: Occupancy,
-    targets: Mapping[Kind, Sequence[str]],
+    targets: Mapping[Kind, Collection[str]],
 ) -> int:
     """Return how many servers have no host even if nobody else takes it.
 

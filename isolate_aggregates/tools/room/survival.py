@@ -147,6 +147,31 @@ def survival_of(cloud: AuditedCloud, conf: cfg.ConfigOpts) -> Survival | None:
     return survival(snapshot, conf, releases=cloud.nova_releases)
 
 
+class _Remaining(Collection[str]):
+    """Hosts in order, without a few of them.
+
+    Most servers find one among the first, of thousands.
+
+    :param unordered: The same hosts.
+    """
+
+    def __init__(
+        self, hosts: Sequence[str], unordered: frozenset[str], out: set[str]
+    ) -> None:
+        self._hosts = hosts
+        self._unordered = unordered
+        self._out = out
+
+    def __iter__(self) -> Iterator[str]:
+        return (host for host in self._hosts if host not in self._out)
+
+    def __len__(self) -> int:
+        return len(self._hosts) - len(self._out & self._unordered)
+
+    def __contains__(self, host: object) -> bool:
+        return host in self._unordered and host not in self._out
+
+
 class _Simulation:
     """Lets hosts of a cloud fail."""
 
@@ -282,8 +307,8 @@ class _Simulation:
             for server in servers
         ]
         targets = {
-            one.kind: [h for h in self._sorted(one.kind) if h not in out]
-            for one in homeless
+            kind: _Remaining(self._sorted(kind), kind.hosts, out)
+            for kind in {one.kind for one in homeless}
         }
         with self._occupancy.trial():
             packed = packing.pack(homeless, self._occupancy, targets)
@@ -401,9 +426,11 @@ class _Simulation:
         kinds = Counter(self._kinds.of_server(server) for server in servers)
         [(kind, _)] = kinds.most_common(1)
         out = {*case.hosts, *(self._spares - {*case.spares})}
-        hosts = [host for host in kind.hosts if host not in out]
         free = packing.slots(
-            kind, self._occupancy, hosts, 10 * len(servers) + 100
+            kind,
+            self._occupancy,
+            (host for host in kind.hosts if host not in out),
+            10 * len(servers) + 100,
         )
         short = max(0, len(servers) - free)
         per_host = len(servers) / len(case.hosts)

@@ -118,7 +118,7 @@ class SnapshotCloud:
     # Unknown: the settings in the file describe the behaviour of its Nova.
     nova_releases = ()
 
-    @property
+    @lazy_property
     def owned_nodes(self) -> tuple[int, int]:
         """The numbers of compute nodes with and without OWNER_NOVA."""
         nodes = [p for p in self.snapshot.providers if p.host]
@@ -127,7 +127,14 @@ class SnapshotCloud:
 
     def ports(self, server_id: str) -> tuple[Port, ...] | None:
         """Return the ports of a server; None if they were not saved."""
-        return self.snapshot.server(server_id).ports
+        if server_id not in self._ports:
+            return self.snapshot.server(server_id).ports
+        return self._ports[server_id]
+
+    @lazy_property
+    def _ports(self) -> Mapping[str, tuple[Port, ...] | None]:
+        placed = self.snapshot.known_servers.placed
+        return {server.id: server.ports for server in placed}
 
     def segment_aggregates(self, port: Port) -> tuple[frozenset[str], ...]:
         """Return the aggregates of a port's segments, which are providers."""
