@@ -570,6 +570,11 @@ def test_a_first_file_describes_the_cloud_completely(run, tmp_path, name):
     result = run('test', '--init', path, '--snapshot', cloud)
     assert (result.code, result.err) == (0, '')
     assert result.out.startswith('Wrote ')
+    # For readers, the name of each comes first.
+    lines = pathlib.Path(path).read_text('utf-8').splitlines()
+    assert all(
+        line.startswith('- name: ') for line in lines if line[:1] == '-'
+    )
     mutations, code = mutated(run, path, cloud=cloud)
     assert (mutations['unnoticed'], code) == ([], 0)
 

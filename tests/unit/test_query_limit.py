@@ -132,6 +132,11 @@ def test_queries_for_the_measurement_are_cheap_for_placement(
 ) -> None:
     way = Way(http, 4058)
     measure(client(PLACEMENT))
+    # The first shows that any query is answered.
+    assert set(parse.parse_qs(way.queries[0])) == {
+        *('in_tree', 'limit', 'resources')
+    }
+    assert min(map(len, way.queries)) == len(way.queries[0])
     for query in way.queries:
         asked = parse.parse_qs(query, strict_parsing=True)
         assert asked['in_tree'] == ['00000000-0000-0000-0000-000000000000']
