@@ -392,6 +392,10 @@ def test_the_document_is_as_its_schema_says(run):
         )
         document = json.loads(result.out)
         jsonschema.validate(document, schema)
+        assert all(
+            (each['result'] == 'failed') == bool(each['problems'])
+            for each in document['expectations']
+        )
     assert document['failed'] == 3
 
 

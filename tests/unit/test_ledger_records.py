@@ -11,7 +11,7 @@ from isolate_aggregates.compute.past import (
 )
 from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.ledger import nova_records
+from isolate_aggregates.tools.ledger import ledger, nova_records
 from isolate_aggregates.tools.ledger.ledger import Subject
 from isolate_aggregates.tools.ledger.stays import Stay
 
@@ -186,3 +186,16 @@ def test_actions_are_read_of_what_changed_in_the_period(
 def test_a_server_whose_keys_are_unknown_may_have_used_a_lock(keys, expected):
     subject = Subject('lock', 'x', 'x')
     assert subject.counts_stay(Stay(1, 2, 's', 'a', keys=keys)) is expected
+
+
+@pytest.mark.parametrize(
+    ('since', 'start', 'start_by'), [(50, 100, 110), (105, 105, 110)]
+)
+def test_a_start_that_is_not_known_to_the_second_stays_so_in_a_period(
+    since, start, start_by
+):
+    stay = Stay(100, None, 's', 'a', start_by=110)
+    clipped = ledger._clipped(stay, since, 200)
+    assert (clipped.start, clipped.start_by) == (start, start_by)
+    # What began before it begins with it.
+    assert ledger._clipped(stay, 110, 200).start_by is None

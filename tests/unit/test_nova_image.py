@@ -51,3 +51,9 @@ def test_the_operating_system_is_stored_in_lower_case():
 )
 def test_the_new_name_of_a_property_takes_precedence(properties, mode):
     assert nova_image.kept(properties, 'hw_vm_mode') == mode
+
+
+@pytest.mark.parametrize(('nova', 'model'), [(31, None), (32, 'usbnet')])
+def test_a_property_is_stored_from_its_release_on(nova, model):
+    properties = {'hw_usb_model': 'usbnet'}
+    assert nova_image.kept(properties, 'hw_usb_model', nova) == model

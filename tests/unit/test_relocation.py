@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of migrations: few moves, in an order in which each fits."""
 
+import dataclasses
 import json
 import pathlib
 import random
@@ -15,7 +16,10 @@ from room_clouds import FLAVORS, IMAGE, cloud, group, server
 from isolate_aggregates.compute.servers import ComputeService
 from isolate_aggregates.request import Request
 from isolate_aggregates.tools.effect.saved import schema as effect_schema
-from isolate_aggregates.tools.room import program, saved, shown
+from isolate_aggregates.tools.room import exact, program, saved, shown
+from isolate_aggregates.tools.room.kinds import Kinds
+from isolate_aggregates.tools.room.occupancy import Occupancy
+from isolate_aggregates.tools.room.packing import Homeless
 from isolate_aggregates.tools.room.plan import Planner
 from isolate_aggregates.tools.room.task import Task
 
@@ -178,6 +182,36 @@ def test_a_screen_names_only_some_of_many(most, named, more):
     _, *lines = shown.plan_lines([relocation], relocation.left, most)
     assert all(line.startswith('Left: ') for line in lines[:named])
     assert lines[named:] == more
+
+
+@pytest.mark.parametrize(
+    ('known', 'sentences'),
+    [
+        ({}, []),
+        ({'groups': None}, ['which servers are in server groups']),
+        ({'services': None}, ['which compute services are down']),
+    ],
+)
+def test_what_is_not_known_is_named(known, sentences):
+    snapshot = cloud({'h1': 4}, [])
+    servers = dataclasses.replace(snapshot.servers, **known)
+    snapshot = dataclasses.replace(snapshot, servers=servers)
+    assert [*Planner(snapshot, CONF).not_known] == sentences
+
+
+def test_a_placement_of_the_solver_is_taken_as_far_as_there_is_room():
+    snapshot = cloud(
+        {'h1': 1, 'h2': 4}, [server('a', 'h2'), server('b', 'h2')]
+    )
+    kinds = Kinds(snapshot, CONF)
+    some = [
+        Homeless(kinds.of_server(each), each)
+        for each in snapshot.servers.placed
+    ]
+    occupancy = Occupancy(snapshot, kinds.groups)
+    packed = exact._carried_out([(some, {'h1': 2})], occupancy)
+    assert packed.placed == ((some[0], 'h1'),)
+    assert packed.left == (some[1],)
 
 
 def test_servers_that_are_off_are_migrated_cold():

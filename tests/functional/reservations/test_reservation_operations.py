@@ -428,12 +428,26 @@ def test_an_id_cannot_be_used_twice(world):
         exception.ReservationError, match='already has that id'
     ):
         reservations.create(world.store, reservation, NOW)
+    with pytest.raises(
+        exception.ReservationError, match='already has that id'
+    ):
+        reservations.preview(world.store, reservation, NOW)
     # An identical command is a retry after an error.
     again = dataclasses.replace(
         reservation, pending=dataclasses.replace(reservation.pending, amount=1)
     )
     status = reservations.create(world.store, again, NOW)
     assert status.slots == 1
+
+
+def test_the_id_of_a_flavor_of_others_is_taken(world):
+    reservation = reservations.new(PROJECT, 1, SHAPE, NOW)
+    world.store.compute.create_flavor(reservation.id, SHAPE, 'made by Blazar')
+    for act in (reservations.preview, reservations.create):
+        with pytest.raises(
+            exception.ReservationError, match='already has that id'
+        ):
+            act(world.new_store(), reservation, NOW)
 
 
 def test_the_id_of_a_reservation_that_is_ending_is_not_free_yet(world):
