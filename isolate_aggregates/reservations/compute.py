@@ -5,15 +5,12 @@ All calls are idempotent: creating an object that exists, or deleting one that
 does not, is not an error unless the docstring says so.
 """
 
-import bisect
 from collections.abc import Collection, Iterable, Iterator
-from concurrent import futures
 import contextlib
 import dataclasses
 import datetime
 from typing import Any
 from urllib import parse
-import uuid
 
 from novaclient import exceptions as nova_exceptions
 
@@ -40,13 +37,6 @@ _SHARED_STORAGE_FOUND_OUT = '2.14'
 # 404: the server is gone. 409: another operation is running, so a later run
 # must try again.
 _GOING = (202, 204, 404, 409)
-
-
-# The number of parallel requests.
-_PARALLEL = 8
-
-# How many reservations are checked per round.
-_CHECKED = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -472,48 +462,3 @@ def _utc(text: str) -> datetime.datetime:
 
 def _path(server: str) -> str:
     return f'/servers/{parse.quote(server, safe="")}'
-
-
-class FlavorAccess:
-    """The access of projects to the flavors of their reservations."""
-
-    def __init__(self, compute: Compute) -> None:
-        self._compute = compute
-        # The id of the reservation that was checked last. It is random first:
-        # processes of one round each do not check the same ones every time.
-        self._last = str(uuid.uuid4())
-
-    def is_granted(self, reservation: Reservation) -> bool:
-        """Return whether its project has access, and no former project."""
-        projects = self._compute.projects(reservation.id)
-        return reservation.project in projects and not (
-            {*reservation.former} & {*projects}
-        )
-
-    def lost(self, reservations: Iterable[Reservation]) -> set[str]:
-        """Check a few reservations, the next ones in turn.
-
-        :param reservations: The reservations whose project should have access.
-        :returns: The ids of those without.
-        """
-        by_id = {reservation.id: reservation for reservation in reservations}
-        ids = sorted(by_id)
-        first = bisect.bisect(ids, self._last)
-        turn = [*ids[first:], *ids[:first]][:_CHECKED]
-        if turn:
-            self._last = turn[-1]
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            answers = pool.map(lambda name: self.is_granted(by_id[name]), turn)
-            return {
-                name
-                for name, is_granted in zip(turn, answers, strict=True)
-                if not is_granted
-            }
-
-    def grant(self, reservation: Reservation) -> None:
-        """Give the project access to the flavor of its reservation."""
-        self._compute.grant(reservation.id, reservation.project)
-
-    def revoke(self, reservation: str) -> None:
-        """Remove all access to the flavor of a reservation."""
-        self._compute.revoke(reservation)

@@ -27,7 +27,8 @@ from isolate_aggregates.placement.client import (
 )
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import names, record, slots
-from isolate_aggregates.reservations.compute import Compute, FlavorAccess, Node
+from isolate_aggregates.reservations.access import FlavorAccess
+from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
