@@ -2,6 +2,7 @@
 """What becomes a metric of a cloud, and what stays when it cannot be read."""
 
 import dataclasses
+import os
 import pathlib
 import re
 import threading
@@ -431,6 +432,18 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
     assert str(caught.value) == (
         f'The metrics cannot be written to {path}: No such file or directory.'
     )
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """As /dev/null and /dev/stdout would be, for the superuser."""
+    path = tmp_path / 'pipe'
+    os.mkfifo(path)
+    with pytest.raises(exception.MetricsError) as caught:
+        textfile.write(str(path), prometheus_client.CollectorRegistry())
+    assert str(caught.value) == (
+        f'The metrics cannot be written to {path}: Not a regular file.'
+    )
+    assert path.is_fifo()
 
 
 # What sync writes.

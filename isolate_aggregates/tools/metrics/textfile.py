@@ -13,7 +13,7 @@ import prometheus_client
 from prometheus_client import parser
 from prometheus_client.registry import Collector
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, files
 from isolate_aggregates.conf import SCHEDULER_METRICS
 from isolate_aggregates.tools.metrics import reading
 
@@ -34,7 +34,8 @@ _OWN = {
 def write(path: str, registry: Collector) -> None:
     """Write metrics to a file, atomically."""
     try:
-        prometheus_client.write_to_textfile(path, registry)
+        target = files.check(path)
+        prometheus_client.write_to_textfile(str(target), registry)
     except OSError as exc:
         raise exception.MetricsError(
             f'The metrics cannot be written to {path}: {exc.strerror}.'
