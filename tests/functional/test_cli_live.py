@@ -234,7 +234,12 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     path = str(tmp_path / 'saved.yaml')
     saved = run('--config-file', config(ISOLATE), 'snapshot', 'save', path)
     assert (saved.code, saved.err) == (0, '')
-    settings = cloud_file.load(path).settings
+    saved_cloud = cloud_file.load(path)
+    services = saved_cloud.known_servers.services or ()
+    assert {(each.host, each.is_up) for each in services} == {
+        (provider.host, True) for provider in saved_cloud.providers
+    }
+    settings = saved_cloud.settings
     # The release of Nova is derived from its API. Unset options stay unknown.
     assert settings['isolate_aggregates', 'nova_release'] == 31
     assert ('filter_scheduler', 'enabled_filters') not in settings

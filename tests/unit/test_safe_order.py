@@ -220,6 +220,17 @@ def test_a_project_that_is_named_only_in_between_is_asked_about():
     )
 
 
+def test_a_project_that_no_command_names_is_asked_about():
+    licensed = make_aggregate('a', {'filter_tenant_id': 'p2'}, ['h1'], id=1)
+    other = make_aggregate('b', {}, ['h1'], id=2)
+    snapshot = make_snapshot([licensed, other], [H1], flavors=[PLAIN])
+    [leave] = commands.remove_hosts(other, ['h1'])
+    give = commands.set_tag(other, 'filter_tenant_id', 'p1')
+    # The other way round, h1 would be for both and so for neither.
+    for todo in ((leave, give), (give, leave)):
+        assert safe(snapshot, *todo) == order.Order((leave, give))
+
+
 def test_no_command_has_no_gap():
     assert safe(cloud(OPEN, PLAIN)) == order.Order(())
 

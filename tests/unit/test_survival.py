@@ -324,6 +324,17 @@ def test_of_too_many_combinations_the_fullest_hosts_are_examined(monkeypatch):
     assert 'Examined were 3 of 15' in ' '.join(shown.survival_lines(result))
 
 
+@pytest.mark.parametrize(('most', 'examined'), [(3, 3), (2, 2)])
+def test_as_many_combinations_as_possible_are_examined(
+    monkeypatch, most, examined
+):
+    monkeypatch.setattr('isolate_aggregates.tools.room.survival.MOST', most)
+    # Without servers, no host is among the likely worst.
+    snapshot = cloud({f'h{n}': 2 for n in range(3)}, [])
+    result = survival(snapshot, CONF, failures=2)
+    assert len(result.cases) == (examined if most == 3 else 0)
+
+
 def test_without_the_solver_the_answer_is_a_bound(monkeypatch):
     monkeypatch.setattr(
         'isolate_aggregates.tools.room.exact.is_available', lambda: False

@@ -171,9 +171,7 @@ def _projects(
         access.projects(aggregates, pipeline)
         for aggregates in (changed, before.aggregates)
     )
-    return list(dict.fromkeys((*first, *others)))[
-        : max(len(first), len(others))
-    ]
+    return list(dict.fromkeys((*first, *others)))
 
 
 def _torn(snapshot: Snapshot) -> _Hosts:
