@@ -215,7 +215,8 @@ class MariaDB(Server):
         return [
             str(self._program('mariadb-install-db')),
             '--no-defaults',
-            f'--datadir={data}',
+            # Relative, as the script cannot quote a path with a space.
+            f'--datadir=./{data.name}',
             *_user_option(),
             '--auth-root-authentication-method=normal',
             '--skip-name-resolve',
