@@ -38,6 +38,12 @@ class Checker:
         self._validator = jsonschema.validators.extend(
             base, {'$ref': self._check_once}, type_checker=types
         )(schema)
+        # What has a name or an id is equal to nothing else.
+        self._unique = {
+            f'#/$defs/{name}'
+            for name, part in schema.get('$defs', {}).items()
+            if {'name', 'id'} & {*part.get('required', ())}
+        }
         # The definitions and texts of valid parts.
         self._valid: set[tuple[str, str]] = set()
 
@@ -60,6 +66,9 @@ class Checker:
     def _check_once(
         self, validator: Any, definition: str, part: Any, schema: Any
     ) -> Iterator[jsonschema.ValidationError]:
+        if definition in self._unique:
+            yield from self._check_part(validator, definition, part, schema)
+            return
         # The same text is a value of the same types.
         key = definition, repr(part)
         if key in self._valid:
