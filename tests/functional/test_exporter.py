@@ -243,6 +243,16 @@ def test_the_textfile_is_kept_when_the_cloud_is_down(exporter, tmp_path):
             assert line in after.splitlines()
 
 
+def test_what_is_no_file_is_refused_before_it_is_read(exporter, tmp_path):
+    path = tmp_path / 'pipe'
+    os.mkfifo(path)
+    result = exporter.run('--snapshot', str(EXAMPLE), '--textfile', str(path))
+    assert (result.returncode, result.stdout) == (1, '')
+    assert result.stderr == (
+        f'The metrics cannot be written to {path}: Not a regular file.\n'
+    )
+
+
 def current_umask():
     """Return the umask of this process."""
     mask = os.umask(0)

@@ -128,6 +128,7 @@ class ExportMetrics(usage.Command):
     ) -> None:
         from isolate_aggregates.tools.metrics import reading, textfile
 
+        textfile.check(args.textfile)
         _register(registry, args)
         failure = None
         if not args.no_cloud:

@@ -5,6 +5,7 @@ Its `textfile collector
 <https://github.com/prometheus/node_exporter#textfile-collector>`_ reads them.
 """
 
+from collections.abc import Iterator
 import contextlib
 import pathlib
 
@@ -31,11 +32,23 @@ _OWN = {
 }
 
 
+def check(path: str) -> None:
+    """Check that a file can be written."""
+    with _errors(path):
+        files.check(path)
+
+
 def write(path: str, registry: Collector) -> None:
     """Write metrics to a file, atomically."""
-    try:
+    with _errors(path):
         target = files.check(path)
         prometheus_client.write_to_textfile(str(target), registry)
+
+
+@contextlib.contextmanager
+def _errors(path: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as exc:
         raise exception.MetricsError(
             f'The metrics cannot be written to {path}: {exc.strerror}.'
