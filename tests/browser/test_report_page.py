@@ -952,7 +952,7 @@ def effect_of_a_lock():
     """Return the effect of a lock on the rack of the example."""
     before = cloud_file.load(RACK)
     [rack] = before.aggregates
-    after = changes.metadata(rack, {LICENSED: 'required'})(before)
+    after = changes.values(rack, {LICENSED: 'required'})(before)
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])

@@ -70,7 +70,7 @@ def of(before, *made, conf=None):
 def tag(snapshot, **metadata):
     """Return the change of the metadata of the aggregate."""
     [aggregate] = snapshot.aggregates
-    return changes.metadata(aggregate, metadata)
+    return changes.values(aggregate, metadata)
 
 
 def lock(snapshot):
@@ -125,7 +125,7 @@ def test_a_server_that_is_out_of_place_anyway_is_not_named():
         before,
         tag(before, **dict.fromkeys(LOCK)),
         changes.new_trait('CUSTOM_OTHER'),
-        changes.extra_specs(SMALL.id, {'trait:CUSTOM_OTHER': 'required'}),
+        changes.values(SMALL, {'trait:CUSTOM_OTHER': 'required'}),
     )
     assert (result.displaced, result.placed) == ((), ())
 
@@ -153,7 +153,9 @@ def test_who_is_let_in_comes_before_who_loses():
     before = cloud(metadata=LOCK.items())
     result = of(
         before,
-        lambda s: changes.with_hosts(s, s.aggregates[0], frozenset({'h2'})),
+        lambda s: changes.hosts(s.aggregates[0], lambda _: frozenset({'h2'}))(
+            s
+        ),
     )
     whys = [row.why for row in shown.rows(result)]
     assert whys[0] == 'gains h1, loses h2'
@@ -163,7 +165,7 @@ def test_a_flavor_without_any_host_left_is_named():
     before = cloud(metadata=LOCK.items())
     result = of(
         before,
-        changes.extra_specs(KEYED.id, {'trait:CUSTOM_NOWHERE': 'required'}),
+        changes.values(KEYED, {'trait:CUSTOM_NOWHERE': 'required'}),
         changes.new_trait('CUSTOM_NOWHERE'),
     )
     assert result.stranded_flavors == ('keyed',)
@@ -179,9 +181,7 @@ def test_a_flavor_without_any_host_left_is_named():
 def test_images_that_open_the_lock_are_judged_with_the_flavors():
     key = make_image('key', LOCK)
     before = cloud(images=[key], metadata=LOCK.items())
-    result = of(
-        before, changes.properties(key.id, {'trait:CUSTOM_GONE': 'required'})
-    )
+    result = of(before, changes.values(key, {'trait:CUSTOM_GONE': 'required'}))
     assert result.stranded_images == ('key',)
 
 
@@ -212,11 +212,15 @@ def test_findings_appear_and_go():
     result = of(
         before,
         lock(before),
-        lambda s: changes.with_hosts(s, s.aggregates[0], frozenset({'h2'})),
+        lambda s: changes.hosts(s.aggregates[0], lambda _: frozenset({'h2'}))(
+            s
+        ),
     )
     assert 'trait-missing' in {each.kind for each in result.new_findings}
     after = lock(before)(before)
-    after = changes.with_hosts(after, after.aggregates[0], frozenset({'h2'}))
+    after = changes.hosts(after.aggregates[0], lambda _: frozenset({'h2'}))(
+        after
+    )
     back = of(after, lambda _: before)
     assert {f.kind for f in back.old_findings} == {
         f.kind for f in result.new_findings

@@ -92,8 +92,7 @@ def test_the_image_that_is_needed_is_named():
     snapshot = make_snapshot(
         [WIN, other], [node], flavors=[PLAIN], images=[WINDOWS]
     )
-    todo = ((*('openstack', 'aggregate', 'unset', '--property'),
-             'trait:CUSTOM_B', 'other'),)  # fmt: skip
+    todo = commands.unset_tags(other, ['trait:CUSTOM_B'])
     assert said(todo, snapshot) == (
         'lets flavor plain use h1 with image windows'
     )

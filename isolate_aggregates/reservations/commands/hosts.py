@@ -24,8 +24,6 @@ _DONE = 'done'
 _FAILED = 'failed'
 _UNCHANGED = 'nothing to do'
 
-_COMMAND = ('isolate-aggregates', 'reservation', 'host', 'set')
-
 
 class SetHosts(preview.Previewing, output.ReportLister):
     """Enable or disable hosts for reservations.
@@ -108,9 +106,7 @@ class SetHosts(preview.Previewing, output.ReportLister):
             return changes
 
         def effect() -> list[str]:
-            return self.preview_of(
-                parsed_args, (*_COMMAND, f'--{verb}', '--', *hosts)
-            )
+            return self.preview_pool(parsed_args, hosts, parsed_args.enable)
 
         if parsed_args.yes:
             self.is_agreed = True

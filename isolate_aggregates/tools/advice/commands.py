@@ -1,22 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of repairs.
+"""The commands of repairs, with what each changes.
 
-They refer to objects by id if possible: names are not unique, and the
-``openstack`` client may mistake a name for an id.
+A command is one change of a cloud in all its forms: the words that make it,
+the same change to a snapshot, and the parts that it touches. They refer to
+objects by id if possible: names are not unique, and the ``openstack`` client
+may mistake a name for an id.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 import contextvars
+import dataclasses
 import shlex
 from types import MappingProxyType
+from typing import Any
+
+import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.request.extra_specs import REQUIRED
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.cloud.changes import ZONE, Change
 
-# A program and its arguments, unquoted.
-Command = tuple[str, ...]
+# A part of a cloud: the kind of an object, its name, and the part of it. An
+# empty name or part stands for all.
+Part = tuple[str, str, str]
+EVERYTHING: Part = ('', '', '')
+
+_REMOVE = 'aggregate remove'
+# The preferred order, by the first words of commands.
+_RANKS = MappingProxyType(
+    {
+        'trait create': 0,
+        'aggregate create': 1,
+        'resource provider': 2,
+        'aggregate set': 3,
+        'aggregate add': 4,
+        **{f'{kind} {verb}': 5 for kind in ('flavor', 'image')
+           for verb in ('create', 'set', 'unset')},
+        _REMOVE: 6,
+        'aggregate unset': 7,
+        **{f'{kind} delete': 8 for kind in ('aggregate', 'flavor', 'image')},
+    }
+)  # fmt: skip
+_LAST = 9
+
+
+class Command(tuple[str, ...]):
+    """A program and its arguments, unquoted, and what they do.
+
+    Commands are equal if their words are.
+
+    :param change: Makes the same change to a snapshot.
+    :param parts: What is changed.
+    :param rank: Its place in the preferred order.
+    """
+
+    change: Change
+    parts: frozenset[Part]
+    rank: int
+
+    def __new__(
+        cls,
+        words: Iterable[str],
+        change: Change = changes.nothing,
+        parts: Iterable[Part] = (EVERYTHING,),
+        rank: int = _LAST,
+    ) -> 'Command':
+        self = super().__new__(cls, words)
+        self.change, self.rank = change, rank
+        self.parts = frozenset(parts)
+        return self
+
+    @property
+    def host(self) -> str:
+        """The host that joins or leaves an aggregate; empty if none does."""
+        if self.rank not in (_RANKS['aggregate add'], _RANKS[_REMOVE]):
+            return ''
+        [(_, _, part)] = self.parts
+        return part.removeprefix('=')
+
 
 # Commands to run in order until one fails.
 Commands = tuple[Command, ...]
@@ -31,24 +95,18 @@ client_names: contextvars.ContextVar[Mapping[str, str]] = (
 # The visibilities of an image, each of which is an option without a value.
 VISIBILITIES = ('public', 'private', 'community', 'shared')
 
-# Options without a value.
-FLAGS = (
-    '--all-projects',
-    '--disable',
-    '--enable',
-    '--live-migration',
-    '--wait',
-    *(f'--{visibility}' for visibility in VISIBILITIES),
-)
-
 # Repairs traits on hosts, memberships in Placement, and rollups.
-SYNC: Commands = ((PROGRAM, 'sync'),)
+SYNC: Commands = (Command((PROGRAM, 'sync')),)
 
 # Starts and ends reservations, which deletes the servers of ended ones.
-RECONCILE: Commands = ((PROGRAM, 'reservation', 'reconcile'),)
+RECONCILE: Commands = (Command((PROGRAM, 'reservation', 'reconcile')),)
 
 # The name in a lock that nothing opens.
 _BETWEEN = 'CUSTOM_CLOSED_DURING_REPAIR'
+
+_SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+_FIELDS = {Aggregate: 'metadata', Flavor: 'extra_specs', Image: 'properties'}
+_Thing = Aggregate | Flavor | Image
 
 # Later microversions require the generation, which may change between audit
 # and repair.
@@ -59,7 +117,7 @@ _TRAITS = '1.6'
 _CLASSES = '1.2'
 
 
-def shown(commands: Iterable[Command]) -> str:
+def shown(commands: Iterable[Sequence[str]]) -> str:
     """Return commands as one line to paste into bash, zsh or ksh.
 
     The line has no control characters. It is empty if an argument cannot be
@@ -69,11 +127,11 @@ def shown(commands: Iterable[Command]) -> str:
     if any('\0' in word for command in commands for word in command):
         return ''
     return ' && '.join(
-        ' '.join(map(quoted, _named(words))) for words in commands
+        ' '.join(map(quoted, _renamed(words))) for words in commands
     )
 
 
-def _named(words: Command) -> Command:
+def _renamed(words: Sequence[str]) -> Sequence[str]:
     """Return a command as the program that shows it calls it."""
     names = client_names.get()
     program, *rest = words
@@ -100,27 +158,33 @@ def _escaped(character: str) -> str:
     return ''.join(f'\\x{byte:02x}' for byte in octets)
 
 
+# Aggregates.
+
+
 def create_aggregate(name: str, zone: str | None = None) -> Command:
     """Return the command that creates a host aggregate."""
-    option = (f'--zone={zone}',) if zone else ()
-    return _openstack(('aggregate', 'create', *option), name)
+    return _on(
+        Aggregate('', name),
+        ('create', *((f'--zone={zone}',) if zone else ())),
+        changes.new_aggregate(name, {ZONE: zone} if zone else {}),
+    )
 
 
 def delete_aggregate(aggregate: Aggregate) -> Command:
     """Return the command that deletes a host aggregate without hosts."""
-    return _openstack(('aggregate', 'delete'), _id_of(aggregate))
+    return _on(aggregate, ('delete',), changes.deleted(aggregate))
 
 
 def set_zone(aggregate: Aggregate, zone: str) -> Command:
     """Return the command that sets the availability zone of an aggregate."""
-    words = ('aggregate', 'set', f'--zone={zone}')
-    return _openstack(words, _id_of(aggregate))
+    change = changes.values(aggregate, {ZONE: zone})
+    return _on(aggregate, ('set', f'--zone={zone}'), change, [ZONE])
 
 
 def rename_aggregate(aggregate: Aggregate, name: str) -> Command:
     """Return the command that renames a host aggregate."""
-    words = ('aggregate', 'set', f'--name={name}')
-    return _openstack(words, _id_of(aggregate))
+    change = changes.fields(aggregate, name=name)
+    return _on(aggregate, ('set', f'--name={name}'), change)
 
 
 def remove_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
@@ -133,116 +197,123 @@ def add_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
     return _hosts('add', aggregate, hosts)
 
 
-def unset_tags(aggregate: Aggregate, keys: Iterable[str]) -> Commands:
-    """Return the commands that remove metadata from an aggregate."""
+def _hosts(
+    action: str, aggregate: Aggregate, hosts: Iterable[str]
+) -> Commands:
+    def change(host: str) -> Change:
+        some = frozenset({host})
+        is_added = action == 'add'
+        return changes.hosts(
+            aggregate, lambda old: old | some if is_added else old - some
+        )
+
     return tuple(
-        _openstack(('aggregate', 'unset', *_property(key)), _id_of(aggregate))
-        for key in keys
+        _on(aggregate, (action, 'host'), change(host), [f'={host}'], [host])
+        for host in sorted(hosts)
     )
 
 
-def set_tag(aggregate: Aggregate, key: str, value: str) -> Command:
-    """Return the command that sets metadata of an aggregate.
-
-    :param key: The key, without "=", which the client takes as the separator.
-    """
-    words = ('aggregate', 'set', *_property(f'{key}={value}'))
-    return _openstack(words, _id_of(aggregate))
+# Metadata of aggregates, extra specs of flavors and properties of images. No
+# key may have "=", which the client takes as the separator.
 
 
-def replace_tag(
-    aggregate: Aggregate,
-    key: str,
-    to: str,
-    value: str,
-    prefix: str = '',
+def set_value(thing: _Thing, key: str, value: str) -> Command:
+    """Return the command that sets a value of an object."""
+    change = changes.values(thing, {key: value})
+    return _on(thing, ('set', *_property(f'{key}={value}')), change, [key])
+
+
+def unset_value(thing: _Thing, key: str) -> Command:
+    """Return the command that removes a value of an object."""
+    change = changes.values(thing, {key: None})
+    return _on(thing, ('unset', *_property(key)), change, [key])
+
+
+set_tag = set_spec = set_value
+
+
+def set_property(image: Image, key: str, value: str) -> Commands:
+    return (set_value(image, key, value),)
+
+
+def unset_tags(aggregate: Aggregate, keys: Iterable[str]) -> Commands:
+    return tuple(unset_value(aggregate, key) for key in keys)
+
+
+def unset_spec(flavor: Flavor, key: str) -> Commands:
+    return (unset_value(flavor, key),)
+
+
+def unset_property(image: Image, key: str) -> Commands:
+    return (unset_value(image, key),)
+
+
+def replace_value(
+    thing: _Thing, key: str, to: str, value: str, prefix: str = ''
 ) -> Commands:
-    """Return the commands that replace metadata of an aggregate.
+    """Return the commands that replace a value of an object.
 
     Empty if the new key contains "=", which the client takes as the separator.
 
-    :param prefix: The prefix of the keys that lock. With it, the aggregate is
+    :param prefix: The prefix of the keys that lock. With it, an aggregate is
         locked all the time.
     """
     if '=' in to:
         return ()
-    put = set_tag(aggregate, to, value)
+    put = set_value(thing, to, value)
     if key == to:
         return (put,)
-    unset = unset_tags(aggregate, [key])
-    if collation.may_equal(key, to.lower()):
-        # MySQL cannot have both at once, so a third key locks in between.
-        between = prefix + _BETWEEN
-        if not prefix:
-            return (*unset, put)
-        return (
-            set_tag(aggregate, between, REQUIRED),
-            *unset,
-            put,
-            *unset_tags(aggregate, [between]),
-        )
-    return (put, *unset)
-
-
-def create_flavor(flavor: Flavor) -> Command:
-    """Return the command that creates a flavor."""
-    sizes = {
-        name: value
-        for name in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
-        if (value := getattr(flavor, name))
-    }
-    words = (
-        *(('--id', flavor.id) if flavor.id else ()),
-        *(word for n, v in sizes.items() for word in (f'--{n}', str(v))),
-        *_properties(flavor.extra_specs),
+    unset = unset_value(thing, key)
+    if not collation.may_equal(key, to.lower()):
+        return (put, unset)
+    # MySQL cannot have both at once, so a third key locks in between.
+    if not prefix:
+        return (unset, put)
+    between = prefix + _BETWEEN
+    return (
+        set_value(thing, between, REQUIRED),
+        unset,
+        put,
+        unset_value(thing, between),
     )
-    return _openstack(('flavor', 'create', *words), flavor.name)
 
 
-def set_spec(flavor: Flavor, key: str, value: str) -> Command:
-    """Return the command that sets an extra spec of a flavor.
-
-    :param key: The key, without "=", which the client takes as the separator.
-    """
-    words = ('flavor', 'set', *_property(f'{key}={value}'))
-    return _openstack(words, flavor.id or flavor.name)
-
-
-def unset_spec(flavor: Flavor, key: str) -> Commands:
-    """Return the command that removes an extra spec from a flavor."""
-    words = ('flavor', 'unset', *_property(key))
-    return (_openstack(words, flavor.id or flavor.name),)
+replace_tag = replace_value
 
 
 def replace_spec(
     flavor: Flavor, to: str, value: str, instead_of: str
 ) -> Commands:
-    """Return the commands that replace an extra spec of a flavor.
+    return replace_value(flavor, instead_of, to, value)
 
-    Empty if the new key contains "=", which the client takes as the separator.
-    """
-    if '=' in to:
-        return ()
-    put = set_spec(flavor, to, value)
-    if instead_of == to:
-        return (put,)
-    unset = unset_spec(flavor, instead_of)
-    if collation.may_equal(instead_of, to.lower()):
-        # MySQL cannot have both at once.
-        return (*unset, put)
-    return (put, *unset)
+
+# Flavors and images.
+
+
+def create_flavor(flavor: Flavor) -> Command:
+    """Return the command that creates a flavor."""
+    sizes = {n: v for n in _SIZES if (v := getattr(flavor, n))}
+    words = (
+        *(('--id', flavor.id) if flavor.id else ()),
+        *(word for n, v in sizes.items() for word in (f'--{n}', str(v))),
+        *_properties(flavor.extra_specs),
+    )
+    change = changes.new(flavor)
+    return _on(flavor, ('create', *words), change, name=flavor.name)
 
 
 def delete_flavor(flavor: Flavor) -> Commands:
     """Return the command that deletes a flavor."""
-    return (_openstack(('flavor', 'delete'), flavor.id or flavor.name),)
+    return (_on(flavor, ('delete',), changes.deleted(flavor)),)
 
 
 def grant(flavor: Flavor, traits: Iterable[str]) -> Commands:
     """Return the commands that let a flavor use hosts locked by traits."""
-    name = flavor.id or flavor.name
     return tuple(
-        (PROGRAM, 'grant', f'--flavor={name}', '--trait', trait)
+        Command(
+            (PROGRAM, 'grant', f'--flavor={_id(flavor)}', '--trait', trait),
+            changes.values(flavor, {TRAIT_PREFIX + trait: REQUIRED}),
+        )
         for trait in traits
     )
 
@@ -257,45 +328,41 @@ def create_image(image: Image) -> Command:
         *((f'--{image.visibility}',) if image.visibility else ()),
         *_properties(image.properties),
     )
-    return _openstack(('image', 'create', *words), image.name)
+    new = dataclasses.replace(image, owner=None, size=0)
+    change = changes.new(new)
+    return _on(image, ('create', *words), change, name=image.name)
 
 
 def delete_image(image: Image) -> Command:
     """Return the command that deletes an image."""
-    return _openstack(('image', 'delete'), image.id or image.name)
+    return _on(image, ('delete',), changes.deleted(image))
 
 
 def set_visibility(image: Image, visibility: str) -> Command:
     """Return the command that sets the visibility of an image."""
-    words = ('image', 'set', f'--{visibility}')
-    return _openstack(words, image.id or image.name)
+    change = changes.fields(image, visibility=visibility)
+    return _on(image, ('set', f'--{visibility}'), change, ['='])
 
 
-def unset_property(image: Image, key: str) -> Commands:
-    """Return the command that removes a property from an image."""
-    words = ('image', 'unset', *_property(key))
-    return (_openstack(words, image.id or image.name),)
-
-
-def set_property(image: Image, key: str, value: str) -> Commands:
-    """Return the command that sets a property of an image.
-
-    :param key: The key, without "=", which the client takes as the separator.
-    """
-    words = ('image', 'set', *_property(f'{key}={value}'))
-    return (_openstack(words, image.id or image.name),)
+# Placement, services, servers and reservations.
 
 
 def create_trait(trait: str) -> Commands:
     """Return the command that creates a trait in Placement."""
     option = ('--os-placement-api-version', _TRAITS)
-    return (_openstack((*option, 'trait', 'create'), trait),)
+    words = _openstack((*option, 'trait', 'create'), trait)
+    parts = [('trait', trait, '')]
+    return (Command(words, changes.new_trait(trait), parts, 0),)
 
 
 def enable_service(host: str) -> Commands:
     """Return the command that enables the compute service of a host."""
     words = ('compute', 'service', 'set', '--enable')
-    return (_openstack(words, host, 'nova-compute'),)
+    change = changes.traits_of_host(host, without={_DISABLED})
+    return (Command(_openstack(words, host, 'nova-compute'), change),)
+
+
+_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 
 def list_servers(host: str) -> Commands:
@@ -310,21 +377,20 @@ def set_members(provider: Provider, without: str) -> Commands:
     :param without: The uuid of the aggregate.
     """
     rest = provider.aggregates - {without}
-    words = ('provider', 'aggregate', 'set', *_each('--aggregate', rest))
-    return (_placement(_MEMBERSHIP, words, provider.uuid),)
+    return (_on_provider(provider, 'aggregate', rest, _MEMBERSHIP),)
 
 
 def set_traits(provider: Provider, without: str) -> Commands:
     """Return the command that removes a trait from a provider."""
     rest = provider.traits - {without}
-    words = ('provider', 'trait', 'set', *_each('--trait', rest))
-    return (_placement(_TRAITS, words, provider.uuid),)
+    # The traits must exist.
+    exist = [('trait', trait, f'={provider.uuid}') for trait in rest]
+    return (_on_provider(provider, 'trait', rest, _TRAITS, exist),)
 
 
 def enable_reservations(hosts: Iterable[str]) -> Commands:
     """Return the command that enables hosts for reservations."""
-    words = (PROGRAM, 'reservation', 'host', 'set', '--enable')
-    return ((*words, *_guarded(sorted(hosts))),)
+    return _reservations('--enable', sorted(hosts))
 
 
 def disable_reservations(hosts: Iterable[str]) -> Commands:
@@ -332,13 +398,17 @@ def disable_reservations(hosts: Iterable[str]) -> Commands:
 
     It fails while reservations need them.
     """
-    words = (PROGRAM, 'reservation', 'host', 'set', '--disable')
-    return ((*words, *_guarded(sorted(hosts))),)
+    return _reservations('--disable', sorted(hosts))
+
+
+def _reservations(option: str, hosts: Sequence[str]) -> Commands:
+    words = (PROGRAM, 'reservation', 'host', 'set', option, *_guarded(hosts))
+    return (Command(words, changes.pool(hosts, option == '--enable')),)
 
 
 def repair_reservation(reservation: str) -> Commands:
     """Return the command that moves slots to hosts that can be used."""
-    return ((PROGRAM, 'reservation', 'repair', reservation),)
+    return (Command((PROGRAM, 'reservation', 'repair', reservation)),)
 
 
 def delete_class(resource_class: str) -> Commands:
@@ -351,41 +421,73 @@ def delete_provider(provider: Provider) -> Commands:
     return (_placement('1.0', ('provider', 'delete'), provider.uuid),)
 
 
-def migrate(server_id: str, live: bool) -> Commands:
-    """Return the commands that migrate a server to another host."""
-    words = ('server', 'migrate')
-    if live:
-        options = ('--live-migration', '--wait')
-        return (_openstack((*words, *options), server_id),)
-    return (
-        _openstack((*words, '--wait'), server_id),
-        _openstack((*words, 'confirm'), server_id),
+def migrate(server_id: str, live: bool, host: str = '') -> Commands:
+    """Return the commands that migrate a server.
+
+    :param host: Its new host; empty to let Nova choose.
+    """
+    words = (
+        *(_TARGETS if host else ()),
+        *('server', 'migrate'),
+        *(('--live-migration',) if live else ()),
+        *((f'--host={host}',) if host else ()),
+        '--wait',
     )
+    confirm = _openstack(('server', 'migrate', 'confirm'), server_id)
+    return (_openstack(words, server_id), *(() if live else (confirm,)))
 
 
 def migrate_to(server_id: str, host: str, live: bool) -> Commands:
-    """Return the commands that migrate a server to a host."""
-    words = (*_TARGETS, 'server', 'migrate')
-    options = ('--live-migration',) if live else ()
-    move = _openstack(
-        (*words, *options, f'--host={host}', '--wait'), server_id
+    return migrate(server_id, live, host)
+
+
+def _on(
+    thing: _Thing,
+    words: Sequence[str],
+    change: Change,
+    keys: Iterable[str] = ('',),
+    more: Sequence[str] = (),
+    name: str | None = None,
+) -> Command:
+    """Return a command on an object.
+
+    :param keys: The parts of the object that it changes.
+    :param more: Further arguments.
+    :param name: The name to give; None for the id, if it has one.
+    """
+    kind = type(thing).__name__.lower()
+    # The names of images are not unique.
+    label = _id(thing) if isinstance(thing, Image) else thing.name
+    return Command(
+        _openstack(
+            (kind, *words), _id(thing) if name is None else name, *more
+        ),
+        change,
+        [(kind, label, key) for key in keys],
+        _RANKS[f'{kind} {words[0]}'],
     )
-    if live:
-        return (move,)
-    return move, _openstack(('server', 'migrate', 'confirm'), server_id)
 
 
-def _hosts(
-    action: str, aggregate: Aggregate, hosts: Iterable[str]
-) -> Commands:
-    words = ('aggregate', action, 'host')
-    return tuple(
-        _openstack(words, _id_of(aggregate), host) for host in sorted(hosts)
+def _on_provider(
+    provider: Provider,
+    part: str,
+    values: Iterable[str],
+    microversion: str,
+    parts: Iterable[Part] = (),
+) -> Command:
+    options = (w for v in sorted(values) for w in (f'--{part}', v))
+    words = ('provider', part, 'set', *options)
+    fields: dict[str, Any] = {f'{part}s': frozenset(values)}
+    return Command(
+        _placement(microversion, words, provider.uuid),
+        changes.provider(provider.uuid, **fields),
+        [('provider', provider.uuid, part), *parts],
+        _RANKS['resource provider'],
     )
 
 
 def _openstack(words: Sequence[str], *names: str) -> Command:
-    return ('openstack', *words, *_guarded(names))
+    return Command(('openstack', *words, *_guarded(names)))
 
 
 def _placement(microversion: str, words: Sequence[str], name: str) -> Command:
@@ -399,7 +501,7 @@ def _guarded(names: Sequence[str]) -> Sequence[str]:
     return ('--', *names) if guard else names
 
 
-def _property(text: str) -> Command:
+def _property(text: str) -> Sequence[str]:
     # With "=", a value may start with "-".
     if text.startswith('-'):
         return (f'--property={text}',)
@@ -414,9 +516,5 @@ def _properties(values: Mapping[str, str]) -> Iterable[str]:
     )
 
 
-def _each(option: str, values: Iterable[str]) -> Iterable[str]:
-    return (word for value in sorted(values) for word in (option, value))
-
-
-def _id_of(aggregate: Aggregate) -> str:
-    return aggregate.name if aggregate.id is None else str(aggregate.id)
+def _id(thing: _Thing) -> str:
+    return thing.name if thing.id in (None, '') else str(thing.id)

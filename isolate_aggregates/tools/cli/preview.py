@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters import loading
-from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.advice import outcome
-from isolate_aggregates.tools.advice.commands import Command
 from isolate_aggregates.tools.cli import base, consent, progress
-from isolate_aggregates.tools.cloud.changes import Change
+from isolate_aggregates.tools.cloud.changes import Change, pool
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -107,16 +103,11 @@ class Previewing(consent.Confirming):
         self._effect = effect(before, after, self.app.conf, after.servers)
         return list(self.effect_lines())
 
-    def preview_of(
-        self, args: argparse.Namespace, command: Command
+    def preview_pool(
+        self, args: argparse.Namespace, hosts: Iterable[str], enable: bool
     ) -> list[str]:
-        """Return lines that describe the effect of a command on a cloud."""
-        filters = Pipeline(loading.load(self.app.conf))
-
-        def change(snapshot: Snapshot) -> Snapshot:
-            *_, after = outcome.outcomes(snapshot, (command,), filters)
-            return after
-
+        """Return lines on the effect of more or fewer reservable hosts."""
+        change = pool(hosts, enable)
         return self.preview(args, change, base.live_cloud(self.app))
 
     def effect_lines(self) -> Iterable[str]:

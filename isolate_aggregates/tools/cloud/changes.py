@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a cloud, made to a snapshot in memory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 from typing import Any
 
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request.extra_specs import (
+    REQUIRED,
+    RESERVATION_TRAIT,
+    TRAIT_PREFIX,
+)
+from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 # Returns the snapshot after a change.
@@ -18,77 +25,167 @@ ZONE = 'availability_zone'
 # New values by key; None removes the key.
 Values = Mapping[str, str | None]
 
+_Thing = Aggregate | Flavor | Image
+_Names = frozenset[str]
+# The places of objects in a snapshot, and of values in objects.
+_LISTS = {Aggregate: 'aggregates', Flavor: 'flavors', Image: 'images'}
+_VALUES = {Aggregate: 'metadata', Flavor: 'extra_specs', Image: 'properties'}
 
-def metadata(aggregate: Aggregate, values: Values) -> Change:
-    """Return the change of the metadata of an aggregate."""
-    return lambda snapshot: put(
-        snapshot,
-        'aggregates',
-        lambda one: one.uuid == aggregate.uuid,
-        'metadata',
-        values,
+
+def nothing(snapshot: Snapshot) -> Snapshot:
+    """Change nothing that matters here."""
+    return snapshot
+
+
+def values(thing: _Thing, values: Values) -> Change:
+    """Return the change of metadata, extra specs or properties."""
+    part = _VALUES[type(thing)]
+
+    def change(one: Any) -> Any:
+        new_values = {**getattr(one, part), **values}
+        present = {k: v for k, v in new_values.items() if v is not None}
+        fields: dict[str, Any] = {part: present}
+        if isinstance(thing, Aggregate) and ZONE in values:
+            # Nova stores the zone as metadata.
+            fields[ZONE] = values[ZONE]
+        return dataclasses.replace(one, **fields)
+
+    return _altering(thing, change) if values else nothing
+
+
+def fields(thing: _Thing, **fields: Any) -> Change:
+    """Return the change of fields of an object."""
+    return _altering(thing, lambda one: dataclasses.replace(one, **fields))
+
+
+def new(thing: Flavor | Image) -> Change:
+    """Return the creation of a flavor or an image.
+
+    Nova refuses a second flavor with the name or id, and Glance a second image
+    with the id.
+    """
+    field = _LISTS[type(thing)]
+    key = thing.id or derived_uuid(field[:-1], thing.name)
+    thing = dataclasses.replace(thing, id=key)
+
+    def change(snapshot: Snapshot) -> Snapshot:
+        things = getattr(snapshot, field)
+        names = () if isinstance(thing, Image) else (t.name for t in things)
+        if key in (t.id for t in things) or thing.name in names:
+            return snapshot
+        return _replaced(snapshot, field, (*things, thing))
+
+    return change
+
+
+def new_aggregate(name: str, metadata: Mapping[str, str]) -> Change:
+    """Return the creation of an aggregate, unless the name exists."""
+    uuid, zone = derived_uuid('aggregate', name), metadata.get(ZONE)
+    aggregate = Aggregate(uuid, name, metadata, availability_zone=zone)
+    return lambda snapshot: (
+        snapshot
+        if any(one.name == name for one in snapshot.aggregates)
+        else _replaced(
+            snapshot, 'aggregates', (*snapshot.aggregates, aggregate)
+        )
     )
 
 
-def extra_specs(flavor_id: str, values: Values) -> Change:
-    """Return the change of the extra specs of a flavor."""
-    return lambda snapshot: put(
+def deleted(thing: _Thing) -> Change:
+    """Return the deletion of an object; of an aggregate, without hosts."""
+    field, is_same = _LISTS[type(thing)], _same(thing)
+    return lambda snapshot: _replaced(
         snapshot,
-        'flavors',
-        lambda one: one.id == flavor_id,
-        'extra_specs',
-        values,
-    )
-
-
-def properties(image_id: str, values: Values) -> Change:
-    """Return the change of the properties of an image."""
-    return lambda snapshot: put(
-        snapshot,
-        'images',
-        lambda one: one.id == image_id,
-        'properties',
-        values,
-    )
-
-
-def traits(
-    provider: str, change: Callable[[frozenset[str]], frozenset[str]]
-) -> Change:
-    """Return the change of the traits of a provider."""
-    return lambda snapshot: altered(
-        snapshot,
-        'providers',
-        lambda one: one.uuid == provider,
-        lambda one: dataclasses.replace(one, traits=change(one.traits)),
-    )
-
-
-def memberships(
-    provider: str, change: Callable[[frozenset[str]], frozenset[str]]
-) -> Change:
-    """Return the change of the aggregates of a provider."""
-    return lambda snapshot: altered(
-        snapshot,
-        'providers',
-        lambda one: one.uuid == provider,
-        lambda one: dataclasses.replace(
-            one, aggregates=change(one.aggregates)
+        field,
+        tuple(
+            one
+            for one in getattr(snapshot, field)
+            if not is_same(one) or bool(getattr(one, 'hosts', None))
         ),
     )
 
 
+def hosts(aggregate: Aggregate, change: Callable[[_Names], _Names]) -> Change:
+    """Return the change of the hosts of an aggregate, in Placement too."""
+
+    def changed(snapshot: Snapshot) -> Snapshot:
+        for old in filter(_same(aggregate), snapshot.aggregates):
+            snapshot = _with_hosts(snapshot, old, change(old.hosts))
+        return snapshot
+
+    return changed
+
+
+def provider(uuid: str, **fields: Any) -> Change:
+    """Return the change of fields of a provider."""
+    return lambda snapshot: altered(
+        snapshot,
+        'providers',
+        lambda one: one.uuid == uuid,
+        lambda one: dataclasses.replace(one, **fields),
+    )
+
+
+def names_of_provider(
+    uuid: str, field: str, change: Callable[[_Names], _Names]
+) -> Change:
+    """Return the change of the traits or aggregates of a provider."""
+    return lambda snapshot: altered(
+        snapshot,
+        'providers',
+        lambda one: one.uuid == uuid,
+        lambda one: dataclasses.replace(
+            one, **{field: change(getattr(one, field))}
+        ),
+    )
+
+
+def traits_of_host(host: str, without: Iterable[str]) -> Change:
+    """Return the removal of traits from the compute nodes of a host."""
+    traits = frozenset(without)
+    return lambda snapshot: altered(
+        snapshot,
+        'providers',
+        lambda one: one.host == host,
+        lambda one: dataclasses.replace(one, traits=one.traits - traits),
+    )
+
+
+def pool(names: Iterable[str], is_enabled: bool) -> Change:
+    """Return the change of the pool of reservations, made if need be."""
+
+    def change(snapshot: Snapshot) -> Snapshot:
+        services = {node.name: node.host for node in snapshot.providers}
+        hosts = frozenset(services.get(name) or name for name in names)
+        pools = [
+            aggregate
+            for aggregate in snapshot.aggregates
+            if RESERVATION_TRAIT in tags.required_traits(aggregate)
+        ]
+        if not is_enabled:
+            for one in pools:
+                snapshot = _with_hosts(snapshot, one, one.hosts - hosts)
+            return snapshot
+        if not pools:
+            lock = {TRAIT_PREFIX + RESERVATION_TRAIT: REQUIRED}
+            snapshot = new_aggregate('reservation pool', lock)(snapshot)
+            pools = [snapshot.aggregates[-1]]
+        return _with_hosts(snapshot, pools[0], pools[0].hosts | hosts)
+
+    return change
+
+
 def new_trait(name: str) -> Change:
     """Return the creation of a trait."""
-    return lambda snapshot: dataclasses.replace(
-        snapshot, traits=snapshot.traits | {name}
+    return lambda snapshot: _replaced(
+        snapshot, 'traits', snapshot.traits | {name}
     )
 
 
 def unused_trait_deleted(name: str) -> Change:
     """Return the deletion of a trait, which fails while providers have it."""
-    return lambda snapshot: dataclasses.replace(
-        snapshot, traits=snapshot.traits - {name}
+    return lambda snapshot: _replaced(
+        snapshot, 'traits', snapshot.traits - {name}
     )
 
 
@@ -99,41 +196,36 @@ def altered(
     change: Callable[[Any], Any],
 ) -> Snapshot:
     """Change some aggregates, flavors, images or providers."""
-    things: dict[str, Any] = {
-        field: tuple(
+    return _replaced(
+        snapshot,
+        field,
+        tuple(
             change(thing) if is_meant(thing) else thing
             for thing in getattr(snapshot, field)
-        )
-    }
-    return dataclasses.replace(snapshot, **things)
+        ),
+    )
 
 
-def put(
-    snapshot: Snapshot,
-    field: str,
-    is_meant: Callable[[Any], bool],
-    part: str,
-    values: Values,
-) -> Snapshot:
-    """Set and unset values of an aggregate, a flavor or an image."""
-
-    def change(thing: Any) -> Any:
-        new_values = {**getattr(thing, part), **values}
-        present = {k: v for k, v in new_values.items() if v is not None}
-        fields: dict[str, Any] = {part: present}
-        if field == 'aggregates' and ZONE in values:
-            # Nova stores the zone as metadata.
-            fields['availability_zone'] = values[ZONE]
-        return dataclasses.replace(thing, **fields)
-
-    if not values:
-        return snapshot
-    return altered(snapshot, field, is_meant, change)
+def _replaced(snapshot: Snapshot, field: str, value: Any) -> Snapshot:
+    return dataclasses.replace(snapshot, **{field: value})
 
 
-def with_hosts(
-    snapshot: Snapshot, old: Aggregate, hosts: frozenset[str]
-) -> Snapshot:
+def _altering(thing: _Thing, change: Callable[[Any], Any]) -> Change:
+    field, is_same = _LISTS[type(thing)], _same(thing)
+    return lambda snapshot: altered(snapshot, field, is_same, change)
+
+
+def _same(thing: _Thing) -> Callable[[Any], bool]:
+    """Return a test for objects with an id or, if it has none, a name."""
+
+    def key(one: _Thing) -> str:
+        return one.name if one.id in (None, '') else str(one.id)
+
+    name = key(thing)
+    return lambda one: key(one) == name
+
+
+def _with_hosts(snapshot: Snapshot, old: Aggregate, hosts: _Names) -> Snapshot:
     """Change the hosts of an aggregate, in Placement too, as Nova does."""
     new = dataclasses.replace(old, hosts=hosts)
 
@@ -143,10 +235,10 @@ def with_hosts(
             aggregates |= {new.uuid}
         return dataclasses.replace(node, aggregates=aggregates)
 
+    moved_hosts = old.hosts ^ hosts
     snapshot = altered(
         snapshot, 'aggregates', lambda one: one is old, lambda _: new
     )
-    moved_hosts = old.hosts ^ hosts
     return altered(
         snapshot, 'providers', lambda node: node.host in moved_hosts, member
     )

@@ -245,12 +245,13 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             return False
         for todo in _safe(self._findings):
             for command in todo:
+                words: Sequence[str] = command
                 if self._lets_in and (command,) == commands.SYNC:
-                    command = (*command, '--no-domains')
+                    words = (*command, '--no-domains')
                 # The user has already agreed.
-                status = _run((*command, '--yes'), _Beside(self.app))
+                status = _run((*words, '--yes'), _Beside(self.app))
                 if status:
-                    line = commands.shown((command,))
+                    line = commands.shown((words,))
                     LOG.error('%s ended with status %d.', line, status)
                     break
         return True
@@ -270,7 +271,7 @@ class _Beside:
         return getattr(self._app, name)
 
 
-def _run(command: commands.Command, app: Any) -> int:
+def _run(command: Sequence[str], app: Any) -> int:
     """Run a command of this program; return its exit status."""
     program, *arguments = command
     assert program == commands.PROGRAM

@@ -225,13 +225,13 @@ def mutations_of(
                 f'aggregate {aggregate.name}',
                 key,
                 replacement,
-                _altering(answers, changes.metadata(aggregate, values), False),
+                _altering(answers, changes.values(aggregate, values), False),
             )
     for flavor in snapshot.flavors:
         for key, values, replacement in _alterations(
             flavor.extra_specs, _altered_spec
         ):
-            change = changes.extra_specs(flavor.id, values)
+            change = changes.values(flavor, values)
             yield Mutation(
                 'extra spec',
                 f'flavor {flavor.name}',
@@ -243,7 +243,7 @@ def mutations_of(
         for key, values, replacement in _alterations(
             image.properties, _altered_spec
         ):
-            change = changes.properties(image.id, values)
+            change = changes.values(image, values)
             yield Mutation(
                 'property',
                 f'image {quoted(image.name)}',
@@ -273,7 +273,9 @@ def _without_trait(
     answers: Answers, provider: str, trait: str, host: str | None
 ) -> Callable[[], Answers]:
     def alter() -> Answers:
-        change = changes.traits(provider, lambda traits: traits - {trait})
+        change = changes.names_of_provider(
+            provider, 'traits', lambda traits: traits - {trait}
+        )
         # The trait still exists.
         snapshot = changes.new_trait(trait)(change(answers.snapshot))
         return AnswersWithoutTrait(snapshot, answers, trait, host)

@@ -148,7 +148,7 @@ def _add(
             f'reserve aggregate {aggregate.name} for '
             f'{text.named("domain", wanting)}',
             functools.partial(cloud.nova.set_metadata, aggregate, metadata),
-            changes.metadata(aggregate, metadata),
+            changes.values(aggregate, metadata),
         )
 
 
@@ -163,7 +163,7 @@ def _remove(
             functools.partial(
                 cloud.nova.set_metadata, aggregate, dict.fromkeys(keys)
             ),
-            changes.metadata(aggregate, dict.fromkeys(keys)),
+            changes.values(aggregate, dict.fromkeys(keys)),
         )
 
     def untag() -> None:
@@ -179,7 +179,7 @@ def _remove(
     yield Step(
         f'untag aggregate {aggregate.name} domain {domain_id}',
         untag,
-        changes.metadata(aggregate, dict.fromkeys(domains.tag(domain_id))),
+        changes.values(aggregate, dict.fromkeys(domains.tag(domain_id))),
     )
 
 

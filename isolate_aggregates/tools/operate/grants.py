@@ -36,7 +36,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
         xs.required_traits(flavor.extra_specs),
         trait,
         lambda key, value: cloud.nova.set_extra_specs(flavor, {key: value}),
-        functools.partial(changes.extra_specs, flavor.id),
+        functools.partial(changes.values, flavor),
         _useless(cloud, trait),
     )
 
@@ -53,7 +53,7 @@ def grant_image(
         xs.image_required_traits(image.properties),
         trait,
         functools.partial(cloud.glance.set_property, image),
-        functools.partial(changes.properties, image.id),
+        functools.partial(changes.values, image),
         itertools.chain(
             _image_notes(cloud, image, trait_sources), _useless(cloud, trait)
         ),
@@ -104,7 +104,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
         flavor.extra_specs,
         trait,
         functools.partial(cloud.nova.unset_extra_spec, flavor),
-        functools.partial(changes.extra_specs, flavor.id),
+        functools.partial(changes.values, flavor),
         problems,
     )
 
@@ -118,7 +118,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
         image.properties,
         trait,
         functools.partial(cloud.glance.unset_property, image),
-        functools.partial(changes.properties, image.id),
+        functools.partial(changes.values, image),
     )
 
 

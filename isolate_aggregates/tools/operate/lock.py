@@ -149,8 +149,10 @@ def _join(
                     node.uuid,
                     frozenset({aggregate.uuid}).union,
                 ),
-                changes.memberships(
-                    node.uuid, frozenset({aggregate.uuid}).union
+                changes.names_of_provider(
+                    node.uuid,
+                    'aggregates',
+                    frozenset({aggregate.uuid}).union,
                 ),
             )
 
@@ -166,7 +168,7 @@ def _tag(
                 functools.partial(
                     cloud.nova.set_metadata, aggregate, {key: REQUIRED}
                 ),
-                changes.metadata(aggregate, {key: REQUIRED}),
+                changes.values(aggregate, {key: REQUIRED}),
             )
 
 
@@ -197,7 +199,9 @@ def add_traits(
                     node.uuid,
                     functools.partial(_with, trait),
                 ),
-                changes.traits(node.uuid, functools.partial(_with, trait)),
+                changes.names_of_provider(
+                    node.uuid, 'traits', functools.partial(_with, trait)
+                ),
             )
 
 

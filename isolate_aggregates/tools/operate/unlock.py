@@ -110,8 +110,8 @@ class _TraitsOnHosts:
                         node.uuid,
                         functools.partial(_without, trait),
                     ),
-                    changes.traits(
-                        node.uuid, functools.partial(_without, trait)
+                    changes.names_of_provider(
+                        node.uuid, 'traits', functools.partial(_without, trait)
                     ),
                 )
 
@@ -233,7 +233,7 @@ def _untag(
                 functools.partial(
                     cloud.nova.set_metadata, aggregate, {key: None}
                 ),
-                changes.metadata(aggregate, {key: None}),
+                changes.values(aggregate, {key: None}),
             )
 
 

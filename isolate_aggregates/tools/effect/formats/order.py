@@ -152,11 +152,11 @@ class _Search:
             snapshot,
             {
                 *snapshot.index.by_host,
-                *(c[-1] for c in todo if c[1:4] == _ADD_HOST),
+                *filter(None, (command.host for command in todo)),
             },
         )
         afters = list(outcome.outcomes(before, todo, filters))
-        self._precedence = Precedence(before, todo)
+        self._precedence = Precedence(todo)
         self._bounds = Bounds(before, afters, pipeline)
         # By the commands that are done.
         self._states = {
@@ -314,9 +314,6 @@ class _Path:
     cost: _Cost
     done: tuple[int, ...]
     state: State
-
-
-_ADD_HOST = ('aggregate', 'add', 'host')
 
 
 def _cost(gaps: Sequence[Gap]) -> _Cost:
