@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sphinx configuration of the documentation."""
 
+import importlib
 from importlib import metadata
+import json
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
 
 project = 'isolate-aggregates'
 copyright = 'isolate-aggregates developers'
@@ -77,3 +82,20 @@ man_pages = [
         1,
     ),
 ]
+
+
+class JSONSchema(Directive):
+    """Shows a schema, given as ``module:NAME``."""
+
+    required_arguments = 1
+
+    def run(self):
+        module, name = self.arguments[0].split(':')
+        schema = getattr(importlib.import_module(module), name)
+        text = json.dumps(schema, indent=2, ensure_ascii=False)
+        return [nodes.literal_block(text, text, language='json')]
+
+
+def setup(app):
+    """Add the directive."""
+    app.add_directive('json-schema', JSONSchema)

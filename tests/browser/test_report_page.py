@@ -18,6 +18,7 @@ from isolate_aggregates.testing.builders import (
 )
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.effect import effect, shown
 from isolate_aggregates.tools.room.plan import Planner
 from isolate_aggregates.tools.room.shown import plan_document
@@ -1015,7 +1016,7 @@ def plan_for_a_host():
     )
     plan = Planner(cloud, conf).plan(Task(frozenset({'win-1'})))
     return {
-        'plan': plan_document(plan),
+        'plan': content(plan_document(plan)),
         'batches': [],
         'left': [],
         'results': {},

@@ -22,7 +22,8 @@ from isolate_aggregates.testing import (
     make_snapshot,
     make_tree,
 )
-from isolate_aggregates.tools.room import program, saved, shown
+from isolate_aggregates.tools.documents import content
+from isolate_aggregates.tools.room import documents, program, shown
 from isolate_aggregates.tools.room.survival import survival
 
 CONF = configuration()
@@ -195,8 +196,8 @@ def test_no_placement_is_better(number):
 def test_the_document_has_its_schema():
     servers = [server('a', 'w1', 'keyed'), server('b', 'h1')]
     snapshot = cloud({'w1': 4, 'h1': 4, 'h2': 4}, servers, locked=['w1'])
-    document = shown.survival_document(survival(snapshot, CONF))
-    jsonschema.validate(document, saved.schema('survival'))
+    document = content(shown.survival_document(survival(snapshot, CONF)))
+    jsonschema.validate(document, documents.SURVIVAL)
     assert [case['hosts'] for case in document['cases']] == [['w1']]
 
 
@@ -319,7 +320,7 @@ def test_of_too_many_combinations_the_fullest_hosts_are_examined(monkeypatch):
     result = survival(snapshot, CONF, failures=2)
     assert (result.combinations, len(result.cases)) == (15, 3)
     assert ('h0', 'h1') in {case.hosts for case in result.cases}
-    document = shown.survival_document(result)
+    document = content(shown.survival_document(result))
     assert (document['examined'], document['combinations']) == (3, 15)
     assert 'Examined were 3 of 15' in ' '.join(shown.survival_lines(result))
 

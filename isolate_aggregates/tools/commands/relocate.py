@@ -18,8 +18,9 @@ from isolate_aggregates.tools.cli import (
     terminal,
 )
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.operate import names
-from isolate_aggregates.tools.room import carry, formats, shown
+from isolate_aggregates.tools.room import carry, documents, formats, shown
 from isolate_aggregates.tools.room.plan import Batch, Planner
 from isolate_aggregates.tools.room.task import INCLUDABLE, Left, Task
 
@@ -299,23 +300,27 @@ class Relocate(preview.Previewing, output.ReportLister):
 
     def document(self) -> dict[str, Any]:
         [plan, *_] = [*self._plans, None]
-        return {
-            'plan': None
-            if self._batches or plan is None
-            else shown.plan_document(plan),
-            'batches': [
-                {
-                    'hosts': list(batch.hosts),
-                    'again': batch.again,
-                    **shown.plan_document(batch.plan),
-                }
-                for batch in self._batches
-            ],
-            'left': shown.left_document(self._left),
-            'results': self._results,
-            'effect': self.effect_document(),
-            'not_known': list(self._not_known),
-        }
+        return dict(
+            content(
+                documents.Relocation(
+                    plan=None
+                    if self._batches or plan is None
+                    else shown.plan_document(plan),
+                    batches=tuple(
+                        documents.Batch(
+                            hosts=tuple(batch.hosts),
+                            again=batch.again,
+                            **vars(shown.plan_document(batch.plan)),
+                        )
+                        for batch in self._batches
+                    ),
+                    left=shown.left_document(self._left),
+                    results=self._results,
+                    effect=self.effect_document(),
+                    not_known=tuple(self._not_known),
+                )
+            )
+        )
 
     def before(self) -> Iterable[str]:
         """Yield how many moves there are, and what is left."""

@@ -14,7 +14,7 @@ from isolate_aggregates.tools.effect import saved
 from isolate_aggregates.tools.report import page
 from isolate_aggregates.tools.report.calendar import Calendar
 from isolate_aggregates.tools.report.content import Content
-from isolate_aggregates.tools.room import saved as plans
+from isolate_aggregates.tools.room.documents import RELOCATION
 from isolate_aggregates.tools.room.survival import survival_of
 
 
@@ -74,7 +74,11 @@ class WriteReport(usage.Command):
             # Fail now, as reading a large cloud takes minutes.
             page.check(path)
         effect = saved.load(parsed_args.effect) if parsed_args.effect else None
-        plan = plans.load(parsed_args.plan) if parsed_args.plan else None
+        plan = (
+            saved.document(parsed_args.plan, 'a plan of relocate', RELOCATION)
+            if parsed_args.plan
+            else None
+        )
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             audited_cloud = AuditedCloud.read(

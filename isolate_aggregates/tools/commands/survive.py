@@ -11,6 +11,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools.cli import base, output, preview
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import shown
 from isolate_aggregates.tools.room.survival import survival
@@ -87,7 +88,7 @@ class ShowSurvival(output.ReportLister):
         return None
 
     def document(self) -> dict[str, Any]:
-        return shown.survival_document(self._survival)
+        return dict(content(shown.survival_document(self._survival)))
 
     def before(self) -> Iterable[str]:
         """Yield what happens in the worst case."""

@@ -2,11 +2,13 @@
 """Shows plans and survival: as lines, rows and documents."""
 
 from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
 from typing import Any
 
 from isolate_aggregates import ranges
 from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.text import counted, listed, plural, quoted
+from isolate_aggregates.tools.room import documents
 from isolate_aggregates.tools.room.plan import Batch, Relocation
 from isolate_aggregates.tools.room.survival import Failure, Margin, Survival
 from isolate_aggregates.tools.room.task import Left
@@ -103,44 +105,40 @@ def margin_lines(survival: Survival, most: int | None) -> Iterator[str]:
         yield f'  and {len(survival.margins) - most} more, which -f json shows'
 
 
-def survival_document(survival: Survival) -> dict[str, Any]:
-    """Return survival as a JSON document; see ``survival.json``."""
-    return {
-        'failures': survival.failures,
-        'survived': survival.is_survived,
-        'examined': len(survival.cases),
-        'combinations': survival.combinations,
-        'cases': [
-            {
-                'hosts': list(case.hosts),
-                'reserved_hosts': list(case.spares),
-                'servers': case.servers,
-                'without_host': [
-                    {**_server_document(each.server), 'reason': each.reason}
+def survival_document(survival: Survival) -> documents.Survival:
+    """Return survival as a JSON document."""
+    return documents.Survival(
+        failures=survival.failures,
+        survived=survival.is_survived,
+        examined=len(survival.cases),
+        combinations=survival.combinations,
+        cases=tuple(
+            documents.Case(
+                hosts=case.hosts,
+                reserved_hosts=case.spares,
+                servers=case.servers,
+                without_host=tuple(
+                    documents.Stranded(
+                        **_server_document(each.server), reason=each.reason
+                    )
                     for each in case.stranded
-                ],
-                'at_least': case.least,
-            }
+                ),
+                at_least=case.least,
+            )
             for case in survival.cases
             if case.stranded
-        ],
-        'locks': [
-            {'lock': lock, 'without_host': number}
+        ),
+        locks=tuple(
+            documents.Lock(lock=lock, without_host=number)
             for lock, number in survival.locks.items()
-        ],
-        'room': [
-            {
-                'lock': margin.lock,
-                'flavor': margin.flavor,
-                'needed': margin.needed,
-                'free': margin.free,
-                'hosts_short': margin.hosts_short,
-            }
+        ),
+        room=tuple(
+            documents.Margin(**dataclasses.asdict(margin))
             for margin in survival.margins
-        ],
-        'not_evaluated': survival.not_evaluated,
-        'not_known': list(survival.not_known),
-    }
+        ),
+        not_evaluated=survival.not_evaluated,
+        not_known=survival.not_known,
+    )
 
 
 def moves_summary(number: int, least: int) -> str:
@@ -208,39 +206,39 @@ def batch_lines(batches: Iterable[Batch]) -> Iterator[str]:
         yield f'{number}. {ranges.folded(batch.hosts)}: {moves}{again}'
 
 
-def plan_document(plan: Relocation) -> dict[str, Any]:
-    """Return a plan as a JSON document; see ``relocation.json``."""
-    return {
-        'moves': [
-            {
-                'round': number,
+def plan_document(plan: Relocation) -> documents.Plan:
+    """Return a plan as a JSON document."""
+    return documents.Plan(
+        moves=tuple(
+            documents.Move(
+                round=number,
                 **_server_document(move.server),
-                'source': move.source,
-                'target': move.target,
-                'live': move.live,
-            }
+                source=move.source,
+                target=move.target,
+                live=move.live,
+            )
             for number, moves in enumerate(plan.rounds, 1)
             for move in moves
-        ],
-        'at_least': plan.least,
-        'left': left_document(plan.left),
-        'emptied': sorted(plan.emptied),
-        'room': {'wanted': plan.wanted, 'missing': plan.missing}
+        ),
+        at_least=plan.least,
+        left=left_document(plan.left),
+        emptied=tuple(sorted(plan.emptied)),
+        room=documents.Room(wanted=plan.wanted, missing=plan.missing)
         if plan.wanted
         else None,
-    }
+    )
 
 
-def left_document(left: Iterable[Left]) -> list[dict[str, Any]]:
+def left_document(left: Iterable[Left]) -> tuple[documents.Left, ...]:
     """Return the servers that do not move, and why not."""
-    return [
-        {
+    return tuple(
+        documents.Left(
             **_server_document(each.server),
-            'host': each.server.host,
-            'reason': each.reason,
-        }
+            host=each.server.host,
+            reason=each.reason,
+        )
         for each in left
-    ]
+    )
 
 
 def _server_document(server: Server) -> dict[str, Any]:
