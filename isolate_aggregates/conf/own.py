@@ -77,6 +77,25 @@ neither the scheduler hint ``reservation`` nor a flavor of an instance
 reservation. Use it if all hosts of the cloud must be reserved.
 """,
     ),
+    cfg.BoolOpt(
+        'check_claims',
+        default=True,
+        help="""
+Check after each claim of a slot that Placement has not oversold it.
+
+Placement may accept more claims than fit when they are written at the same
+time. So after claiming resources, a slot of a reservation (a resource class
+``CUSTOM_RESERVATION_*``) among them, nova-scheduler reads usage and
+inventories of the claimed resource providers. If they are oversold, or cannot
+be read within five seconds, it withdraws the claim. If they were oversold, it
+tries the host again, up to five times within about six seconds; then Nova
+tries the next host.
+
+A request for a slot then sends a few more requests to Placement. Other
+requests are not affected. Disable it only with a Placement that does not
+oversell; "Known Placement bugs" in the documentation names its setting.
+""",
+    ),
     cfg.IntOpt(
         'max_query_length',
         default=4000,

@@ -17,7 +17,7 @@ from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.conf import unknown
 from isolate_aggregates.filters import loading
-from isolate_aggregates.nova import placement
+from isolate_aggregates.nova import claims, placement
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
@@ -52,6 +52,10 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     ia_conf.register_opts(conf)
     runner = _make_runner(conf)
     _replace(runner, _with_ours(runner))
+    if conf[ia_conf.GROUP].check_claims:
+        claims.install()
+    else:
+        claims.uninstall()
     LOG.info(
         'Request filters of isolate-aggregates: %s',
         ', '.join(
@@ -72,6 +76,7 @@ def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
 
 def uninstall() -> None:
     """Remove our request filters and restore the in-tree one."""
+    claims.uninstall()
     _replace(None, _without_ours())
 
 
