@@ -455,6 +455,23 @@ def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
     assert (first(finding), finding.safe) == (SYNC, True)
 
 
+def test_storage_in_a_rollup_serves_hosts_that_do_not_reach_it():
+    nodes = [node('h1', ROLLUP), node('h2', ROLLUP)]
+    storage = make_provider(
+        'nfs',
+        traits=['MISC_SHARES_VIA_AGGREGATE'],
+        aggregates=[TWO[0].uuid, ROLLUP],
+    )
+    [finding] = findings(TWO, [*nodes, storage], [KEYED])
+    assert (finding.kind, finding.severity) == (
+        'rollup-shared',
+        Severity.ERROR,
+    )
+    assert finding.subject == 'resource provider nfs'
+    assert f'is in rollup trait:{LICENSED};' in finding.problem
+    assert (first(finding), finding.safe) == (SYNC, True)
+
+
 def test_a_rollup_of_a_removed_lock_is_recognized_by_its_mark():
     gone = rollups.uuid_of('trait:CUSTOM_GONE')
     known = {LICENSED, marks.of_rollup(gone)}

@@ -312,19 +312,40 @@ def test_members_known_only_to_placement_are_in_the_rollup():
     assert after(plan, left)[1] == {'uuid-x', ROLLUP_X}
 
 
-def test_a_provider_that_shares_is_in_the_rollups_of_its_aggregates():
-    pool = Provider(
-        'uuid-nfs',
-        'nfs',
-        traits=frozenset({'MISC_SHARES_VIA_AGGREGATE', X, MARK_X}),
-        aggregates=frozenset({'uuid-x'}),
+def other(*aggregates, traits=()):
+    """Return a plan, and a root provider without compute service in it."""
+    root = Provider(
+        'uuid-other',
+        'other',
+        traits=frozenset(traits),
+        aggregates=frozenset(aggregates),
     )
     index = AggregateIndex([REQUIRES_X, ALSO_X])
-    snapshot = SyncSnapshot(index, (), frozenset(STANDARD), others=(pool,))
-    plan = plans.make(snapshot, IsolateAggregates().locks(index))
-    assert in_short(plan) == ['nfs: add rollup trait:CUSTOM_X']
+    snapshot = SyncSnapshot(index, (), frozenset(STANDARD), others=(root,))
+    return plans.make(snapshot, IsolateAggregates().locks(index)), root
+
+
+SHARING = {'MISC_SHARES_VIA_AGGREGATE', X, MARK_X}
+
+
+def test_a_provider_that_shares_is_in_no_rollup():
+    plan, pool = other('uuid-x', traits=SHARING)
+    assert in_short(plan) == []
+    assert after(plan, pool) == (pool.traits, {'uuid-x'})
+
+
+def test_a_provider_that_shares_is_taken_out_of_rollups():
+    plan, pool = other('uuid-x', ROLLUP_X, traits=SHARING)
+    assert in_short(plan) == ['other: remove rollup trait:CUSTOM_X']
     # Other traits belong to other programs.
-    assert after(plan, pool) == (pool.traits, {'uuid-x', ROLLUP_X})
+    assert after(plan, pool) == (pool.traits, {'uuid-x'})
+
+
+@pytest.mark.parametrize('rollup', [(), (ROLLUP_X,)])
+def test_a_node_of_a_cell_that_is_down_stays_where_it_is(rollup):
+    plan, lost = other('uuid-x', *rollup)
+    assert in_short(plan) == []
+    assert after(plan, lost)[1] == {'uuid-x', *rollup}
 
 
 def test_a_provider_leaves_a_rollup_of_other_aggregates():

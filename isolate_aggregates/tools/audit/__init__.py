@@ -63,6 +63,7 @@ CHECKS: tuple[Check, ...] = (
     keys.reservation_keys,
     rollups.lagging,
     rollups.stale,
+    rollups.shared,
     rollups.marks_left,
     leftovers.resource_classes,
     leftovers.providers,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.text import listed
+from isolate_aggregates.text import listed, named
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
@@ -45,6 +45,8 @@ def stale(cloud: AuditedCloud) -> Iterator[Finding]:
     names = _names(cloud)
     hosts_by_rollup: dict[str, set[str]] = {}
     for provider, after in _synced(cloud):
+        if provider.is_sharing:
+            continue
         # Sync removes only memberships of rollups.
         for rollup in provider.aggregates - after:
             hosts_by_rollup.setdefault(rollup, set()).add(
@@ -60,6 +62,25 @@ def stale(cloud: AuditedCloud) -> Iterator[Finding]:
             'they may be excluded for servers that could use them',
             (Repair(commands.SYNC, safe=True),),
         )
+
+
+def shared(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find sharing providers in rollups, to which they must not belong."""
+    names = _names(cloud)
+    for provider, after in _synced(cloud):
+        surplus = provider.aggregates - after
+        if surplus and provider.is_sharing:
+            where = {names.get(rollup, rollup) for rollup in surplus}
+            yield Finding(
+                'rollup-shared',
+                Severity.ERROR,
+                f'resource provider {provider.name}',
+                f'shares its resources and is in {named("rollup", where)}; '
+                'rollups are for compute nodes only',
+                'Placement gives its resources to servers on all hosts of '
+                'the rollup, although they may not reach it',
+                (Repair(commands.SYNC, safe=True),),
+            )
 
 
 def _names(cloud: AuditedCloud) -> dict[str, str]:

@@ -16,6 +16,7 @@ from sync_world import GOLD, LICENSED, uuid
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.microversion import NESTED
 from isolate_aggregates.tools.operate.sync import apply, marks
 
 AVX, SRIOV = 'HW_CPU_X86_AVX2', 'HW_NIC_SRIOV'
@@ -236,3 +237,38 @@ def test_a_provider_that_nova_does_not_list_keeps_its_traits(world):
     assert world.of('h1', 'traits') == {SRIOV}
     assert world.of('h1', 'aggregates') == {uuid(2, 'a'), uuid(2, 'b')}
     assert world.custom_traits() == [LICENSED]
+
+
+def test_storage_serves_the_same_hosts_after_sync(world):
+    for rack in 'ab':
+        world.add_host(f'nfs-{rack}', vcpus=0)
+        world.nova.nodes.pop()
+        world.direct.send(
+            'PUT',
+            f'/resource_providers/{uuid(1, f"nfs-{rack}")}/inventories',
+            {
+                'resource_provider_generation': world.direct.get(
+                    f'/resource_providers/{uuid(1, f"nfs-{rack}")}'
+                )['generation'],
+                'inventories': {'DISK_GB': {'total': 100}},
+            },
+        )
+    world.require('a', ['h1'], LICENSED)
+    world.require('b', ['h2'], LICENSED)
+    for host, rack in ('h1', 'a'), ('h2', 'b'):
+        world.put(
+            f'nfs-{rack}',
+            traits=['MISC_SHARES_VIA_AGGREGATE'],
+            aggregates=[uuid(2, rack), BOTH],
+        )
+        world.put(host, aggregates=[uuid(2, rack)])
+    assert world.sync().is_complete
+    assert world.todo() == []
+    assert world.of('h1', 'aggregates') == {uuid(2, 'a'), BOTH}
+    found = world.direct.get(
+        '/allocation_candidates?resources=VCPU:1,DISK_GB:1', NESTED
+    )['allocation_requests']
+    assert {frozenset(each['allocations']) for each in found} == {
+        frozenset({uuid(1, 'h1'), uuid(1, 'nfs-a')}),
+        frozenset({uuid(1, 'h2'), uuid(1, 'nfs-b')}),
+    }

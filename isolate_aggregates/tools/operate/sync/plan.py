@@ -183,8 +183,14 @@ class _Planner:
     def target(self, node: Provider) -> Target:
         """Return the target state of a resource provider."""
         if node.host is None:
-            # Sync manages only the rollups of other providers.
-            return Target(node.uuid, node.name, '', rollups=self.rollups)
+            # Sync only takes other providers out of rollups.
+            return Target(
+                node.uuid,
+                node.name,
+                '',
+                node.is_sharing,
+                rollups=self.rollups,
+            )
         mine = self._snapshot.index.by_host.get(node.host, ())
         below = self._snapshot.below.get(node.uuid, {})
         return Target(

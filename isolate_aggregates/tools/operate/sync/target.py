@@ -43,6 +43,10 @@ class Rollups:
     if its host is a member in Nova, even if Placement does not have the
     membership yet.
 
+    Only compute nodes belong in rollups. A sharing provider serves the
+    providers with which it has any aggregate in common, so in a rollup it
+    would serve every host behind the lock.
+
     :param aggregates: All aggregates, including those in rollups.
     :param other_uuids: The uuids of further rollups to which sync may have
         added providers.
@@ -100,6 +104,9 @@ class Target:
         it; None to change no traits except marks.
     :param keeps_marks: Whether marks are kept, for ``traits=None``.
     :param mirror: The host aggregates it must be a member of, by uuid.
+    :param host: Its compute service; empty if it is not a compute node, or one
+        that Nova does not list, as its cell is down.
+    :param is_sharing: Whether it shares its resources by aggregates.
     :param aggregates: The uuids of the host aggregates of its host.
     :param below: The names of its child providers that have a trait, by trait.
     """
@@ -107,6 +114,7 @@ class Target:
     provider: str
     name: str
     host: str
+    is_sharing: bool = False
     traits: Causes | None = None
     keeps_marks: bool = True
     mirror: Mapping[str, Aggregate] = dataclasses.field(default_factory=dict)
@@ -136,7 +144,16 @@ class Target:
         others = aggregates - self.rollups.managed
         # A set of keys would make it a set.
         members = others.union(self.mirror)
-        return members | self.rollups.of(members | self.aggregates)
+        return members | self._rollups(members, aggregates)
+
+    def _rollups(
+        self, members: frozenset[str], before: frozenset[str]
+    ) -> frozenset[str]:
+        """Return the rollups that it belongs in, given its aggregates."""
+        if self.is_sharing:
+            return frozenset()
+        wanted = self.rollups.of(members | self.aggregates)
+        return wanted if self.host else wanted & before
 
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
@@ -196,7 +213,10 @@ class Target:
             yield self._change(
                 'remove rollup',
                 rollups.name_of(uuid),
-                'it no longer stands for any aggregate of the host',
+                'the provider shares its resources, and would serve all '
+                'hosts of the rollup'
+                if self.is_sharing
+                else 'it no longer stands for any aggregate of the host',
             )
 
     def correction(self, aggregate: Aggregate, member: bool) -> ProviderChange:
