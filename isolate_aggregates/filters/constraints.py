@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import dataclasses
 
 from isolate_aggregates.aggregates.aggregate import Aggregate, naming
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import Constraint, Destination
 from isolate_aggregates.lazy import lazy_property
 
 
@@ -30,7 +30,7 @@ class Cause:
 
 
 @dataclasses.dataclass(frozen=True)
-class Forbid:
+class Forbid(Constraint):
     """The host must be in none of these aggregates.
 
     :param aggregates: The aggregates, at least one.
@@ -46,15 +46,12 @@ class Forbid:
         return f'{naming(self.aggregates)}: {self.cause}'
 
     def narrow(self, destination: Destination) -> None:
-        """Forbid the aggregates.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Forbid the aggregates."""
         destination.forbid_aggregates(a.uuid for a in self.aggregates)
 
 
 @dataclasses.dataclass(frozen=True)
-class LazyForbid:
+class LazyForbid(Constraint):
     """Several :class:`Forbid` at once, created only when a reason is needed.
 
     :param uuids: The uuids of all the aggregates.
@@ -75,15 +72,12 @@ class LazyForbid:
         return '; '.join(part.reason for part in self.parts)
 
     def narrow(self, destination: Destination) -> None:
-        """Forbid the aggregates.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Forbid the aggregates."""
         destination.forbid_aggregates(self.uuids)
 
 
 @dataclasses.dataclass(frozen=True)
-class Require:
+class Require(Constraint):
     """The host must be in at least one of these aggregates.
 
     :param aggregates: The aggregates; if empty, no host can match.
@@ -105,10 +99,7 @@ class Require:
         return f'{naming(self.aggregates)}: {self.cause}'
 
     def narrow(self, destination: Destination) -> None:
-        """Require one of the aggregates.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Require one of the aggregates."""
         if self.aggregates:
             destination.require_aggregates(
                 (a.uuid for a in self.aggregates), self.host_filter
@@ -117,19 +108,8 @@ class Require:
             destination.refuse(self.reason)
 
 
-class _Caused:
-    """A constraint whose reason is only its cause."""
-
-    cause: Cause | str
-
-    @property
-    def reason(self) -> str:
-        """The cause as text."""
-        return str(self.cause)
-
-
 @dataclasses.dataclass(frozen=True)
-class InTree(_Caused):
+class InTree(Constraint):
     """The resources must come from the tree of this provider."""
 
     provider: str
@@ -141,7 +121,7 @@ class InTree(_Caused):
 
 
 @dataclasses.dataclass(frozen=True)
-class ForbidRootTrait(_Caused):
+class ForbidRootTrait(Constraint):
     """The root provider must not have this trait."""
 
     trait: str
@@ -153,7 +133,7 @@ class ForbidRootTrait(_Caused):
 
 
 @dataclasses.dataclass(frozen=True)
-class RequireRootTrait(_Caused):
+class RequireRootTrait(Constraint):
     """The root provider must have this trait."""
 
     trait: str
@@ -165,17 +145,7 @@ class RequireRootTrait(_Caused):
 
 
 @dataclasses.dataclass(frozen=True)
-class Remark(_Caused):
-    """A remark, which excludes no host."""
-
-    cause: Cause | str
-
-    def narrow(self, destination: Destination) -> None:
-        """Do nothing."""
-
-
-@dataclasses.dataclass(frozen=True)
-class DropHosts(_Caused):
+class DropHosts(Constraint):
     """One of Nova's host filters drops hosts that Placement offers.
 
     :param objection: Returns why the host of a compute service is dropped;
@@ -191,7 +161,7 @@ class DropHosts(_Caused):
 
 
 @dataclasses.dataclass(frozen=True)
-class Refuse:
+class Refuse(Constraint):
     """No host may serve this request.
 
     :param cause: The reason.
@@ -202,14 +172,6 @@ class Refuse:
     cause: Cause | str
     host_filter: str = ''
 
-    @property
-    def reason(self) -> str:
-        """The cause as text."""
-        return str(self.cause)
-
     def narrow(self, destination: Destination) -> None:
-        """Refuse the request.
-
-        :param destination: Where the request may go, which is changed.
-        """
+        """Refuse the request."""
         destination.refuse(self.reason)

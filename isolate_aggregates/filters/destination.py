@@ -5,33 +5,42 @@ A filter yields constraints. The pipeline collects them in a destination, which
 adds them to the query. Constraints can only exclude hosts, never add any.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import abc
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
-from typing import Protocol, runtime_checkable
 
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.group import ResourceRequest
 
 
-class Constraint(Protocol):
-    """What a filter yields: a restriction of the destination."""
+class Constraint(abc.ABC):
+    """What a filter yields: a restriction of the destination.
+
+    ``cause`` is why it exists, a :class:`~isolate_aggregates.filters.Cause` or
+    only its text; empty if its parts have one each. ``host_filter`` is the
+    name of Nova's host filter that enforces the same; empty if there is none.
+    """
+
+    cause: object = ''
+    host_filter: str = ''
 
     @property
     def reason(self) -> str:
         """A sentence for the operator, without a full stop."""
-
-    def narrow(self, destination: 'Destination') -> None:
-        """Apply the constraint to a destination."""
-
-
-@runtime_checkable
-class Compound(Protocol):
-    """A constraint that combines several, each with its own reason."""
+        return str(self.cause)
 
     @property
-    def parts(self) -> Iterable[Constraint]:
-        """The combined constraints."""
+    def parts(self) -> 'Iterable[Constraint]':
+        """What it combines, each with its own reason; otherwise itself."""
+        return (self,)
+
+    @abc.abstractmethod
+    def narrow(self, destination: 'Destination') -> None:
+        """Apply the constraint to a destination.
+
+        :param destination: Where the request may go, which is changed.
+        """
 
 
 class Destination:
@@ -145,13 +154,12 @@ class Conclusion:
     @property
     def host_filter(self) -> str:
         """Nova's host filter that enforces the same; empty if none does."""
-        return str(getattr(self.constraint, 'host_filter', ''))
+        return self.constraint.host_filter
 
     @property
     def kind(self) -> str:
         """The kind of the cause; empty if the cause is only a text."""
-        cause = getattr(self.constraint, 'cause', None)
-        return str(getattr(cause, 'kind', ''))
+        return str(getattr(self.constraint.cause, 'kind', ''))
 
     @lazy_property
     def alone(self) -> 'Destination':
@@ -183,7 +191,7 @@ class ExplainedDestination(Destination):
         return [
             Conclusion(conclusion.filter_name, part)
             for conclusion in self._concluded
-            for part in _parts(conclusion.constraint)
+            for part in conclusion.constraint.parts
         ]
 
     def add(self, constraint: Constraint, filter_name: str) -> None:
@@ -222,10 +230,3 @@ class ExplainedDestination(Destination):
             group.forbidden_aggregates.update(forbidden)
         if self.in_tree:
             request.group().in_tree = self.in_tree
-
-
-def _parts(constraint: Constraint) -> Iterator[Constraint]:
-    if isinstance(constraint, Compound):
-        yield from constraint.parts
-    else:
-        yield constraint

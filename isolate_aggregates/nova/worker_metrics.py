@@ -21,7 +21,6 @@ from prometheus_client import values
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.query_limit import verification
@@ -162,9 +161,7 @@ class WorkerMetrics(Observer):
         """Count a request that passed the filters."""
         self._count(self._requests.inc)
         for name in {
-            conclusion.filter_name
-            for conclusion in destination.constraints
-            if not isinstance(conclusion.constraint, Remark)
+            conclusion.filter_name for conclusion in destination.constraints
         }:
             self._count(self._narrowed[name].inc)
         self._count(

@@ -19,7 +19,6 @@ from isolate_aggregates.filters.constraints import (
     Forbid,
     LazyForbid,
     Refuse,
-    Remark,
 )
 from isolate_aggregates.nova.adapter import NovaRequest
 from isolate_aggregates.placement.group import forbidden_length
@@ -74,7 +73,7 @@ class Explaining(Filter):
             def __str__(self):
                 return f'because of flavor {self.used[0].flavor.name}'
 
-        return [Forbid((A, B), Cause()), Remark(Cause()), LEFT]
+        return [Forbid((A, B), Cause()), LEFT]
 
 
 class Refusing(Filter):

@@ -31,7 +31,6 @@ from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import (
     Forbid,
     LazyForbid,
-    Remark,
 )
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.nova import registration
@@ -64,7 +63,6 @@ class Closures(RequestFilter):
                 return f'flavor {self.held[0].flavor.name} is no reason'
 
         tagged = aggregates.with_key('spare')
-        yield Remark(Cause())
         yield LazyForbid(
             frozenset(one.uuid for one in tagged),
             lambda: [Forbid((one,), Cause()) for one in tagged if request],

@@ -12,7 +12,7 @@ from samples import samples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import Remark, RequireRootTrait
+from isolate_aggregates.filters.constraints import RequireRootTrait
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
@@ -124,7 +124,6 @@ def test_a_filter_that_excludes_hosts_is_counted(count_into):
         RequireRootTrait('CUSTOM_B', 'another'),
     ):
         destination.add(constraint, 'isolate_aggregates')
-    destination.add(Remark('It keeps no host out'), 'isolate_tenants')
     metrics.passed(time.monotonic(), destination, is_shortened=False)
     counts = read(count_into)
     assert counts['requests_narrowed_total', 'isolate_aggregates'] == 1

@@ -14,7 +14,6 @@ from isolate_aggregates.filters.constraints import (
     ForbidRootTrait,
     InTree,
     Refuse,
-    Remark,
     Require,
     RequireRootTrait,
 )
@@ -23,6 +22,7 @@ from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
 from isolate_aggregates.request.spec import RequestedNetwork
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools.mirrored import MIRRORS
+from isolate_aggregates.tools.mirrored.mirror import Remark
 
 ZONE = make_aggregate(
     'zone', {'availability_zone': 'az1'}, availability_zone='az1'

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
 from isolate_aggregates.tools.commands import request_arguments
+from isolate_aggregates.tools.mirrored.mirror import Remark
 
 _SIMULATED = (
     'The simulator has answered, by the rules in the documentation of '

@@ -11,7 +11,6 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Request
 from isolate_aggregates.tools import candidates
@@ -24,6 +23,7 @@ from isolate_aggregates.tools.commands.requested_zone import (
     requested_zone,
 )
 from isolate_aggregates.tools.mirrored import MIRRORS, chain
+from isolate_aggregates.tools.mirrored.mirror import Remark
 
 # The type of ports that are managed by another device.
 _REMOTE_MANAGED = 'remote-managed'

@@ -4,7 +4,6 @@
 from collections.abc import Collection, Iterator, Mapping
 import copy
 
-from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.destination import (
     Conclusion,
     ExplainedDestination,
@@ -23,6 +22,7 @@ from isolate_aggregates.tools.explain.requirements import (
     SameSubtree,
     WithinTree,
 )
+from isolate_aggregates.tools.mirrored.mirror import Remark
 from isolate_aggregates.tools.simulator import query, refusal
 
 

@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any, cast
 
 from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.filters.contract import RequestFilter
-from isolate_aggregates.filters.destination import Constraint
+from isolate_aggregates.filters.destination import Constraint, Destination
 from isolate_aggregates.request import Request, RequestSpec
 from isolate_aggregates.request.implied import OLDEST_NOVA
 
@@ -16,6 +17,16 @@ Option = tuple[str, str]
 Settings = Mapping[Option, Any]
 
 Rule = Callable[[Request, AggregateIndex, Settings], Iterable[Constraint]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Remark(Constraint):
+    """A remark, which excludes no host."""
+
+    cause: Cause | str
+
+    def narrow(self, destination: Destination) -> None:
+        """Do nothing."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,12 +16,11 @@ from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import (
     Cause,
     ForbidRootTrait,
-    Remark,
     RequireRootTrait,
 )
 from isolate_aggregates.request import Request, implied, nova_image
 from isolate_aggregates.text import quoted
-from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
+from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
 
 _IMAGE_TYPES = ('scheduler', 'query_placement_for_image_type_support')
 _IMAGE_METADATA = ('scheduler', 'image_metadata_prefilter')
