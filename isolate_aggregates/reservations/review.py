@@ -40,6 +40,9 @@ class Review:
         cause: ``missing`` (they are on no host), ``host`` (the host is down,
         disabled, gone or not enabled) or ``closed`` (by locks).
     :param closed: The slots that locks close.
+    :param oversold_slots: The number of servers for which there is no slot.
+    :param oversold: What is wrong with reservations that have more servers
+        than slots on a host, as predicates, by reservation id.
     :param unreadable: What is wrong with reservations that cannot be read, as
         predicates, by reservation id.
     """
@@ -48,6 +51,8 @@ class Review:
     missed: Mapping[str, Mapping[str, datetime.datetime]]
     unusable_slots: Mapping[str, int]
     closed: Sequence[ClosedSlots]
+    oversold: Mapping[str, str]
+    oversold_slots: int
     unreadable: Mapping[str, str]
 
 
@@ -94,6 +99,19 @@ def summary(
             'closed': sum(entry.slots for entry in closed),
         },
         closed=closed,
+        oversold={
+            status.reservation.id: '; '.join(
+                f'{what} on host {name}'
+                for name, what in status.oversold.items()
+            )
+            for status in statuses
+            if status.oversold
+        },
+        oversold_slots=sum(
+            slots.oversold
+            for status in statuses
+            for slots in status.hosts.values()
+        ),
         unreadable={error.reservation: error.problem for error in problems},
     )
 

@@ -6,10 +6,11 @@ So if a write with such a generation succeeds, the command knew every slot on
 the provider and the record of every reservation with slots there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import enum
+from types import MappingProxyType
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
@@ -43,6 +44,11 @@ class HostSlots:
     open: int
     used: int
     is_planned: bool = False
+
+    @property
+    def oversold(self) -> int:
+        """The number of servers for which there is no slot."""
+        return max(0, self.used - self.total)
 
 
 class HostState(enum.Enum):
@@ -255,6 +261,8 @@ class Status:
     :param obstacles: Why hosts with its slots cannot take servers, as
         predicates, by name of the host; without hosts that it is leaving.
     :param closed: Why locks close hosts that could take servers, likewise.
+    :param oversold: What is wrong on hosts with more servers than slots,
+        likewise.
     """
 
     reservation: Reservation
@@ -264,6 +272,7 @@ class Status:
     missed: Missed | None = None
     obstacles: Mapping[str, str] = dataclasses.field(default_factory=dict)
     closed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    oversold: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -298,15 +307,26 @@ def status_of(
     now: datetime.datetime,
     short: Mapping[str, str],
     notes: Iterable[str] = (),
+    newest: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Status:
     """Return the status of a reservation.
 
     :param short: The capacity problems of hosts, by name of the host.
+    :param newest: The servers that were created last, as many as have no
+        slot, by name of the host.
     """
     status = Status(
         reservation,
         _state(reservation, now),
         state.slots(reservation.id),
+    )
+    status = dataclasses.replace(
+        status,
+        oversold={
+            name: _oversold(slots, newest.get(name, ()))
+            for name, slots in sorted(status.hosts.items())
+            if slots.oversold
+        },
     )
     missed = _missed(status, now)
     if status.state not in (Phase.ASKED, Phase.ENDING):
@@ -315,8 +335,16 @@ def status_of(
         *notes,
         *([_sentence(missed)] if missed else []),
         *_problems(state, status, short),
+        *(f'host {name} {what}' for name, what in status.oversold.items()),
     ]
     return dataclasses.replace(status, problems=tuple(problems), missed=missed)
+
+
+def _oversold(slots: HostSlots, newest: Sequence[str]) -> str:
+    have = f'has {text.counted(slots.total, "slot")} for {slots.used} servers'
+    if not newest:
+        return have
+    return f'{have}; created last: {text.named("server", newest)}'
 
 
 def _with_unusable_hosts(state: ObservedState, status: Status) -> Status:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
+from isolate_aggregates.placement import inventories
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import host_capacity, limits, plan
 from isolate_aggregates.reservations.plan import Assignment, FreePeriod
@@ -119,7 +120,42 @@ def show(
     short = host_capacity.shortages(
         store, state, now, state.slots(reservation.id)
     )
-    return status_of(state, reservation, now, short)
+    return status_of(
+        state,
+        reservation,
+        now,
+        short,
+        newest=_newest(store, state, reservation),
+    )
+
+
+def _newest(
+    store: ReservationStore, state: ObservedState, reservation: Reservation
+) -> dict[str, list[str]]:
+    """Return the servers that were created last on oversold hosts.
+
+    :returns: As many as have no slot, by name of the host.
+    """
+    oversold = {
+        name: slots.oversold
+        for name, slots in state.slots(reservation.id).items()
+        if slots.oversold
+    }
+    if not oversold:
+        return {}
+    # Nova lists those that were created last first.
+    servers = store.compute.servers_of(reservation.id)
+    newest = {}
+    for name, number in oversold.items():
+        provider = state.hosts[name].provider
+        assert provider is not None
+        on_host = inventories.consumers(store.placement, provider)
+        newest[name] = [
+            server
+            for server in servers
+            if reservation.resource_class in on_host.get(server, ())
+        ][:number]
+    return newest
 
 
 def list_reservations(
@@ -137,7 +173,13 @@ def list_reservations(
         on_unreadable(problem)
     short = host_capacity.shortages(store, state, now)
     return [
-        status_of(state, reservation, now, short)
+        status_of(
+            state,
+            reservation,
+            now,
+            short,
+            newest=_newest(store, state, reservation),
+        )
         for reservation in state.reservations
     ]
 

@@ -69,6 +69,7 @@ CHECKS: tuple[Check, ...] = (
     leftovers.providers,
     reservations.not_reconciled,
     reservations.closed,
+    reservations.oversold,
     reservations.unreadable,
     servers.unknown,
     servers.misplaced,

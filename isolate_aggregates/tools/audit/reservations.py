@@ -65,6 +65,21 @@ def closed(cloud: AuditedCloud) -> Iterator[Finding]:
         )
 
 
+def oversold(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservations that have more servers than slots on a host."""
+    if cloud.reservations is None:
+        return
+    for reservation, problem in cloud.reservations.oversold.items():
+        yield Finding(
+            'reservation-oversold',
+            Severity.WARNING,
+            f'reservation {reservation}',
+            problem,
+            'the servers may use more than their hosts have, and others of '
+            'the reservation are refused',
+        )
+
+
 def unreadable(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find reservations whose record is lost or broken."""
     if cloud.reservations is None:

@@ -56,6 +56,17 @@ class Review(Protocol):
         """The slots that locks close."""
 
     @property
+    def oversold(self) -> Mapping[str, str]:
+        """What is wrong with reservations that have more servers than slots.
+
+        Predicates, by reservation id.
+        """
+
+    @property
+    def oversold_slots(self) -> int:
+        """The number of servers for which there is no slot."""
+
+    @property
     def unreadable(self) -> Mapping[str, str]:
         """What is wrong with reservations that cannot be read.
 

@@ -44,6 +44,11 @@ def families(review: Review | None) -> Iterator[Metric]:
             family.add_metric([value], number)
         yield family
     yield GaugeMetricFamily(
+        f'{_PREFIX}_reservation_oversold_slots',
+        'Servers of reservations for which there is no slot.',
+        review.oversold_slots,
+    )
+    yield GaugeMetricFamily(
         f'{_PREFIX}_reservations_unreadable',
         'Reservations whose record is lost or broken.',
         len(review.unreadable),

@@ -222,6 +222,38 @@ def test_a_reservation_without_a_record_is_found(
     assert metrics()['reservations_unreadable',] == 1
 
 
+def test_more_servers_than_slots_are_found(
+    world, now, command, findings, metrics
+):
+    create(world, now, -HOUR)
+    reservations.reconcile_all(world.store, now)
+    [host] = reservations.show(world.store, ID, now).hosts
+    for server in ('s1', 's2'):
+        assert world.boot(server, host, ID)
+    assert findings()[1] == []
+    assert metrics()['reservation_oversold_slots',] == 0
+    # Placement accepts that an inventory shrinks below its usage.
+    write_slots(world, host, 1)
+    code, [finding] = findings()
+    assert code == 4
+    assert finding['kind'] == 'reservation-oversold'
+    assert finding['subject'] == f'reservation {ID}'
+    newest = sorted(world.nova.servers)[0]
+    problem = f'has 1 slot for 2 servers; created last: server {newest}'
+    assert finding['problem'] == f'{problem} on host {host}'
+    assert metrics()['reservation_oversold_slots',] == 1
+    shown = command('reservation', 'show', ID, '-f', 'json')
+    assert f'host {host} {problem}' in json.loads(shown.out)['problems']
+
+
+def write_slots(world, host, total):
+    """Set the total of a reservation's inventory on a host."""
+    path = f'/resource_providers/{world.child(host)}/inventories'
+    now = world.direct.get(path)
+    now['inventories'][names.resource_class(ID)]['total'] = total
+    world.direct.send('PUT', path, now)
+
+
 def test_without_hosts_for_reservations_nothing_is_read(
     world, command, findings, metrics
 ):
@@ -239,6 +271,7 @@ def test_without_hosts_for_reservations_nothing_is_read(
     assert metrics() == {
         ('reservations_up',): 1,
         ('reservations_unreadable',): 0,
+        ('reservation_oversold_slots',): 0,
         **{
             ('reservations', state): 0
             for state in ('asked', 'planned', 'active', 'ending')
