@@ -6,7 +6,10 @@ Terraform, curl and our own command are programs that note how they were run.
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
+import sys
 
 import pages
 import pytest
@@ -87,7 +90,7 @@ def calls(folder: pathlib.Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ('status', 'result'), [(0, 0), (1, 1), (2, 0), (5, 5)]
+    ('status', 'result'), [(0, 0), (1, 1), (2, 2), (5, 5), (6, 0)]
 )
 def test_the_job_of_gitlab_comments_and_ends_as_the_effect(
     run, tmp_path, status, result
@@ -150,7 +153,7 @@ def test_the_job_of_gitlab_ends_as_the_test_and_keeps_its_report(
 
 
 @pytest.mark.parametrize(
-    ('status', 'result'), [(0, 0), (1, 1), (2, 0), (5, 5)]
+    ('status', 'result'), [(0, 0), (1, 1), (2, 2), (5, 5), (6, 0)]
 )
 def test_the_workflow_of_github_comments_and_ends_as_the_effect(
     run, tmp_path, status, result
@@ -209,7 +212,8 @@ def test_no_text_of_a_pull_request_becomes_part_of_a_script(name):
 
 
 @pytest.mark.parametrize(
-    ('status', 'works'), [(0, True), (1, False), (2, True), (5, False)]
+    ('status', 'works'),
+    [(0, True), (1, False), (2, False), (5, False), (6, True)],
 )
 def test_the_workflow_of_atlantis_fails_if_servers_would_be_out_of_place(
     run, tmp_path, status, works
@@ -230,10 +234,120 @@ def test_the_workflow_of_atlantis_fails_if_servers_would_be_out_of_place(
 
 
 @pytest.mark.parametrize(
-    ('status', 'result'), [(0, 0), (1, 1), (2, 0), (5, 5)]
+    ('status', 'result'), [(0, 0), (1, 1), (2, 2), (5, 5), (6, 0)]
 )
 def test_the_script_for_any_pipeline_ends_as_the_effect(
     run, tmp_path, status, result
 ):
     assert run(BLOCKS['effect.sh'], status, shell=['sh']) == result
     assert '--ansible etc/kayobe/host-aggregates.yml' in calls(tmp_path)
+
+
+# What the recipes run, in the shell of each.
+RECIPES = {
+    'GitLab': ('bash -eo pipefail', lambda: gitlab_script('effect')[1]),
+    'GitHub': (
+        'bash -e',
+        lambda: {s.get('name'): s for s in github_steps('isolation')}[
+            'effect'
+        ]['run'],
+    ),
+    'Atlantis': (
+        'sh',
+        lambda: yaml.safe_load(BLOCKS['repos.yaml'])['workflows']['openstack'][
+            'plan'
+        ]['steps'][-1]['run'].replace('/var/lib/atlantis/', ''),
+    ),
+    'effect.sh': ('sh', lambda: BLOCKS['effect.sh']),
+}
+
+# Each puts a mistake into a recipe.
+MISTAKES = {
+    'command': ('isolate-aggregates effect', 'isolate-aggregates efect'),
+    'option': ('--detailed-exitcode', '--detailed-exitcode --detaled'),
+    'option without value': ('--snapshot cloud.yaml', '--snapshot'),
+    'name of an option': ('--snapshot', '--snapshto'),
+    'program': ('isolate-aggregates effect', 'isolate-agregates effect'),
+    'configuration': (
+        'isolate-aggregates effect',
+        'isolate-aggregates --config-file gone.conf effect',
+    ),
+    'option before': (
+        'isolate-aggregates effect',
+        'isolate-aggregates --detaled effect',
+    ),
+    'empty file name': ('cloud.yaml', "''"),
+    'file that is not there': ('cloud.yaml', 'clod.yaml'),
+    'empty variable': ('--snapshot cloud.yaml', '--snapshot $EMPTY'),
+    'no change': (r'--(terraform-plan|ansible)\s+\S+', ''),
+    'empty plan': (r'--(terraform-plan|ansible)\s+\S+', r"--\1 ''"),
+    'a key that is not there': (
+        '--detailed-exitcode',
+        '--detailed-exitcode --unset rack-7 colour',
+    ),
+}
+
+
+@pytest.fixture
+def run_recipe(run, tmp_path):
+    """Run a recipe with the real program; return its exit status."""
+    program = pathlib.Path(sys.executable).parent / 'isolate-aggregates'
+    stub = tmp_path / 'bin' / 'isolate-aggregates'
+    stub.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+    shutil.copy(
+        pages.ROOT / 'examples' / 'licensed-rack.yaml', tmp_path / 'cloud.yaml'
+    )
+    aggregates = tmp_path / 'etc' / 'kayobe' / 'host-aggregates.yml'
+    aggregates.parent.mkdir(parents=True)
+    aggregates.write_text(
+        'os_host_aggregates: [{name: rack-7, metadata: {colour2: blue}}]\n'
+    )
+
+    def run_it(name, mistake=None):
+        shell, script = RECIPES[name]
+        text = script()
+        # The same change as a file that needs no Terraform.
+        text = re.sub(
+            r'--terraform-plan\s+\S+',
+            '--ansible etc/kayobe/host-aggregates.yml',
+            text,
+        )
+        text = re.sub(r'terraform (init|plan|show) .*', 'true', text)
+        if mistake:
+            old, new = MISTAKES[mistake]
+            text, count = re.subn(old, new, text)
+            assert count
+        done = subprocess.run(
+            [*shell.split(), '-c', text],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                'PATH': f'{stub.parent}:{os.environ["PATH"]}',
+                'STATUS': '0',
+                'CLOUD': 'the-url',
+                'CI_JOB_TOKEN': 'the-token',
+                'CI_API_V4_URL': 'https://gitlab/api/v4',
+                'CI_PROJECT_ID': '3',
+                'CI_MERGE_REQUEST_IID': '8',
+                'EFFECT_TOKEN': 'effect-token',
+                'PULL_REQUEST': 'the-url',
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    return run_it
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_a_recipe_is_green_for_a_change_and_red_for_each_mistake(
+    run_recipe, name
+):
+    status, output = run_recipe(name)
+    assert status == 0, output
+    green = [
+        mistake for mistake in MISTAKES if run_recipe(name, mistake)[0] == 0
+    ]
+    assert green == []

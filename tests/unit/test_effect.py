@@ -248,7 +248,7 @@ def test_a_flavor_that_is_new_or_gone_is_compared_with_nothing():
     ('servers', 'change', 'status'),
     [
         ((), {'colour': 'blue'}, 0),
-        ((), LOCK, 2),
+        ((), LOCK, 6),
         ((placed('a', 'h1', SMALL),), LOCK, 5),
     ],
     ids=['nothing', 'changes', 'out of place'],
@@ -279,6 +279,19 @@ def test_the_exit_status_tells_what_a_change_does(
         (['--set', 'win', 'a=b'], 1, 'There is no aggregate with the name'),
         (['--add-host', 'rack-1', 'lunix-1'], 1, '(did you mean linux-1?)'),
         (['--remove-host', 'rack-1', 'win-2'], 1, 'in aggregate rack-1'),
+        (
+            ['--unset', 'win-hosts', 'trait:CUSTOM_LICENSED_WINDOW'],
+            1,
+            'in aggregate win-hosts (did you mean '
+            'trait:CUSTOM_LICENSED_WINDOWS?)',
+        ),
+        (['--unset', 'win-hosts', ''], 1, 'in aggregate win-hosts'),
+        (['--set', 'win-hosts', '=x'], 1, "'=x' is not a valid setting"),
+        (['--flavor-unset', 'm1.small', 'a'], 1, 'in flavor m1.small'),
+        (['--flavor-unset', 'm1.small', ''], 1, 'in flavor m1.small'),
+        (['--flavor', 'm1.small', '=x'], 1, "'=x' is not a valid setting"),
+        (['--image-unset', 'debian-12', 'a'], 1, 'in image debian-12'),
+        (['--image', 'debian-12', '=x'], 1, "'=x' is not a valid setting"),
         (['--flavor', 'm2', 'a=b'], 1, 'There is no flavor with the name'),
         (['--image', 'mac', 'a=b'], 1, 'There is no image with the name'),
     ],
@@ -306,7 +319,7 @@ def test_changes_are_made_in_the_order_of_the_options(run):
     lock_it = ('--set', 'rack-1', 'trait:CUSTOM_LICENSED_WINDOWS=required')
     nothing = effect_of(*set_it)
     assert effect_of(*lock_it, *unset_it) == nothing
-    assert effect_of(*unset_it, *lock_it) != nothing
+    assert effect_of(*lock_it, *unset_it, *lock_it) != nothing
 
 
 def test_a_saved_effect_is_read_and_shown_by_the_report(run, tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.text import meant
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -153,16 +154,19 @@ def _commands(
         flavor = snapshot.flavor(name)
         if option == '--flavor':
             return [commands.set_spec(flavor, *_setting(what))]
+        _check_key(what, flavor.extra_specs, f'flavor {flavor.name}')
         return commands.unset_spec(flavor, what)
     if option.startswith('--image'):
         image = snapshot.image(name)
         if option == '--image':
             return commands.set_property(image, *_setting(what))
+        _check_key(what, image.properties, f'image {image.name}')
         return commands.unset_property(image, what)
     aggregate = names.aggregate(snapshot.aggregates, name, snapshot.origin)
     if option == '--set':
         return [commands.set_tag(aggregate, *_setting(what))]
     if option == '--unset':
+        _check_key(what, aggregate.metadata, f'aggregate {aggregate.name}')
         return commands.unset_tags(aggregate, [what])
     hosts = {p.host for p in snapshot.providers if p.host}
     if option == '--add-host':
@@ -182,3 +186,10 @@ def _setting(text: str) -> tuple[str, str]:
 def _check_host(host: str, hosts: Collection[str], place: str) -> None:
     if host not in hosts:
         raise exception.NotFound('host', host, place, sorted(hosts))
+
+
+def _check_key(key: str, keys: Collection[str], place: str) -> None:
+    if key not in keys:
+        raise exception.InvalidRequest(
+            f'There is no key {key!r} in {place}{meant(key, sorted(keys))}.'
+        )
