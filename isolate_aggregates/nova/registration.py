@@ -95,10 +95,14 @@ def _with_ours(runner: Runner) -> list[object]:
         for entry in request_filter.ALL_REQUEST_FILTERS
     ]
     if runner not in filters:
-        filters.insert(filters.index(_IN_TREE), runner)
+        # Another package may have removed the in-tree filter.
+        is_there = _IN_TREE in filters
+        place = filters.index(_IN_TREE) if is_there else len(filters)
+        filters.insert(place, runner)
     if _is_replaced(runner.filters):
+        runner.has_replaced = _IN_TREE in filters or _has_replaced()
         filters = [entry for entry in filters if entry is not _IN_TREE]
-    elif _IN_TREE not in filters:
+    elif _has_replaced():
         filters.insert(filters.index(runner) + 1, _IN_TREE)
     if not isinstance(filters[-1], Finish):
         filters.append(Finish(runner))
@@ -113,11 +117,19 @@ def _without_ours() -> list[object]:
         for place, entry in enumerate(filters)
         if isinstance(entry, Runner)
     ]
-    if places and _IN_TREE not in filters:
+    if places and _has_replaced():
         filters.insert(places[0], _IN_TREE)
     return [
         entry for entry in filters if not isinstance(entry, (Runner, Finish))
     ]
+
+
+def _has_replaced() -> bool:
+    """Return whether this package has removed the in-tree filter."""
+    filters = request_filter.ALL_REQUEST_FILTERS
+    return _IN_TREE not in filters and any(
+        isinstance(entry, Runner) and entry.has_replaced for entry in filters
+    )
 
 
 def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
@@ -222,20 +234,28 @@ def _log_problems(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
 def _observer(
     conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
 ) -> Observer:
-    """Return the observer for Prometheus metrics, if they are enabled."""
+    """Return the observer for Prometheus metrics, if they are enabled.
+
+    If nothing can be counted, servers are scheduled nevertheless.
+    """
     directory = conf[ia_conf.GROUP].scheduler_metrics_directory
     if not directory:
         return Observer()
-    # prometheus-client is an optional dependency.
-    try:
-        from isolate_aggregates.nova import worker_metrics
-    except ImportError as exc:
-        raise exception.ConfigError(
-            f'[{ia_conf.GROUP}] scheduler_metrics_directory',
-            'needs prometheus-client; install isolate-aggregates[metrics].',
-        ) from exc
     names = [loaded_filter.name for loaded_filter in filters]
-    return worker_metrics.WorkerMetrics(names, directory)
+    try:
+        # prometheus-client is an optional dependency.
+        from isolate_aggregates.nova import worker_metrics
+
+        return worker_metrics.WorkerMetrics(names, directory)
+    except ImportError:
+        problem = (
+            f'[{ia_conf.GROUP}] scheduler_metrics_directory needs '
+            'prometheus-client; install isolate-aggregates[metrics].'
+        )
+    except exception.ConfigError as exc:
+        problem = str(exc)
+    LOG.warning('Nothing is counted for Prometheus: %s', problem)
+    return Observer()
 
 
 class _Warnings:

@@ -90,6 +90,8 @@ class Runner:
         self._returned = returned_hosts
         self._decider = Decider(members)
         self._has_warned = False
+        # Whether this package has removed the in-tree filter for it.
+        self.has_replaced = False
         # Pipelines, by which of the filters are enabled.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
 

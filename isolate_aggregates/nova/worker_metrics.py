@@ -8,16 +8,21 @@ prometheus-client. It needs no port, socket or thread in nova-scheduler, and
 loses no counts between two scrapes. The client reads the environment variable
 for this mode on import. Other libraries of Nova may import it before, so the
 mode is also set explicitly here.
+
+The client maps its files into memory. The kernel ends a process that writes to
+such a file if the file system is full, or if someone has truncated the file.
+So the files are written with ordinary writes here, which fail instead.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+import errno
 import os
 import struct
 import time
 
 from oslo_log import log as logging
 import prometheus_client
-from prometheus_client import values
+from prometheus_client import mmap_dict, values
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
@@ -54,6 +59,71 @@ _REASONS: Sequence[
 )
 
 
+class _File:
+    """The values of one process in a file, without mmap.
+
+    Replaces ``prometheus_client.mmap_dict.MmapedDict``, in the same format:
+    the number of bytes in use, then entries that each have the length of a
+    key, the key, a value and its time. Not thread-safe; the client holds a
+    lock.
+    """
+
+    _USED = struct.Struct('i4x')
+    _VALUE = struct.Struct('dd')
+
+    def __init__(self, name: str) -> None:
+        handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = os.fdopen(handle, 'r+b', buffering=0)
+        self._values: dict[str, tuple[float, float]] = {}
+        self._places: dict[str, int] = {}
+        self._end = self._USED.size
+        if not os.fstat(self._file.fileno()).st_size:
+            self._write(0, self._USED.pack(self._end))
+        # A process with the same pid has written it.
+        for (
+            key,
+            value,
+            at,
+            place,
+        ) in mmap_dict.MmapedDict.read_all_values_from_file(name):
+            self._values[key] = value, at
+            self._places[key] = place
+            self._end = place + self._VALUE.size
+
+    def read_value(self, key: str) -> tuple[float, float]:
+        """Return a value and its time; 0 for a new key, which is added."""
+        if key not in self._places:
+            self._add(key)
+        return self._values[key]
+
+    def write_value(self, key: str, value: float, at: float) -> None:
+        """Set a value and its time."""
+        if key not in self._places:
+            self._add(key)
+        self._write(self._places[key], self._VALUE.pack(value, at))
+        self._values[key] = value, at
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _add(self, key: str) -> None:
+        name = key.encode()
+        padded = name + b' ' * (8 - (len(name) + 4) % 8)
+        entry = struct.pack('i', len(name)) + padded + self._VALUE.pack(0, 0)
+        self._write(self._end, entry)
+        # Readers see the entry only now.
+        end = self._end + len(entry)
+        self._write(0, self._USED.pack(end))
+        self._places[key] = end - self._VALUE.size
+        self._values[key] = 0.0, 0.0
+        self._end = end
+
+    def _write(self, place: int, data: bytes) -> None:
+        if os.pwrite(self._file.fileno(), data, place) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def _count_into(directory: str) -> None:
     """Make prometheus-client write its metrics to files in a directory."""
     current = os.environ.setdefault(_VARIABLE, directory)
@@ -64,9 +134,10 @@ def _count_into(directory: str) -> None:
             f'nova-scheduler is {current}; set both to the same directory, or '
             'remove the variable.',
         )
+    values.MmapedDict = _File  # type: ignore[assignment,attr-defined]
     # The client may have been imported before the variable was set.
     if values.ValueClass is values.MutexValue:
-        values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
+        values.ValueClass = values.get_value_class()
 
 
 class WorkerMetrics(Observer):

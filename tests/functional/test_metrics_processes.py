@@ -54,3 +54,39 @@ def test_counts_of_forked_workers_are_summed(tmp_path, first):
     prefix = 'isolate_aggregates_scheduler_request'
     assert values[(f'{prefix}s_total',)] == 1201
     assert values[(f'{prefix}_duration_seconds_count',)] == 1201
+
+
+DAMAGED = """
+import glob, os, resource, sys, time
+from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.nova import worker_metrics
+
+def count():
+    metrics.passed(time.monotonic(), ExplainedDestination(), False)
+
+def truncated():
+    count()
+    for name in glob.glob(f'{sys.argv[1]}/*_{os.getpid()}.db'):
+        os.truncate(name, 0)
+
+def without_room():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+metrics = worker_metrics.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
+child = os.fork()
+if not child:
+    globals()[sys.argv[2]]()
+    count()
+    count()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.parametrize('damage', ['truncated', 'without_room'])
+def test_no_file_that_cannot_be_written_ends_a_worker(tmp_path, damage):
+    """Each worker would end with a signal if it wrote to mapped memory."""
+    subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', DAMAGED, tmp_path, damage],
+        check=True,
+    )

@@ -255,3 +255,43 @@ def test_requests_are_isolated_during_a_second_installation(
     assert registration.installed() is not first
     assert len(spec.requested_destination.forbidden_aggregates) == 1
     last.assert_called_once()
+
+
+def test_the_in_tree_filter_may_have_been_removed_by_others(conf, api):
+    """What another package removed is not restored, either."""
+    in_tree = request_filter.isolate_aggregates
+    others = [
+        one for one in request_filter.ALL_REQUEST_FILTERS if one != in_tree
+    ]
+    with mock.patch.object(
+        request_filter, 'ALL_REQUEST_FILTERS', list(others)
+    ):
+        for filters in (['isolate_aggregates'], ['isolate_tenants']):
+            conf.config(request_filters=filters, group=ia_conf.GROUP)
+            for _ in range(2):
+                runner = registration.install(conf.conf)
+                *before, last = request_filter.ALL_REQUEST_FILTERS
+                assert before == [*others, runner]
+                assert last.__name__ == 'isolate_aggregates_query_limit'
+        registration.uninstall()
+        assert others == request_filter.ALL_REQUEST_FILTERS
+
+
+def test_a_directory_where_nothing_can_be_counted_does_not_stop_it(
+    conf, api, caplog, tmp_path, monkeypatch
+):
+    # A worker changes it for its whole process.
+    monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(tmp_path / 'gone'))
+    conf.config(
+        scheduler_metrics_directory=str(tmp_path / 'gone'),
+        group=ia_conf.GROUP,
+    )
+    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+        runner = registration.install(conf.conf)
+    assert told(caplog, logging.WARNING) == [
+        'Nothing is counted for Prometheus: Configuration option '
+        '[isolate_aggregates] scheduler_metrics_directory is '
+        f'{tmp_path}/gone, where nothing can be written: No such file or '
+        'directory.'
+    ]
+    assert runner in request_filter.ALL_REQUEST_FILTERS

@@ -8,10 +8,8 @@ from day_two import CommandTest
 import fixtures
 import prometheus_client
 from prometheus_client import parser, values
-import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.tools.metrics import scheduler
 
@@ -115,16 +113,17 @@ class TooLongTest(MetricsTest):
 class WithoutDirectoryTest(CloudTest):
     """The option with a directory that does not exist."""
 
-    HOSTS = ()
+    HOSTS = ('host1',)
 
-    def test_a_scheduler_that_cannot_count_does_not_start(self):
+    def test_a_scheduler_that_cannot_count_schedules(self):
         self.useFixture(fixtures.EnvironmentVariable(VARIABLE))
         self.flags(scheduler_metrics_directory='/gone', group=ia_conf.GROUP)
-        with pytest.raises(
-            exception.ConfigError,
-            match=f'{worker_metrics.OPTION} is /gone, where',
-        ):
-            self.restart_scheduler()
+        self.restart_scheduler()
+        self.host_for(self.flavor())
+        assert (
+            'Nothing is counted for Prometheus: Configuration option '
+            f'[{ia_conf.GROUP}] {worker_metrics.OPTION} is /gone, where '
+        ) in self.stdlog.logger.output
 
 
 class ExporterTest(CommandTest):
