@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds our request filters to those of nova-scheduler."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import functools
 
+from nova import context as nova_context
+from nova import objects
 import nova.conf
 from nova.scheduler import request_filter
 from oslo_config import cfg
@@ -21,7 +25,7 @@ from isolate_aggregates.nova import claims, placement
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
-from isolate_aggregates.nova.runner import Finish, Runner
+from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection
 
@@ -36,15 +40,18 @@ _TTL = 30.0
 
 _runner: Runner | None = None
 
+# Nova's function that runs all request filters; None while it is not replaced.
+_process: Callable[..., None] | None = None
+
 
 def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     """Add the configured request filters to Nova's list, and return them.
 
     They are added as one entry at the position of the in-tree filter
     ``isolate_aggregates``, which is removed if one of our filters replaces it.
-    Another entry at the end of the list shortens the query. Calling this
-    again, for example for another worker in the same process, replaces the
-    previous entries.
+    The query is made to fit after all entries of the list, by replacing Nova's
+    function that runs them. Calling this again, for example for another worker
+    in the same process, replaces the previous entry.
 
     :param conf: The configuration; None for Nova's own.
     """
@@ -52,6 +59,7 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     ia_conf.register_opts(conf)
     runner = _make_runner(conf)
     _replace(runner, _with_ours(runner))
+    _wrap()
     if conf[ia_conf.GROUP].check_claims:
         claims.install()
     else:
@@ -78,6 +86,39 @@ def uninstall() -> None:
     """Remove our request filters and restore the in-tree one."""
     claims.uninstall()
     _replace(None, _without_ours())
+    _unwrap()
+
+
+def _process_and_finish(
+    context: nova_context.RequestContext, request_spec: objects.RequestSpec
+) -> None:
+    """Run all request filters, and then make the query fit.
+
+    Filters of others extend the query too, and may be added to Nova's list at
+    any time, so its length is known only after all of them.
+    """
+    assert _process is not None
+    before = _runner
+    _process(context, request_spec)
+    # Another worker may have installed its own meanwhile.
+    if runner := _runner or before:
+        runner.finish(context, request_spec)
+
+
+def _wrap() -> None:
+    """Replace Nova's function that runs all request filters, once."""
+    global _process
+    if _process is None:
+        _process = request_filter.process_reqspec
+        request_filter.process_reqspec = _process_and_finish
+
+
+def _unwrap() -> None:
+    """Restore Nova's function, unless another package has wrapped ours."""
+    global _process
+    if request_filter.process_reqspec is _process_and_finish:
+        request_filter.process_reqspec = _process
+        _process = None
 
 
 def _with_ours(runner: Runner) -> list[object]:
@@ -87,11 +128,7 @@ def _with_ours(runner: Runner) -> list[object]:
     would otherwise skip some.
     """
     filters: list[object] = [
-        runner
-        if isinstance(entry, Runner)
-        else Finish(runner)
-        if isinstance(entry, Finish)
-        else entry
+        runner if isinstance(entry, Runner) else entry
         for entry in request_filter.ALL_REQUEST_FILTERS
     ]
     if runner not in filters:
@@ -104,8 +141,6 @@ def _with_ours(runner: Runner) -> list[object]:
         filters = [entry for entry in filters if entry is not _IN_TREE]
     elif _has_replaced():
         filters.insert(filters.index(runner) + 1, _IN_TREE)
-    if not isinstance(filters[-1], Finish):
-        filters.append(Finish(runner))
     return filters
 
 
@@ -119,9 +154,7 @@ def _without_ours() -> list[object]:
     ]
     if places and _has_replaced():
         filters.insert(places[0], _IN_TREE)
-    return [
-        entry for entry in filters if not isinstance(entry, (Runner, Finish))
-    ]
+    return [entry for entry in filters if not isinstance(entry, Runner)]
 
 
 def _has_replaced() -> bool:
@@ -214,7 +247,7 @@ def _state(loaded_filter: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
     return f'{loaded_filter.name} ({state} by [{group}] {option})'
 
 
-def _log_problems(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
+def _log_problems(conf: cfg.ConfigOpts, warnings: _Warnings) -> None:
     """Read the aggregates, so that problems are logged at startup.
 
     A failure may be temporary, so it does not prevent the start. Nothing but

@@ -12,7 +12,6 @@ import weakref
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
-from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -63,7 +62,7 @@ class Progress:
 class Runner:
     """The request filters of a worker, as a single request filter of Nova.
 
-    :class:`Finish` adds the forbidden aggregates to the request later.
+    :meth:`finish` adds the forbidden aggregates after all of Nova's filters.
     """
 
     # Nova logs the names of request filters.
@@ -126,7 +125,6 @@ class Runner:
         progress.decision = decision
         progress.took = time.monotonic() - started_at
         setattr(request_spec, _ATTRIBUTE, progress)
-        self._restore_finish()
         return True
 
     def finish(
@@ -189,17 +187,6 @@ class Runner:
         if progress and progress.runner is self and progress.request() is spec:
             return progress
         return None
-
-    def _restore_finish(self) -> None:
-        """Restore our last entry in Nova's list, if it was removed.
-
-        Without it no aggregate would be forbidden.
-        """
-        filters: list[object] = request_filter.ALL_REQUEST_FILTERS
-        if self in filters and not any(
-            isinstance(entry, Finish) for entry in filters
-        ):
-            filters.append(Finish(self))
 
     def _warn_of_host_filters(
         self, spec: objects.RequestSpec, decision: Decision
@@ -318,39 +305,6 @@ class Runner:
 
 def _forget(spec: objects.RequestSpec) -> None:
     vars(spec).pop(_ATTRIBUTE, None)
-
-
-class Finish:
-    """Calls :meth:`Runner.finish`, as the last of Nova's request filters.
-
-    Other filters extend the query too, so its length is known only after all
-    of them. Filters can be added to the list at any time. If this one is no
-    longer the last, another one is appended that does the work; Nova reaches
-    it because it iterates over the same list.
-    """
-
-    __name__ = 'isolate_aggregates_query_limit'
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-
-    def __call__(
-        self,
-        context: nova_context.RequestContext,
-        request_spec: objects.RequestSpec,
-    ) -> bool:
-        """Finish the request, if this is the last request filter.
-
-        :raises RequestFilterFailed: if no host may serve the request.
-        """
-        filters: list[object] = request_filter.ALL_REQUEST_FILTERS
-        # If another runner has just replaced the list, Nova reaches no other
-        # entry of ours.
-        if self not in filters or filters[-1] is self:
-            return self._runner.finish(context, request_spec)
-        if not isinstance(filters[-1], Finish):
-            filters.append(Finish(self._runner))
-        return False
 
 
 def _log(

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request filter that makes a query fit stays the last one in Nova."""
+"""A query is made to fit after all of Nova's request filters."""
 
 import logging
+from unittest import mock
 
+from nova import exception as nova_exception
 from nova.scheduler import request_filter
 from oslo_config import cfg
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.nova import placement, runner
+from isolate_aggregates.nova import placement, registration
 
 
 class Ran:
@@ -34,54 +36,83 @@ def third_party(name):
 
 
 @pytest.fixture
-def filters(monkeypatch):
-    """The request filters of Nova, none at first."""
-    found = []
-    monkeypatch.setattr(request_filter, 'ALL_REQUEST_FILTERS', found)
-    return found
+def ran(monkeypatch):
+    """A fake runner, installed in a Nova without request filters."""
+    ran = Ran()
+    monkeypatch.setattr(request_filter, 'ALL_REQUEST_FILTERS', [])
+    monkeypatch.setattr(registration, '_runner', ran)
+    registration._wrap()
+    yield ran
+    registration._unwrap()
 
 
 def process(ran):
-    """Run the filters with Nova's own code; return all but the last."""
+    """Run the filters as nova-scheduler does; return those that ran."""
     spec = Spec()
     request_filter.process_reqspec(None, spec)
-    assert ran.finished[-1:] == [spec]
-    assert ran.finished.count(spec) == 1
+    assert ran.finished.pop() is spec
+    assert not ran.finished
     return spec.seen
 
 
-def test_finish_runs_once_after_all_other_filters(filters):
-    ran = Ran()
-    filters += [third_party('first'), runner.Finish(ran)]
-    assert process(ran) == ['first']
-    filters.append(third_party('appended'))
-    assert process(ran) == ['first', 'appended']
-    filters.insert(1, third_party('inserted'))
-    filters.append(third_party('late'))
-    assert process(ran) == ['first', 'inserted', 'appended', 'late']
-    # Requests do not add more of them.
-    assert process(ran) == ['first', 'inserted', 'appended', 'late']
-    assert sum(isinstance(one, runner.Finish) for one in filters) == 3
+def test_a_request_is_finished_once_after_all_filters(ran):
+    filters = request_filter.ALL_REQUEST_FILTERS
+    assert process(ran) == []
+    # Also by the next worker of the process.
+    registration._wrap()
+    names = [f'late {number}' for number in range(50)]
+    for number, name in enumerate(names, 1):
+        filters.append(third_party(name))
+        assert process(ran) == names[:number]
+    # Nothing of ours is added to Nova's list.
+    assert len(filters) == 50
 
 
-def test_finish_waits_for_a_filter_added_during_a_request(filters):
-    ran = Ran()
+def test_a_filter_added_during_a_request_is_waited_for(ran):
+    filters = request_filter.ALL_REQUEST_FILTERS
 
     def joining(context, spec):
-        if len(filters) == 2:
+        assert not ran.finished
+        if len(filters) == 1:
             filters.append(third_party('joined'))
 
-    filters += [joining, runner.Finish(ran)]
+    filters.append(joining)
     assert process(ran) == ['joined']
     assert process(ran) == ['joined']
 
 
-def test_a_request_that_reached_it_before_it_was_replaced_is_finished(filters):
-    """Nova would return from a list of the same length right after it."""
-    ran, spec = Ran(), Spec()
-    filters.append(runner.Finish(Ran()))
-    assert runner.Finish(ran)(None, spec) is True
-    assert ran.finished == [spec]
+def test_a_runner_that_is_removed_meanwhile_finishes_its_requests(ran):
+    def removing(context, spec):
+        registration._runner = None
+
+    request_filter.ALL_REQUEST_FILTERS.append(removing)
+    assert process(ran) == []
+
+
+def test_a_request_that_a_filter_refuses_is_not_finished(ran):
+    def refusing(context, spec):
+        raise nova_exception.RequestFilterFailed(reason='no')
+
+    request_filter.ALL_REQUEST_FILTERS.append(refusing)
+    with pytest.raises(nova_exception.RequestFilterFailed):
+        request_filter.process_reqspec(None, Spec())
+    assert not ran.finished
+
+
+def test_another_package_may_wrap_novas_function_too(ran, monkeypatch):
+    ours = request_filter.process_reqspec
+    theirs = mock.Mock(side_effect=ours)
+    monkeypatch.setattr(request_filter, 'process_reqspec', theirs)
+    registration._wrap()
+    assert process(ran) == []
+    theirs.assert_called_once()
+    # Neither is lost, and ours does nothing.
+    registration._unwrap()
+    monkeypatch.setattr(registration, '_runner', None)
+    request_filter.process_reqspec(None, Spec())
+    assert theirs.call_count == 2
+    assert not ran.finished
+    monkeypatch.undo()
 
 
 @pytest.mark.parametrize(

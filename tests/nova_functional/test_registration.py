@@ -36,8 +36,7 @@ class RegistrationTest(CloudTest):
 
     def assert_in_place(self, *ours):
         names = request_filter_names()
-        last = 'isolate_aggregates_query_limit'
-        assert names == [*self.before, *ours, *self.after, last]
+        assert names == [*self.before, *ours, *self.after]
 
     def test_repeated_starts_install_our_filters_once(self):
         in_tree = request_filter.isolate_aggregates
