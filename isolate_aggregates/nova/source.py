@@ -285,12 +285,12 @@ def _read_texts(with_zones: bool, last_digests: Rows) -> Rows | None:
         dialect = connection.dialect.name
         if dialect not in _STATEMENTS:
             return []
-        # The setting lasts as long as the connection.
-        if dialect in _RAISE and _RAISED not in connection.info:
-            connection.execute(_RAISE[dialect])
-            connection.info[_RAISED] = True
         reading = _BY_DIALECT[dialect, with_zones]
         try:
+            # The setting lasts as long as the connection.
+            if dialect in _RAISE and _RAISED not in connection.info:
+                connection.execute(_RAISE[dialect])
+                connection.info[_RAISED] = True
             if last_digests:
                 digests = sorted(_rows(connection, reading.digests))
                 if digests == last_digests:
@@ -365,6 +365,8 @@ def _from_rows(
     """Return the aggregates, sorted by id.
 
     :param previous: The previous aggregates; unchanged ones are reused.
+    :raises ServiceError: if an aggregate has no uuid: a query to Placement
+        cannot name it, and neither can Nova read it.
     """
     tags_by_id: dict[int, dict[str, str]] = {}
     for number, key, value in metadata:
@@ -374,6 +376,13 @@ def _from_rows(
     for number, uuid, name in sorted(
         (int(number), uuid, name) for number, uuid, name in aggregates
     ):
+        if not uuid:
+            raise exception.ServiceError(
+                "Nova's API database",
+                None,
+                f'has the aggregate {name} (id {number}) without a uuid; '
+                'store one in the column uuid of the table aggregates.',
+            )
         tags = tags_by_id.get(number, {})
         aggregate = previous_by_id.get(number)
         if (

@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova import source as nova_source
 
@@ -253,6 +254,34 @@ def test_a_truncated_text_is_detected(database, warnings):
             break
         assert ROWS in warnings()[-1]
     assert most == longest
+
+
+@pytest.mark.on('mariadb')
+def test_rows_are_read_if_a_proxy_refuses_the_setting(
+    database, warnings, monkeypatch
+):
+    database.aggregate('win', LOCK)
+    expected = database.source().aggregates()
+    api_db.get_engine().dispose()
+    refused = sa.text('SET SESSION refused_by_proxy = 1')
+    monkeypatch.setitem(nova_source._RAISE, 'mysql', refused)
+    monkeypatch.setitem(nova_source._RAISE, 'mariadb', refused)
+    assert database.source().aggregates() == expected
+    [warning] = warnings()
+    assert ROWS in warning
+    assert 'refused_by_proxy' in warning
+
+
+@pytest.mark.parametrize('uuid', [None, ''])
+def test_an_aggregate_without_a_uuid_is_named(database, uuid):
+    database.aggregate('win', LOCK)
+    write(models.Aggregate, id=9, uuid=uuid, name='old')
+    with pytest.raises(exception.ServiceError) as caught:
+        database.source().aggregates()
+    assert str(caught.value) == (
+        "Nova's API database has the aggregate old (id 9) without a uuid; "
+        'store one in the column uuid of the table aggregates.'
+    )
 
 
 @pytest.mark.parametrize('character', ['\x1e', '\x1f'])
