@@ -13,6 +13,7 @@ from typing import Any
 import uuid
 
 from cloud_copy import STRANGER, CloudCopy, gained
+import os_traits
 from oslo_config import cfg
 import pytest
 from test_findings_page import kinds_in_code
@@ -357,11 +358,26 @@ def _wrong_rollup(snapshot: Snapshot) -> Snapshot:
     )
 
 
+def _storage_in_a_rollup(snapshot: Snapshot) -> Snapshot:
+    """Add storage that is in the rollup of two locked aggregates."""
+    wrong = _wrong_rollup(snapshot)
+    ada, bob = wrong.providers
+    storage = dataclasses.replace(
+        bob,
+        uuid=str(uuid.uuid4()),
+        name='nfs',
+        host=None,
+        traits=frozenset({os_traits.MISC_SHARES_VIA_AGGREGATE}),
+    )
+    return dataclasses.replace(wrong, providers=(ada, bob, storage))
+
+
 # Clouds that differ between Nova and Placement.
 DIFFERING: Mapping[str, Callable[[Snapshot], Snapshot]] = {
     'memberships that Placement lacks': _unmirrored,
     'memberships that Nova lacks': _everywhere,
     'memberships in a rollup': _wrong_rollup,
+    'storage in a rollup': _storage_in_a_rollup,
 }
 
 _REPAIR = re.compile(r'([* ] [\d, ]+|    or): (.*)')

@@ -25,6 +25,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
+from isolate_aggregates.tools.operate.sync import marks
 
 WIN = make_aggregate('win', LOCK, ['h1'])
 NODES = [make_compute_node('h1', traits=[LICENSED]), make_compute_node('h2')]
@@ -83,14 +84,6 @@ def test_a_server_is_checked_with_its_flavor_and_image(
             'then, flavor win.small has lost trait:CUSTOM_LICENSED',
             id='its flavor has lost the key since',
         ),
-        pytest.param(
-            'h2',
-            LOCK,
-            LOCK,
-            'the host has no trait CUSTOM_LICENSED. Since then, a lock, the '
-            'traits of the host or the image changed',
-            id='the host was locked and is not any more',
-        ),
     ],
 )
 def test_a_server_whose_flavor_or_lock_has_changed(host, then, now, said):
@@ -109,6 +102,55 @@ def test_a_server_whose_flavor_or_lock_has_changed(host, then, now, said):
     assert problems.repairs == ()
 
 
+def licensed_on_h2(traits=(), image_properties=None, image=DEBIAN):
+    """Audit a server with a key on a host that is not locked."""
+    flavor = KEYED if image is DEBIAN else PLAIN
+    present = servers(
+        dataclasses.replace(
+            on('h2', flavor, image), image_properties=image_properties
+        ),
+        images=[image],
+    )
+    nodes = [NODES[0], make_compute_node('h2', traits=traits)]
+    found = findings([WIN], nodes, [KEYED, PLAIN], servers=present)
+    return [f for f in found if f.kind.startswith('server-')]
+
+
+@pytest.mark.parametrize(
+    'traits',
+    [
+        pytest.param((), id='it has lost the trait'),
+        pytest.param(
+            (LICENSED, marks.of_trait(LICENSED)),
+            id='sync has not yet removed the trait',
+        ),
+    ],
+)
+@pytest.mark.parametrize('image', [DEBIAN, WINDOWS])
+def test_a_server_with_a_key_on_a_host_that_left_the_lock(traits, image):
+    [finding] = licensed_on_h2(traits, image=image)
+    assert (finding.kind, finding.severity) == (
+        'server-misplaced',
+        Severity.ERROR,
+    )
+    assert finding.problem == (
+        'runs on host h2: it requires trait CUSTOM_LICENSED, and the host is '
+        'not in aggregate win'
+    )
+    assert first(finding) == (
+        'openstack server migrate --live-migration --wait id-of-vm'
+    )
+
+
+def test_a_host_may_have_a_trait_that_sync_did_not_add():
+    assert licensed_on_h2([LICENSED]) == []
+
+
+def test_a_server_that_was_booted_before_its_image_got_the_key():
+    [finding] = licensed_on_h2(image_properties={}, image=WINDOWS)
+    assert finding.kind == 'server-changed'
+
+
 def test_a_server_whose_image_has_changed():
     present = servers(
         dataclasses.replace(on('h2', PLAIN, WINDOWS), image_properties={}),
@@ -122,8 +164,19 @@ def test_a_server_whose_image_has_changed():
 
 
 def test_a_server_with_a_deleted_flavor_has_not_changed():
-    present = servers(on('h2', make_flavor('gone', LOCK)), images=[DEBIAN])
+    present = servers(
+        dataclasses.replace(
+            on('h2', make_flavor('gone'), WINDOWS), image_properties={}
+        ),
+        images=[WINDOWS],
+    )
     assert judged(present) == []
+
+
+def test_a_server_keeps_the_key_of_a_deleted_flavor():
+    present = servers(on('h2', make_flavor('gone', LOCK)), images=[DEBIAN])
+    [finding] = judged(present)
+    assert finding.kind == 'server-misplaced'
 
 
 def test_a_misplaced_server_is_reported_with_its_repair():

@@ -22,6 +22,7 @@ from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.operate.sync import marks
 
 # Nova can live-migrate servers in these states.
 _LIVE = ('ACTIVE', 'PAUSED')
@@ -185,7 +186,16 @@ class _ServerCheck:
             reasons = objections(destination, aggregates)
             self.reasons[key, aggregates] = reasons
         if not reasons:
-            yield from self._changed(server, host, flavor, aggregates)
+            unlicensed = self._unlicensed(server, host, flavor)
+            if unlicensed:
+                yield OutOfPlace(
+                    server,
+                    'server-misplaced',
+                    (unlicensed,),
+                    f': {unlicensed}',
+                )
+            else:
+                yield from self._changed(server, host, flavor, aggregates)
             return
         doubt = self._doubt(server, flavor, destination)
         if doubt:
@@ -198,6 +208,36 @@ class _ServerCheck:
             tuple(reasons),
             f': {"; ".join(reasons)}',
             bool(destination.refusals),
+        )
+
+    def _unlicensed(self, server: Server, host: str, flavor: Flavor) -> str:
+        """Return why a host has not the locks that a server has the keys to.
+
+        What the image requires now counts unless the server's own copy is
+        known to lack it.
+        """
+        image = self.servers.images.get(server.image_id or '')
+        copy = server.image_properties
+        from_image = {
+            trait
+            for trait in (traits_if_valid(image=image) if image else ())
+            if self._images_matter
+            and (copy is None or TRAIT_PREFIX + trait in copy)
+        }
+        lacking = (
+            (traits_if_valid(flavor) | from_image)
+            & self.cloud.required_by.keys()
+        ) - self._traits_of(host)
+        if not lacking:
+            return ''
+        requiring = {
+            aggregate.name
+            for trait in lacking
+            for aggregate in self.cloud.required_by[trait]
+        }
+        return (
+            f'it requires {named("trait", lacking)}, and the host is not in '
+            f'{named("aggregate", requiring)}'
         )
 
     def _changed(
@@ -261,13 +301,27 @@ class _ServerCheck:
         ]
 
     def _traits_of(self, host: str) -> frozenset[str]:
-        """Return the traits that servers may find on a host."""
+        """Return the traits that servers may find on a host after a sync.
+
+        A host that has left an aggregate keeps its traits until then.
+        """
         own = (
-            provider.traits
+            provider.traits - self._left(host, provider.traits)
             for node in self.cloud.nodes.get(host, ())
             for provider in self.cloud.tree_of(node)
         )
         return self._shared.union(*own)
+
+    def _left(self, host: str, traits: frozenset[str]) -> frozenset[str]:
+        """Return the traits that sync will remove from a host."""
+        return frozenset(
+            trait
+            for trait in marks.marked_traits(traits)
+            if not any(
+                host in aggregate.hosts
+                for aggregate in self.cloud.required_by.get(trait, ())
+            )
+        )
 
     def _conclude(
         self, server: Server, flavor: Flavor, image: Image | None
