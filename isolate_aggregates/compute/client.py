@@ -211,6 +211,18 @@ class NovaClient:
         with self.translated(f'aggregate {aggregate.name}'):
             nova.aggregates.set_metadata(aggregate.id, dict(metadata))
 
+    def remove_host(self, aggregate: Aggregate, service: str) -> None:
+        """Remove a compute service from an aggregate, if it is in it.
+
+        Nova removes it from the aggregate in Placement too.
+        """
+        nova = self.client
+        with (
+            self.translated(f'aggregate {aggregate.name}'),
+            contextlib.suppress(nova_exceptions.NotFound),
+        ):
+            nova.aggregates.remove_host(aggregate.id, service)
+
     # Flavors.
 
     def flavors(self) -> list[Flavor]:

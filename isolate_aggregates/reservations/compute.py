@@ -411,14 +411,6 @@ class Compute(NovaClient):
         with self._asking(f'aggregate {aggregate.name}') as nova:
             nova.aggregates.add_host(aggregate.id, service)
 
-    def remove_host(self, aggregate: Aggregate, service: str) -> None:
-        """Remove a compute service from a host aggregate."""
-        with (
-            self._asking(f'aggregate {aggregate.name}') as nova,
-            contextlib.suppress(nova_exceptions.NotFound),
-        ):
-            nova.aggregates.remove_host(aggregate.id, service)
-
     @contextlib.contextmanager
     def _asking(self, what: str) -> Iterator[Any]:
         """Provide novaclient, and translate its exceptions into ours."""

@@ -247,6 +247,22 @@ def test_unlock_takes_off_a_tag_that_nothing_can_open(
     ]
 
 
+def test_unlock_takes_the_traits_before_a_host_leaves(
+    operator: Operator,
+) -> None:
+    operator.document('lock', 'rack-1', '--trait', LICENSED)
+    host = sorted(operator.live.nova.aggregates[1].hosts)[0]
+    assert (
+        whats(
+            operator.document('unlock', 'rack-1', '--host', host, '--dry-run')
+        )[-1]
+        == f'remove host {host} from aggregate rack-1'
+    )
+    result = operator.does('unlock', 'rack-1', '--host', host, '--trait', 'A')
+    assert result.code == 2
+    assert '--host is not allowed with --trait or --domain' in result.err
+
+
 def test_unlock_reports_that_an_aggregate_is_not_locked(
     operator: Operator,
 ) -> None:

@@ -109,7 +109,8 @@ class UnlockAggregate(changes.ChangeCommand):
     Removes the traits from the hosts' resource providers, except those that
     another program or person added and those that another aggregate of the
     host requires, and removes the tag from the aggregate. Until it is done,
-    the hosts take no new servers.
+    the hosts take no new servers. With hosts, only they lose the traits, and
+    leave the aggregate.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -131,9 +132,31 @@ class UnlockAggregate(changes.ChangeCommand):
             help='Name or id of a Keystone domain for whose projects the '
             'hosts are no longer kept; may be repeated',
         )
+        parser.add_argument(
+            '--host',
+            action='append',
+            default=[],
+            metavar='<host>',
+            help='Host to take out of the aggregate, which stays locked: it '
+            'loses the traits first, so that no server with the key is placed '
+            'there meanwhile; may be repeated, not with --trait or --domain',
+        )
+        self._usage = parser
         return parser
 
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Check the arguments and run the command."""
+        if parsed_args.host and (parsed_args.trait or parsed_args.domain):
+            self._usage.error(
+                '--host is not allowed with --trait or --domain: a host that '
+                'leaves the aggregate leaves all its locks'
+            )
+        return super().run(parsed_args)
+
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        self._leaving = args.host
+        if args.host:
+            return unlock.plan(cloud, args.aggregate, (), leaving=args.host)
         plans = []
         if args.trait or not args.domain:
             plans.append(unlock.plan(cloud, args.aggregate, args.trait))
@@ -149,12 +172,16 @@ class UnlockAggregate(changes.ChangeCommand):
         """Return what is missing to remove the traits of the first plan."""
         if not previous.traits:
             return Plan()
-        return unlock.plan(cloud, args.aggregate, previous.traits, again=True)
+        return unlock.plan(
+            cloud, args.aggregate, previous.traits, True, args.host
+        )
 
     def remains(
         self, cloud: LiveCloud, plan: Plan
     ) -> Iterable[tuple[bool, str]]:
         """Yield which flavors and images still require the traits."""
+        if self._leaving:
+            return ()
         sources = self.app.conf[ia_conf.GROUP].trait_sources
         return key_holders.after_unlock(cloud, plan.traits, sources)
 

@@ -9,9 +9,12 @@ servers could share the hosts with those that require the traits.
 
 The membership in Placement is kept, because Nova maintains it. The traits
 themselves are kept too, because flavors may name them.
+
+Single hosts leave the aggregate instead, which keeps its tag. If they left it
+with the traits, servers with the key would still be placed there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 
@@ -27,14 +30,21 @@ from isolate_aggregates.tools.operate.sync import marks
 
 
 def plan(
-    cloud: LiveCloud, name: str, traits: Sequence[str], again: bool = False
+    cloud: LiveCloud,
+    name: str,
+    traits: Sequence[str],
+    again: bool = False,
+    leaving: Collection[str] = (),
 ) -> Plan:
-    """Return the plan to unlock an aggregate.
+    """Return the plan to unlock an aggregate, or some of its hosts.
 
     A trait is kept on a host if another program or person added it, or if
     another aggregate of the host requires it.
 
     :param traits: The traits to unlock; empty for all that lock the aggregate.
+    :param leaving: The hosts to take out of the aggregate, by name of the
+        compute service; empty to unlock the aggregate itself. Those that have
+        left it already lose its traits.
     :param again: Whether an earlier plan was carried out. Then a trait is
         restored on hosts for which another aggregate requires it since.
     """
@@ -46,19 +56,24 @@ def plan(
         for trait in (key.removeprefix(TRAIT_PREFIX) for key in keys)
         if tags.is_trait_name(trait)
     ]
-    nodes, problems = hosts.nodes(cloud, aggregate.hosts)
+    meant = frozenset(leaving) or aggregate.hosts
+    nodes, problems = hosts.nodes(cloud, meant)
     existing = cloud.traits()
     on_hosts = _TraitsOnHosts(
         cloud,
         nodes,
         _holders(cloud, to_unlock, existing),
-        _needed(aggregate, aggregates),
+        _needed(aggregate, aggregates, meant),
     )
     steps = (
         *on_hosts.remove_traits(),
         *on_hosts.delete_marks(),
         # Last, because without --trait a second run depends on the tags.
-        *_untag(cloud, aggregate, keys),
+        *(
+            _leave(cloud, aggregate, leaving)
+            if leaving
+            else _untag(cloud, aggregate, keys)
+        ),
         *(on_hosts.restore_traits() if again else ()),
     )
     notes = [*_not_locked(aggregate, keys), *on_hosts.notes()]
@@ -207,12 +222,16 @@ def _holders(
     return holders
 
 
-def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Others:
+def _needed(
+    aggregate: Aggregate,
+    aggregates: Sequence[Aggregate],
+    hosts_meant: frozenset[str],
+) -> _Others:
     """Return the traits that other aggregates require, by host."""
     required: dict[str, dict[str, Aggregate]] = {}
     for other in aggregates:
         if other.uuid != aggregate.uuid:
-            for host in other.hosts & aggregate.hosts:
+            for host in other.hosts & hosts_meant:
                 for trait in tags.required_traits(other):
                     required.setdefault(host, {})[trait] = other
     return required
@@ -235,6 +254,20 @@ def _untag(
                 ),
                 changes.values(aggregate, {key: None}),
             )
+
+
+def _leave(
+    cloud: LiveCloud, aggregate: Aggregate, leaving: Collection[str]
+) -> Iterator[Step]:
+    def without(host: str, members: frozenset[str]) -> frozenset[str]:
+        return members - {host}
+
+    for host in sorted(aggregate.hosts.intersection(leaving)):
+        yield Step(
+            f'remove host {host} from aggregate {aggregate.name}',
+            functools.partial(cloud.nova.remove_host, aggregate, host),
+            changes.hosts(aggregate, functools.partial(without, host)),
+        )
 
 
 def _not_locked(aggregate: Aggregate, keys: Sequence[str]) -> Iterator[str]:

@@ -196,3 +196,44 @@ def test_a_trait_deleted_during_the_run_is_created_again(world):
     world.wire.before = delete
     assert plan.carry_out(first).error is None
     assert disagreements(world) == []
+
+
+def test_a_host_that_leaves_a_lock_loses_the_trait_first(world):
+    locked(world)
+    seen = []
+
+    def remove_host(aggregate, host):
+        seen.append(world.of(host, 'traits'))
+        world.require('a', aggregate.hosts - {host}, LICENSED)
+
+    world.nova.remove_host = remove_host
+
+    def again(done):
+        return unlock.plan(
+            fresh(world), 'a', done.traits, again=True, leaving=['h1']
+        )
+
+    first = unlock.plan(fresh(world), 'a', (), leaving=['h1'])
+    assert plan.carry_out(first, again).error is None
+    assert seen == [set()]
+    assert world.nova.groups['a'].hosts == {'h2'}
+    assert disagreements(world) == []
+
+
+def test_a_host_that_has_left_a_lock_loses_the_trait(world):
+    locked(world)
+    world.require('a', ['h2'], LICENSED)
+    left = unlock.plan(fresh(world), 'a', (), leaving=['h1'])
+    assert plan.carry_out(left).error is None
+    assert disagreements(world) == []
+
+
+def test_a_host_keeps_the_trait_that_another_aggregate_requires(world):
+    locked(world)
+    world.require('a', ['h2'], LICENSED)
+    world.require('b', ['h1'], LICENSED)
+    left = unlock.plan(fresh(world), 'a', (), leaving=['h1'])
+    assert left.steps == ()
+    assert left.notes == (
+        f'host h1 keeps trait {LICENSED}, which aggregate b requires',
+    )
