@@ -13,7 +13,6 @@ SOURCE = ROOT / 'doc' / 'source'
 PAGES = [
     *sorted(ROOT.glob('*.rst')),
     ROOT / 'benchmarks' / 'README.rst',
-    ROOT / 'examples' / 'filter-package' / 'README.rst',
     *sorted(SOURCE.rglob('*.rst')),
 ]
 
