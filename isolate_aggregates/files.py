@@ -10,9 +10,20 @@ import shutil
 import tempfile
 from typing import TextIO
 
+# How much of a file is read to see what it is, in bytes.
+_HEAD = 4096
 
-def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Check that a file can be written; return its path without links."""
+
+def check(path: str | os.PathLike[str], mark: str | None) -> pathlib.Path:
+    """Check that a file can be written; return its path without links.
+
+    Only an earlier output is replaced, not a file that was named by mistake,
+    such as the input. An empty file may be one of mktemp.
+
+    :param mark: What each earlier output has near its beginning; None to
+        replace no file.
+    :raises OSError: if it cannot be written, or must not be replaced.
+    """
     target = pathlib.Path(path).resolve()
     if target.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -23,20 +34,40 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     os.stat(f'{target.parent}/')
     if not os.access(target.parent, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    if target.exists():
+        _check_replaceable(target, mark)
     return target
 
 
+def _check_replaceable(target: pathlib.Path, mark: str | None) -> None:
+    if mark is None:
+        raise OSError(
+            errno.EEXIST, 'it exists already; remove it or name another file'
+        )
+    with target.open('rb') as stream:
+        head = stream.read(_HEAD)
+    if head and mark.encode() not in head:
+        raise OSError(
+            errno.EEXIST,
+            'it exists already and was not written by this command; remove it '
+            'or name another file',
+        )
+
+
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+def replacing(
+    path: str | os.PathLike[str], mark: str | None
+) -> Iterator[TextIO]:
     """Open a temporary file that replaces the given file when it is closed.
 
     A new file is accessible only to its owner; a replaced file keeps its
     permissions. Characters that cannot be encoded, for example lone
     surrogates, are written as question marks.
 
+    :param mark: As for :func:`check`.
     :raises OSError: if it cannot be written; an existing file is unchanged.
     """
-    target = check(path)
+    target = check(path, mark)
     handle, name = tempfile.mkstemp(
         prefix=f'.{target.name}.', dir=target.parent
     )

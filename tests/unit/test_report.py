@@ -361,7 +361,7 @@ def test_no_element_has_its_own_handler_or_style(content):
 
 def test_replacing_a_page_leaves_no_other_files(content, tmp_path):
     path = tmp_path / 'page.html'
-    path.write_text('old')
+    page.write(content, path)
     path.chmod(0o644)
     page.write(content, path)
     assert '<title>Isolation report</title>' in path.read_text('utf-8')

@@ -102,7 +102,7 @@ class ShowCalendar(output.ReportLister):
         path = args.ical
         if path != '-':
             with _write_errors(path):
-                files.check(path)
+                files.check(path, ical.MARK)
         store = common.store(self.app.conf, self.app.connect())
         unreadable: list[exception.ReservationError] = []
         content = ical.calendar(
@@ -122,7 +122,7 @@ class ShowCalendar(output.ReportLister):
         if path == '-':
             self.app.stdout.write(content)
             return
-        with _write_errors(path), files.replacing(path) as stream:
+        with _write_errors(path), files.replacing(path, ical.MARK) as stream:
             stream.write(content)
         self.app.stdout.write(f'Wrote {path}.\n')
 

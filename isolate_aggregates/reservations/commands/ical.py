@@ -13,6 +13,8 @@ from isolate_aggregates import text
 from isolate_aggregates.reservations.state import Phase, Status
 
 _PRODUCT = '-//isolate-aggregates//reservations//EN'
+# In each file.
+MARK = f'PRODID:{_PRODUCT}'
 
 
 def calendar(

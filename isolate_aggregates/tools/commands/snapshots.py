@@ -46,6 +46,7 @@ class SaveSnapshot(usage.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         conf = self.app.conf
+        cloud_file.check_output(parsed_args.file)
         cloud = base.live_cloud(self.app)
         snapshot = snapshots.take(
             cloud.index,

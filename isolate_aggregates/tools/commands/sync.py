@@ -100,6 +100,9 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
                     'combined with --forget'
                 )
             base.check_metrics_client()
+            from isolate_aggregates.tools.metrics import last_sync
+
+            last_sync.check(parsed_args.textfile)
         if parsed_args.ledger and not parsed_args.watch:
             self._usage.error('--ledger needs --watch')
         if parsed_args.watch:

@@ -2,6 +2,7 @@
 """Reads and writes files of expectations."""
 
 from collections.abc import Iterable, Iterator, Mapping
+import contextlib
 import functools
 import importlib.resources
 import json
@@ -55,15 +56,8 @@ def load(path: str | os.PathLike[str]) -> list[Expectation]:
 
 def check_new(path: str | os.PathLike[str]) -> None:
     """Check that a file can be written and does not exist yet."""
-    try:
-        if files.check(path).exists():
-            raise exception.ExpectationsFileError(
-                path, of_file='exists already; remove it or name another file'
-            )
-    except OSError as exc:
-        raise exception.ExpectationsFileError(
-            path, of_file=f'cannot be written: {exc.strerror or exc}'
-        ) from exc
+    with _write_errors(path):
+        files.check(path, None)
 
 
 def save(
@@ -71,11 +65,14 @@ def save(
 ) -> None:
     """Write a file of expectations atomically."""
     document = {'version': VERSION, 'expectations': list(entries)}
+    with _write_errors(path), files.replacing(path, None) as stream:
+        yaml.safe_dump(document, stream, allow_unicode=True, sort_keys=False)
+
+
+@contextlib.contextmanager
+def _write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
-        with files.replacing(path) as stream:
-            yaml.safe_dump(
-                document, stream, allow_unicode=True, sort_keys=False
-            )
+        yield
     except OSError as exc:
         raise exception.ExpectationsFileError(
             path, of_file=f'cannot be written: {exc.strerror or exc}'

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     import junitparser
 
 _PACKAGE = 'isolate-aggregates'
+_SUITE = 'isolation'
+# In each JUnit file.
+_MARK = f'<testsuite name="{_SUITE}"'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +212,7 @@ def filters(conf: cfg.ConfigOpts) -> tuple[tuple[str, str], ...]:
 def check_junit(path: str | os.PathLike[str]) -> None:
     """Check that a JUnit file can be written."""
     try:
-        files.check(path)
+        files.check(path, _MARK)
         import junitparser  # noqa: F401
     except OSError as exc:
         raise exception.ReportError(path, exc.strerror or str(exc)) from exc
@@ -228,7 +231,7 @@ def write_junit(report: Report, path: str | os.PathLike[str]) -> None:
     xml: Any = junit(report)
     text = xml.tostring().decode('utf-8')
     try:
-        with files.replacing(path) as stream:
+        with files.replacing(path, _MARK) as stream:
             stream.write(text)
     except OSError as exc:
         raise exception.ReportError(path, exc.strerror or str(exc)) from exc
@@ -241,7 +244,7 @@ def junit(report: Report) -> 'junitparser.JUnitXml':
     """
     import junitparser
 
-    suite = junitparser.TestSuite('isolation')
+    suite = junitparser.TestSuite(_SUITE)
     suite.timestamp = report.time.isoformat(timespec='seconds')
     for name, value in _properties(report):
         suite.add_property(escaped(name), escaped(value))

@@ -7,6 +7,7 @@ Nothing is kept in memory but the last state.
 
 from collections.abc import Callable
 import contextlib
+import errno
 import fcntl
 import os
 import pathlib
@@ -63,6 +64,7 @@ class LedgerWriter:
             raise self._error(exc) from exc
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._check()
             self._tail = chain.tail(self._path)
         except BlockingIOError as exc:
             os.close(self._lock)
@@ -72,6 +74,18 @@ class LedgerWriter:
         except OSError as exc:
             os.close(self._lock)
             raise self._error(exc) from exc
+
+    def _check(self) -> None:
+        """Check that an existing file is a ledger, however damaged."""
+        with (
+            contextlib.suppress(FileNotFoundError),
+            self._path.open('rb') as stream,
+        ):
+            if stream.read(1) not in (b'', b'{'):
+                raise OSError(
+                    errno.EEXIST,
+                    'it exists already and is no ledger; name another file',
+                )
 
     def look(self, state: State) -> None:
         """Record the state of a cloud, as it was just read.
@@ -132,7 +146,8 @@ class LedgerWriter:
             _write(self._path, line + b'\n', self._tail.is_broken)
         except OSError as exc:
             with contextlib.suppress(OSError):
-                self._tail = chain.tail(self._path)
+                self._check()
+            self._tail = chain.tail(self._path)
             raise self._error(exc) from exc
         self._tail = chain.Tail(chain.digest(line), self._tail.number + 1)
 

@@ -17,6 +17,11 @@ LOG = logging.getLogger(__name__)
 SUCCEEDED_AT = f'{textfile.SYNC}_last_success_timestamp_seconds'
 
 
+def check(path: str) -> None:
+    """Check that the file can be written."""
+    textfile.check(path, SUCCEEDED_AT)
+
+
 def write(path: str, succeeded_at: float) -> None:
     """Write the time of a successful ``sync`` to a file, atomically.
 
@@ -29,7 +34,7 @@ def write(path: str, succeeded_at: float) -> None:
         registry=registry,
     )
     gauge.set(succeeded_at)
-    textfile.write(path, registry)
+    textfile.write(path, registry, SUCCEEDED_AT)
 
 
 class LastSync(Collector):

@@ -23,25 +23,33 @@ LOG = logging.getLogger(__name__)
 # The prefix of the metrics that sync writes to a separate file.
 SYNC = 'isolate_aggregates_sync'
 
+_BUILD = 'isolate_aggregates_build_info'
+
 _OWN = {
     reading.UP,
     reading.READ_AT,
     reading.TOOK,
     reading.FAILED_AT,
-    'isolate_aggregates_build_info',
+    _BUILD,
 }
 
 
-def check(path: str) -> None:
-    """Check that a file can be written."""
+def check(path: str, mark: str = _BUILD) -> None:
+    """Check that a file can be written.
+
+    :param mark: The name of the first metric in each such file.
+    """
     with _errors(path):
-        files.check(path)
+        files.check(path, mark)
 
 
-def write(path: str, registry: Collector) -> None:
-    """Write metrics to a file, atomically."""
+def write(path: str, registry: Collector, mark: str = _BUILD) -> None:
+    """Write metrics to a file, atomically.
+
+    :param mark: The name of the first metric in each such file.
+    """
     with _errors(path):
-        target = files.check(path)
+        target = files.check(path, mark)
         prometheus_client.write_to_textfile(str(target), registry)
 
 

@@ -21,6 +21,9 @@ from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report.cells import cells
 from isolate_aggregates.tools.report.content import Content
 
+# In each page.
+_MARK = '<meta name="generator" content="isolate-aggregates">'
+
 
 def render(content: Content) -> str:
     """Return the page."""
@@ -80,7 +83,7 @@ def _shown(value: object) -> object:
 def check(path: str | os.PathLike[str]) -> None:
     """Check that the page can be written, before its contents are read."""
     with _translated(path):
-        files.check(path)
+        files.check(path, _MARK)
 
 
 def write(content: Content, path: str | os.PathLike[str]) -> None:
@@ -89,7 +92,7 @@ def write(content: Content, path: str | os.PathLike[str]) -> None:
     :param path: The file; an existing one is replaced at the end.
     """
     page = render(content)
-    with _translated(path), files.replacing(path) as stream:
+    with _translated(path), files.replacing(path, _MARK) as stream:
         stream.write(page)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes cloud files, which describe a cloud in YAML."""
 
+from collections.abc import Iterator
 import contextlib
 import functools
 import importlib.resources
@@ -21,6 +22,8 @@ from isolate_aggregates.tools.cloud.file.contradictions import Contradictions
 from isolate_aggregates.tools.cloud.file.violations import Checker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
+# How each written file begins; lists of expectations have a version, too.
+_MARK = 'version: 1\nsettings:'
 _RARE_BREAK = re.compile('[\x85\u2028\u2029]')
 
 
@@ -59,15 +62,26 @@ def _load(path: str | os.PathLike[str], text: str) -> Snapshot:
 def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
     """Write a cloud file atomically."""
     document = serialize.document(snapshot)
+    with _write_errors(path), files.replacing(path, _MARK) as stream:
+        yaml.dump(
+            document,
+            stream,
+            Dumper=_Dumper,
+            allow_unicode=True,
+            sort_keys=False,
+        )
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Check that a cloud file can be written, before a cloud is read."""
+    with _write_errors(path):
+        files.check(path, _MARK)
+
+
+@contextlib.contextmanager
+def _write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
-        with files.replacing(path) as stream:
-            yaml.dump(
-                document,
-                stream,
-                Dumper=_Dumper,
-                allow_unicode=True,
-                sort_keys=False,
-            )
+        yield
     except OSError as exc:
         raise exception.CloudFileError(
             path, of_file=f'cannot be written: {exc.strerror or exc}'
