@@ -39,9 +39,11 @@ LIVE = {
     'servers-hints-unknown',
     'servers-image-unknown',
     'servers-out-of-reach',
+    'service-down',
     # Reservations; tests/functional/reservations has them.
     'reservation-closed',
     'reservation-not-reconciled',
+    'reservation-oversold',
     'reservation-unreadable',
 }
 

@@ -16,6 +16,7 @@ from audit_clouds import (
 from function_filter import FunctionFilter
 import pytest
 
+from isolate_aggregates.compute.servers import ComputeService
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.testing import (
     make_aggregate,
@@ -361,3 +362,28 @@ def test_a_server_with_an_invalid_flavor_is_not_evaluated():
 
 def test_servers_are_checked_only_if_they_were_read():
     assert judged(None) == []
+
+
+# The services, which are read with the servers.
+
+
+@pytest.mark.parametrize(
+    ('state', 'kind', 'problem'),
+    [
+        ({'is_up': False}, 'service-down', 'its compute service is down'),
+        (
+            {'is_enabled': False},
+            'service-disabled',
+            'its compute service is disabled',
+        ),
+    ],
+)
+def test_a_service_that_gets_no_servers_is_reported(state, kind, problem):
+    known = (
+        ComputeService('h1'),
+        ComputeService('h2', **state),
+        ComputeService('without-node', **state),
+    )
+    [finding] = judged(dataclasses.replace(servers(), services=known))
+    assert (finding.kind, finding.subject) == (kind, 'host h2')
+    assert finding.problem == problem

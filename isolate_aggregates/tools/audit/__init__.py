@@ -35,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     services.old_nova,
     services.old_placement,
     services.disabled,
+    services.down,
     membership.no_compute_nodes,
     membership.not_in_placement,
     membership.not_in_nova,
