@@ -132,6 +132,7 @@ class ReturnedHosts:
                 is_sharing |= bool(
                     ask(
                         member_of=some,
+                        not_member_of=rollups,
                         required=[os_traits.MISC_SHARES_VIA_AGGREGATE],
                     )
                 )

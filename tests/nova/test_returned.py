@@ -127,6 +127,12 @@ def test_storage_that_has_joined_may_serve_any_host(placement):
     assert check(placement, shortened()) == {HOST: [SHARING], OTHER: [SHARING]}
 
 
+def test_storage_in_the_rollup_serves_no_returned_host(placement):
+    """The query has left it out, even if another host has joined."""
+    placement.has(other={LOCKED[0].uuid}, disks={LOCKED[0].uuid, ROLLUP.uuid})
+    assert check(placement, shortened(), [HOST]) == {}
+
+
 def test_hosts_that_were_not_returned_do_not_matter(placement):
     placement.has(other={LOCKED[0].uuid})
     assert check(placement, shortened(), [HOST]) == {}
