@@ -29,8 +29,12 @@ from isolate_aggregates.testing.builders import (
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.columns import Access, Column
-from isolate_aggregates.tools.matrix.matrix import Matrix, matrix, requests
-from isolate_aggregates.tools.matrix.rules import Objection
+from isolate_aggregates.tools.matrix.matrix import (
+    Matrix,
+    Objection,
+    matrix,
+    requests,
+)
 
 WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}
 PLAIN = make_flavor('plain')

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows which flavors and images may use which hosts.
 
-:mod:`~isolate_aggregates.tools.matrix.matrix` is computed with the
-:mod:`~isolate_aggregates.tools.matrix.rules` of each request;
+:mod:`~isolate_aggregates.tools.matrix.matrix` computes it;
 :mod:`~isolate_aggregates.tools.matrix.columns` groups the hosts for display.
 """

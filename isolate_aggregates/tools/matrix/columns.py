@@ -7,8 +7,7 @@ import enum
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.text import listed
-from isolate_aggregates.tools.matrix.matrix import Matrix, Row
-from isolate_aggregates.tools.matrix.rules import Objection
+from isolate_aggregates.tools.matrix.matrix import Matrix, Objection, Row
 
 # The name of the column for hosts without a lock.
 UNLOCKED = '(no lock)'
@@ -118,17 +117,15 @@ def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
 
     :param locks: The locks that the matrix was computed with.
     """
-    places_of: dict[str, list[int]] = {}
-    for place, group in enumerate(matrix.groups):
-        for uuid in group.kinds:
-            places_of.setdefault(uuid, []).append(place)
     columns = [
         _of_groups(
             matrix,
             lock.name,
-            sorted(
-                {p for a in lock.aggregates for p in places_of.get(a.uuid, ())}
-            ),
+            [
+                place
+                for place, group in enumerate(matrix.groups)
+                if any(a.uuid in group.aggregates for a in lock.aggregates)
+            ],
         )
         for lock in locks
     ]

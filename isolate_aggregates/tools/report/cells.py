@@ -8,8 +8,7 @@ from typing import Any, Generic, TypeVar
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.columns import Column
-from isolate_aggregates.tools.matrix.matrix import Matrix, Row
-from isolate_aggregates.tools.matrix.rules import Objection
+from isolate_aggregates.tools.matrix.matrix import Matrix, Objection, Row
 
 _T = TypeVar('_T', bound=Hashable)
 # The name of the filter, the parts of the cause, and names of aggregates.

@@ -136,6 +136,8 @@ class ProviderIndex:
 
     def members(self, providers: ProviderSet) -> Iterator[int]:
         """Return the numbers of the providers in a set, in order."""
+        if providers.bit_count() < self.size >> 8:
+            return _bits(providers)
         return itertools.compress(range(self.size), self.flags(providers))
 
     def roots_of(self, providers: ProviderSet) -> ProviderSet:
@@ -266,3 +268,10 @@ class Stock:
             if in_steps and smallest <= amount <= largest:
                 accepting |= providers
         return accepting
+
+
+def _bits(number: int) -> Iterator[int]:
+    """Yield the places of the ones, which must be few, in order."""
+    while number:
+        yield (number & -number).bit_length() - 1
+        number &= number - 1
