@@ -2,13 +2,16 @@
 """Finds names in configuration files that nothing reads.
 
 oslo.config ignores unknown sections and options, so a misspelt one silently
-keeps a lock open. In sections of Nova and others only names that are similar
-to those that this package reads are reported, because other programs may
-have options there.
+keeps a lock open. Other programs and plugins have sections and options in the
+same files. So outside our section, only three kinds of names are reported:
+those that are nearly one that this package reads, those that it reads in
+another section, and those that Nova no longer reads.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 import contextlib
+import dataclasses
+import difflib
 import glob
 import os
 
@@ -18,57 +21,116 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.text import meant
 
-# What this package reads besides its own options.
-_SERVICES = {
-    'api_database': {'connection'},
-    'placement': {'auth_type', 'auth_url', 'region_name', 'timeout'},
+# How similar a misspelt name is to the right one, as difflib measures it. One
+# letter more, less or exchanged is always above it; no two options of Nova
+# are.
+_NEAR = 0.88
+
+# Options that many services have, in sections of their own.
+_COMMON = frozenset({'region_name', 'valid_interfaces'})
+
+# What decided about hosts and is no longer read by any supported Nova, with
+# what is read instead.
+_REMOVED = {
+    (ia_conf.DEFAULT, 'scheduler_available_filters'): (
+        'use [filter_scheduler] available_filters'
+    ),
+    (ia_conf.DEFAULT, 'scheduler_default_filters'): (
+        'use [filter_scheduler] enabled_filters'
+    ),
+    (ia_conf.DEFAULT, 'scheduler_weight_classes'): (
+        'use [filter_scheduler] weight_classes'
+    ),
+    (ia_conf.DEFAULT, 'scheduler_host_subset_size'): (
+        'use [filter_scheduler] host_subset_size'
+    ),
+    (ia_conf.DEFAULT, 'scheduler_max_attempts'): (
+        'use [scheduler] max_attempts'
+    ),
+    (ia_conf.DEFAULT, 'scheduler_driver'): 'remove it',
+    (ia_conf.DEFAULT, 'scheduler_host_manager'): 'remove it',
+    (ia_conf.SCHEDULER, 'driver'): 'remove it',
+    (ia_conf.SCHEDULER, 'host_manager'): 'remove it',
 }
-_OTHERS = {ia_conf.HOST_FILTERS: {'available_filters'}, **_SERVICES}
 
 
-def unknown_names(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield a sentence for each name in a file that has no effect.
+@dataclasses.dataclass(frozen=True)
+class UnknownName:
+    """A section or option in a file that nothing reads.
 
-    :param conf: A configuration with the options of this package and of the
-        configured request filters.
+    :param problem: A sentence without its full stop.
+    :param is_certain: Whether it is a mistake. A section may also be that of
+        another program, and an option may be left over from an older Nova.
     """
-    options = {
+
+    problem: str
+    is_certain: bool = True
+
+
+def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
+    """Yield the names in the configuration files that have no effect.
+
+    :param conf: A configuration with the options of Nova, of this package and
+        of the configured request filters.
+    """
+    ours = {
         section: {option.dest for option in opts}
         for section, opts in ia_conf.list_opts(connection=False)
     }
-    places = {name: one for one, names in options.items() for name in names}
-    for section, others in _OTHERS.items():
-        options.setdefault(section, set()).update(others)
+    ours[ia_conf.HOST_FILTERS].add('available_filters')
+    places = {
+        name: section
+        for section, names in ours.items()
+        for name in names - _COMMON
+    }
     try:
-        options[ia_conf.GROUP] |= _auth_options(conf)
+        ours[ia_conf.GROUP] |= _auth_options(conf)
     except exceptions.NoMatchingPlugin as exc:
         plugins = loading.get_available_plugin_names()
-        yield (
+        yield UnknownName(
             f'[{ia_conf.GROUP}] auth_type names the unknown plugin '
             f'{exc.name}{meant(exc.name, plugins)}'
         )
     for path in _files(conf):
         for section, names in _parsed(path).items():
             group = section if section == ia_conf.DEFAULT else section.lower()
-            if group not in options:
-                guess = meant(group, options)
-                if guess and group not in conf:
-                    yield (
-                        f'{path}: the section [{section}] has no effect{guess}'
+            if group not in ours and group not in conf:
+                if guess := _near(group, ours):
+                    yield UnknownName(
+                        f'{path}: the section [{section}] has no effect '
+                        f'(did you mean {guess}?)',
+                        is_certain=False,
                     )
                 continue
-            section_options = options[group] | _registered(conf, group)
+            own = ours.get(group, set())
             for name in names:
-                if name in section_options:
+                if name in own or name in _registered(conf, group):
                     continue
-                advice = meant(name, options[group])
-                if name in places and group not in _SERVICES:
-                    advice = f' there; move it to [{places[name]}]'
-                if advice or group == ia_conf.GROUP:
-                    yield (
-                        f'{path}: the option {name} in [{section}] has no '
-                        f'effect{advice}'
+                subject = f'{path}: the option {name} in [{section}]'
+                if instead := _REMOVED.get((group, name)):
+                    yield UnknownName(
+                        f'{subject} is no longer read by Nova; {instead}',
+                        is_certain=False,
                     )
+                elif name in places:
+                    yield UnknownName(
+                        f'{subject} has no effect there; move it to '
+                        f'[{places[name]}]'
+                    )
+                elif group == ia_conf.GROUP:
+                    yield UnknownName(
+                        f'{subject} has no effect{meant(name, own)}'
+                    )
+                elif guess := _near(name, own):
+                    yield UnknownName(
+                        f'{subject} has no effect (did you mean {guess}?)'
+                    )
+
+
+def _near(name: str, names: Collection[str]) -> str | None:
+    """Return the name of which this one is a misspelling, if there is one."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
+    return near[0] if near else None
 
 
 def _auth_options(conf: cfg.ConfigOpts) -> set[str]:

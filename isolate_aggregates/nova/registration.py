@@ -19,7 +19,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateSource, sources, tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.conf import unknown
 from isolate_aggregates.filters import loading
 from isolate_aggregates.nova import claims, placement
 from isolate_aggregates.nova.forced import ForcedHosts
@@ -198,11 +197,6 @@ def _source_name(conf: cfg.ConfigOpts) -> str:
 
 def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     filters = loading.load(conf)
-    for problem in (
-        *unknown.unknown_names(conf),
-        *loading.ineffective_options(conf, filters),
-    ):
-        LOG.warning('%s.', problem)
     warnings = _Warnings(conf, filters)
     _log_problems(conf, warnings)
     observer = _observer(conf, filters)

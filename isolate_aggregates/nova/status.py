@@ -100,10 +100,14 @@ class Checks(upgradecheck.UpgradeCommands):
         """Check for sections and options that nothing reads."""
         # Registers the options of the configured request filters.
         loading.load(self._conf)
-        problems = '. '.join(unknown.unknown_names(self._conf))
-        if problems:
-            return Result(Code.FAILURE, f'{problems}.')
-        return Result(Code.SUCCESS)
+        names = list(unknown.unknown_names(self._conf))
+        if not names:
+            return Result(Code.SUCCESS)
+        is_certain = any(name.is_certain for name in names)
+        problems = '. '.join(name.problem for name in names)
+        return Result(
+            Code.FAILURE if is_certain else Code.WARNING, f'{problems}.'
+        )
 
     @_needs_nova
     def _check_registration(self) -> Result:
