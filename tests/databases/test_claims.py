@@ -7,12 +7,20 @@ at once, from Placement over HTTP.
 
 from collections.abc import Iterator
 from concurrent import futures
+import os
 import pathlib
+import re
+import shutil
+import subprocess
+import sys
 import tempfile
+import textwrap
 import uuid
 
 from nova import context as nova_context
 from nova.scheduler.client import report
+import pages
+import placement as placement_package
 import placement_service
 from placement_service import PlacementService
 import pytest
@@ -26,25 +34,43 @@ SLOTS = 3
 BOOTS = 12
 ROUNDS = 50 if THOROUGH else 10
 VERSION = '1.36'
+UPSTREAM = pages.ROOT / 'etc/upstream/placement'
+
+
+@pytest.fixture(scope='module')
+def open_folder() -> Iterator[pathlib.Path]:
+    """A folder that the user of a database server may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name)
+        path.chmod(0o755)
+        yield path
 
 
 @pytest.fixture(scope='module', params=list(placement_service.KINDS))
-def placement(request: pytest.FixtureRequest) -> Iterator[PlacementService]:
-    """A Placement with its default configuration."""
+def server(
+    request: pytest.FixtureRequest, open_folder: pathlib.Path
+) -> Iterator[servers.Server]:
+    """A running database server of each kind."""
     kind = placement_service.KINDS[request.param]
     if not kind.is_installed():
         pytest.skip(f'{kind.NAME} is not installed')
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        folder.chmod(0o755)
-        server = kind(folder / 'server', servers.free_port())
-        server.start()
-        try:
-            with placement_service.running(server, folder) as found:
-                found.call('PUT', f'/resource_classes/{CLASS}')
-                yield found
-        finally:
-            server.stop()
+    found = kind(open_folder / request.param, servers.free_port())
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture(scope='module')
+def placement(
+    server: servers.Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PlacementService]:
+    """A Placement with its default configuration."""
+    folder = tmp_path_factory.mktemp('placement')
+    with placement_service.running(server, folder) as found:
+        found.call('PUT', f'/resource_classes/{CLASS}')
+        yield found
 
 
 @pytest.fixture
@@ -96,3 +122,90 @@ def test_no_slot_is_sold_twice_or_left(placement: PlacementService) -> None:
         booted = boot_at_once(placement, host)
         assert booted.count(True) == SLOTS
         assert placement.usage(host, CLASS) == SLOTS
+
+
+def test_the_report_shows_real_output(placement: PlacementService) -> None:
+    report = (UPSTREAM / 'oversold-resources.txt').read_text('utf-8')
+    [shown] = re.findall(r'^  \$ (?:.+\n)+', report, re.MULTILINE)
+    output = textwrap.dedent(shown)[2:].split('\n', 1)[1]
+    result = subprocess.run(
+        [
+            sys.executable,
+            UPSTREAM / 'reproduce.py',
+            placement.url,
+            'admin',
+            'oversold-resources',
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, '')
+    # How many are accepted differs.
+    real = re.sub(r'^[2-8]$', '...', result.stdout, flags=re.MULTILINE)
+    assert pages.agrees(output, real), result.stdout
+
+
+def test_the_patch_mends_placement(
+    server: servers.Server, tmp_path: pathlib.Path
+) -> None:
+    packages = tmp_path / 'packages'
+    package = pathlib.Path(placement_package.__file__).parent
+    shutil.copytree(package, packages / 'placement')
+    # As if it were not in a git clone.
+    subprocess.run(
+        ['git', 'apply', UPSTREAM / 'allocation-retry.patch'],
+        cwd=packages,
+        env={'PATH': os.defpath, 'GIT_CEILING_DIRECTORIES': str(tmp_path)},
+        check=True,
+    )
+    own_tests = subprocess.run(
+        [
+            *(sys.executable, '-m', 'unittest'),
+            'placement.tests.functional.test_allocation',
+            'placement.tests.functional.db.test_allocation',
+            'placement.tests.functional.db.test_reshape',
+        ],
+        cwd=packages,
+        env={'PATH': os.defpath, 'PYTHONPATH': str(packages)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert own_tests.returncode == 0, own_tests.stderr
+    with placement_service.running(
+        server, tmp_path, packages=packages
+    ) as patched:
+        patched.call('PUT', f'/resource_classes/{CLASS}')
+        for _ in range(ROUNDS):
+            host = patched.provider({CLASS: SLOTS, 'VCPU': 100})
+            assert boot_at_once(patched, host).count(True) == SLOTS
+            assert patched.usage(host, CLASS) == SLOTS
+
+
+def test_one_attempt_does_not_oversell(
+    server: servers.Server, tmp_path: pathlib.Path
+) -> None:
+    with placement_service.running(server, tmp_path, retries=1) as set_up:
+        set_up.call('PUT', f'/resource_classes/{CLASS}')
+        for _ in range(ROUNDS):
+            host = set_up.provider({CLASS: SLOTS, 'VCPU': 100})
+            # Not with Nova's client, which waits seconds before it repeats.
+            with futures.ThreadPoolExecutor(BOOTS) as threads:
+                list(threads.map(put, [set_up] * BOOTS, [host] * BOOTS))
+            assert set_up.usage(host, CLASS) <= SLOTS
+
+
+def put(placement: PlacementService, host: str) -> None:
+    """Claim a slot once."""
+    placement.call(
+        'PUT',
+        f'/allocations/{uuid.uuid4()}',
+        {
+            'allocations': {host: {'resources': {CLASS: 1}}},
+            'project_id': 'project',
+            'user_id': 'user',
+            'consumer_generation': None,
+            'consumer_type': 'TEST',
+        },
+    )

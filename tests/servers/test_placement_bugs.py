@@ -14,7 +14,14 @@ import web_servers
 
 FOLDER = pages.ROOT / 'etc/upstream/placement'
 REPORTS = sorted(path.stem for path in FOLDER.glob('*.txt'))
-BUGS = ['added-amounts', 'lost-anchors', 'sharing-child']
+BUGS = [
+    'added-amounts',
+    'lost-anchors',
+    'oversold-resources',
+    'sharing-child',
+]
+# SQLite has only one writer; ``tests/databases`` runs this one.
+ON_SQLITE = [name for name in REPORTS if name != 'oversold-resources']
 
 
 @pytest.fixture(scope='module')
@@ -43,7 +50,7 @@ def shell(tmp_path_factory):
         assert left == {'resource_providers': []}
 
 
-@pytest.mark.parametrize('name', REPORTS)
+@pytest.mark.parametrize('name', ON_SQLITE)
 def test_a_report_shows_real_output(shell, name):
     report = (FOLDER / f'{name}.txt').read_text('utf-8')
     [shown] = re.findall(r'^  \$ (?:.+\n)+', report, re.MULTILINE)

@@ -122,6 +122,35 @@ def missing_409():
     return False
 
 
+def oversold_resources():
+    print('PUT /allocations, 8 consumers in parallel for 1 VCPU')
+
+    def claim(host):
+        body = {
+            'allocations': {host: {'resources': {'VCPU': 1}}},
+            'project_id': AGGREGATE,
+            'user_id': AGGREGATE,
+            'consumer_generation': None,
+            'consumer_type': 'TEST',
+        }
+        consumer = str(uuid.uuid4())
+        status = call('PUT', f'/allocations/{consumer}', body)[0]
+        return consumer, status == 204
+
+    with futures.ThreadPoolExecutor(8) as threads:
+        for _ in range(20):
+            host = provider(f'host-{len(MADE)}', {'VCPU': 1}, joins=False)
+            claims = dict(threads.map(claim, [host] * 8))
+            used = call('GET', f'/resource_providers/{host}/usages')[1]
+            for consumer in claims:
+                call('DELETE', f'/allocations/{consumer}')
+            if used['usages']['VCPU'] > 1:
+                print('used VCPU (expected: 1):')
+                print(used['usages']['VCPU'])
+                return True
+    return False
+
+
 try:
     is_wrong = globals()[MISTAKE.replace('-', '_')]()
     print('reproduced' if is_wrong else 'not reproduced')
