@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what every command says on every example.
+
+    python tools/outputs.py DIRECTORY [PATTERN]
+
+Run it in two checkouts and compare the directories with ``diff -r``. There is
+a file for each invocation whose name matches the regular expression, with its
+exit status, output and errors. Times are masked.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import io
+import itertools
+import pathlib
+import re
+import sys
+import tempfile
+from typing import Any
+import warnings
+
+import yaml
+
+PROJECT = pathlib.Path(__file__).parent.parent
+EXAMPLES = PROJECT / 'examples'
+CHANGES = PROJECT / 'tests/unit/changes'
+MASKS = (
+    (re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+Z.0-9:]*'), '<time>'),
+    (re.compile(r'\d\d? \w+ \d{4}, \d\d:\d\d'), '<time>'),
+    (
+        re.compile(
+            r'^(isolate_aggregates_\w*(seconds|timestamp\w*)) .*$', re.M
+        ),
+        r'\1 <number>',
+    ),
+    (re.compile(r"sha256-[A-Za-z0-9+/=]+'"), "<hash>'"),
+)
+
+
+def run(argv: list[str], directory: str) -> str:
+    """Return the exit status, output and errors of a command."""
+    from isolate_aggregates.tools.cli import app
+
+    out, err = io.StringIO(), io.StringIO()
+    code: Any
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        warnings.simplefilter('ignore')
+        try:
+            code = app.main(argv)
+        except SystemExit as exc:
+            code = exc.code
+    text = f'{code}\n--- out\n{out.getvalue()}\n--- err\n{err.getvalue()}'
+    if argv[0] == 'exporter':
+        file = pathlib.Path(argv[argv.index('--textfile') + 1])
+        text += file.read_text() if file.exists() else 'no file'
+    return masked(text, directory)
+
+
+def masked(text: str, directory: str) -> str:
+    """Return a text without times, and without places of files."""
+    text = text.replace(str(PROJECT), 'PROJECT').replace(directory, 'TMP')
+    for pattern, to in MASKS:
+        text = pattern.sub(to, text)
+    return text
+
+
+def hosts_of(tree: dict[str, Any]) -> list[str]:
+    """Return the hosts of a cloud file."""
+    return [
+        p.get('host', p['name'])
+        for p in tree.get('providers', [])
+        if 'MISC_SHARES_VIA_AGGREGATE' not in p.get('traits', [])
+    ]
+
+
+def invocations(directory: str) -> Iterator[list[str]]:
+    """Yield the arguments of all commands, with files in a directory."""
+    for path in sorted(EXAMPLES.glob('*.yaml')):
+        cloud = yaml.safe_load(path.read_text())
+        name, at = path.stem, ['--snapshot', str(path)]
+        flavors = [f['name'] for f in cloud.get('flavors', [])][:4]
+        images = [i['name'] for i in cloud.get('images', [])][:2]
+        groups = cloud.get('aggregates', [])[:3]
+        hosts = hosts_of(cloud)
+        for f in flavors:
+            for image in (None, *images):
+                asked = ['--flavor', f, *(['--image', image] if image else [])]
+                for cmd in ('explain', 'capacity', 'query'):
+                    yield [cmd, *asked, *at]
+                for cmd in ('explain', 'capacity'):
+                    yield [cmd, *asked, *at, '-f', 'json']
+            yield ['explain', '--flavor', f, '--hosts', '--long', *at]
+            yield ['explain', '--flavor', f, *at, '-f', 'csv']
+            yield [
+                'explain',
+                '--flavor',
+                f,
+                '--project',
+                'p1',
+                '--availability-zone',
+                f'nova:{hosts[0]}',
+                *at,
+            ]
+        for f in flavors[:1]:
+            yield ['candidates', '--flavor', f, *at]
+            yield ['candidates', '--flavor', f, *at, '-f', 'json']
+        for fmt in ('table', 'json', 'csv'):
+            for by in ('host', 'aggregate', 'lock'):
+                yield ['matrix', '--by', by, *at, '-f', fmt]
+            yield ['list', *at, '-f', fmt]
+            yield ['audit', *at, '-f', fmt]
+            yield ['sync', *at, '-f', fmt]
+            yield ['filter', 'list', *at, '-f', fmt]
+            for cmd in (
+                ['audit', '--servers'],
+                ['list', '--servers'],
+                ['survive'],
+                ['survive', '--failures', '2'],
+                ['relocate', '--host', hosts[0]],
+                ['relocate', '--out-of-place'],
+                [
+                    'relocate',
+                    '--rolling',
+                    *itertools.chain(*(['--host', h] for h in hosts[:3])),
+                ],
+                ['relocate', '--room-for', (flavors or ['x'])[0]],
+            ):
+                yield [*cmd, *at, '-f', fmt]
+        for out in ('commands', 'watcher'):
+            yield ['relocate', '--host', hosts[0], '--output', out, *at]
+        yield ['audit', '--dry-run', '--fix', *at]
+        for g in groups:
+            yield ['show', g['name'], *at]
+            yield ['show', g['name'], *at, '-f', 'json']
+            for key in list(g.get('metadata', {}))[:2]:
+                yield ['show', key, *at, '-f', 'json']
+        for h in hosts[:2]:
+            yield ['show', h, *at, '-f', 'json']
+        yield ['show', 'nothing', *at]
+        changes = []
+        for g in groups:
+            changes += [
+                ['--set', g['name'], 'trait:CUSTOM_NEW=required'],
+                ['--set', g['name'], 'filter_tenant_id=p1,p2'],
+                ['--set', g['name'], 'availability_zone=az9'],
+                ['--add-host', g['name'], hosts[-1]],
+                *(
+                    ['--remove-host', g['name'], h]
+                    for h in g.get('hosts', [])[:1]
+                ),
+                *(['--unset', g['name'], k] for k in g.get('metadata', {})),
+            ]
+        for f in flavors[:2]:
+            changes.append(['--flavor', f, 'trait:CUSTOM_NEW=required'])
+        for f in cloud.get('flavors', [])[:4]:
+            changes += [
+                ['--flavor-unset', f['name'], k]
+                for k in f.get('extra_specs', {})
+            ]
+        for i in cloud.get('images', [])[:2]:
+            changes.append(['--image', i['name'], 'trait:CUSTOM_A=required'])
+            changes += [
+                ['--image-unset', i['name'], k]
+                for k in i.get('properties', {})
+            ]
+        changes += [
+            ['--sync'],
+            ['--terraform-plan', str(CHANGES / 'plan.json')],
+            ['--ansible', str(CHANGES / 'vars.yml')],
+            ['--k-orc', str(CHANGES / 'korc.yaml')],
+        ]
+        for c in changes:
+            for fmt in ('table', 'json'):
+                yield ['effect', *c, *at, '-f', fmt]
+        yield ['effect', *itertools.chain(*changes[:5]), '--sync', *at]
+        yield ['effect', *itertools.chain(*changes[:8]), *at, '-f', 'json']
+        file = f'{directory}/{name}.expect.yaml'
+        yield ['test', file, '--init', *at]
+        yield ['test', file, '--mutate', *at]
+        yield ['test', file, *at, '-f', 'json']
+        for c in changes[:3]:
+            yield ['test', file, *c, *at]
+        yield ['report', '-', *at]
+        yield ['report', '-', '--servers', *at]
+        yield ['exporter', '--textfile', f'{directory}/{name}.prom', *at]
+    rack = [str(EXAMPLES / f'licensed-rack{e}.yaml') for e in ('', '-moved')]
+    for fmt in ('table', 'json', 'csv'):
+        yield ['snapshot', 'diff', *rack, '-f', fmt]
+        yield [
+            'test',
+            str(EXAMPLES / 'expectations/hosting.yaml'),
+            '--snapshot',
+            str(EXAMPLES / 'hosting.yaml'),
+            '-f',
+            fmt,
+        ]
+        for more in (['--stays'], []):
+            for what in (
+                ['--lock', 'trait:CUSTOM_LICENSED_WINDOWS'],
+                ['--aggregate', 'windows'],
+                ['--project', 'p1'],
+            ):
+                yield [
+                    'ledger',
+                    *what,
+                    '--since',
+                    '2026-03-01',
+                    '--until',
+                    '2026-03-08',
+                    '--no-cloud',
+                    '--file',
+                    str(EXAMPLES / 'ledger.jsonl'),
+                    *more,
+                    '-f',
+                    fmt,
+                ]
+    yield ['--help']
+    yield ['help']
+    for cmd in (
+        'audit',
+        'candidates',
+        'capacity',
+        'effect',
+        'explain',
+        'exporter',
+        'filter list',
+        'grant',
+        'ledger',
+        'limit show',
+        'list',
+        'lock',
+        'matrix',
+        'query',
+        'relocate',
+        'revoke',
+        'show',
+        'report',
+        'snapshot diff',
+        'snapshot save',
+        'survive',
+        'sync',
+        'test',
+        'unlock',
+        'reservation',
+        'reservation list',
+        'reservation create',
+        'lsit',
+        'snapshot',
+    ):
+        yield ['help', *cmd.split()]
+
+
+def main(target: pathlib.Path, only: str = '') -> None:
+    """Write the outputs."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory:
+        for number, argv in enumerate(invocations(directory)):
+            words = masked(' '.join(argv), directory)
+            label = re.sub(r'[^\w.=:-]+', '_', words)
+            if re.search(only, label):
+                path = target / f'{number:04}_{label[:120]}.txt'
+                path.write_text(f'{words}\n{run(argv, directory)}')
+
+
+if __name__ == '__main__':
+    main(pathlib.Path(sys.argv[1]), *sys.argv[2:])
