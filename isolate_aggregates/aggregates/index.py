@@ -116,14 +116,20 @@ class AggregateIndex:
             the value depends on.
         :param answer: Computes the value.
         """
+        remembered = self._remembered
         try:
-            return cast('_T', self._remembered[question])
+            value = cast('_T', remembered[question])
         except KeyError:
             value = answer()
-        if len(self._remembered) >= _MOST:
-            # Rarely reached: there are few different sets of keys.
-            self._remembered.clear()
-        self._remembered[question] = value
+        else:
+            # The last are those that were used last.
+            remembered.pop(question, None)
+        # One at a time: to free many large results takes long.
+        while len(remembered) >= _MOST:
+            # A copy, because other threads may change it meanwhile.
+            oldest, *_ = list(remembered)
+            remembered.pop(oldest, None)
+        remembered[question] = value
         return value
 
     def keys_like(self, prefix: str) -> frozenset[str]:
