@@ -7,7 +7,7 @@ import dataclasses
 import types
 from typing import TYPE_CHECKING, ClassVar
 
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import RequestSpec
 
@@ -53,6 +53,11 @@ class RequestFilter(abc.ABC):
         {}
     )
 
+    #: Whether it judges the image properties of rebuilt servers itself, by
+    #: :attr:`RequestSpec.past`. Otherwise a server whose last rebuild was
+    #: refused is not moved if the filter needs a property of its image.
+    JUDGES_REBUILDS: ClassVar[bool] = False
+
     #: The names of Nova's request filters that are removed when this filter
     #: is installed, and of host filters that become redundant.
     REPLACES: ClassVar[Sequence[str]] = ()
@@ -63,8 +68,7 @@ class RequestFilter(abc.ABC):
 
         These are names as in Glance, or prefixes followed by ``*``. Inside
         nova-scheduler they have the values from when nova-api accepted the
-        server. If one is not available, the request is refused; see also
-        :meth:`held`.
+        server. If one is not available, the request is refused.
         """
         return ()
 
@@ -137,24 +141,5 @@ class RequestFilter(abc.ABC):
         aggregates of a lock. None if the filter does not declare its locks.
 
         :param aggregates: An index of all aggregates.
-        """
-        return None
-
-    def held(
-        self, request: RequestSpec, aggregates: Sequence[Aggregate]
-    ) -> Mapping[str, str] | None:
-        """Return the image properties that the locks of a host require.
-
-        A server may have been rebuilt from an image that was not accepted, so
-        that Nova has lost the properties of its image. These are used instead
-        when it is moved, so that it neither leaves the hosts that its image
-        opened nor gets into others. Leave out what the flavor or the hints of
-        the request open, and what its project may not use.
-
-        :param request: The server as it is on its host, without its image.
-        :param aggregates: The aggregates of the host.
-        :returns: The properties; None if they cannot be derived. Then the
-            request is refused if the filter needs any
-            (:attr:`IMAGE_PROPERTIES`).
         """
         return None

@@ -96,26 +96,6 @@ class IsolateAggregates(RequestFilter):
                 ),
             )
 
-    def held(
-        self, request: RequestSpec, aggregates: Sequence[Aggregate]
-    ) -> dict[str, str]:
-        """Return the traits that lock a host and that only an image opens."""
-        if 'image' not in self.trait_sources:
-            return {}
-        keys = {
-            key
-            for group in lock_groups(
-                AggregateIndex(aggregates), self.key_prefix, REQUIRED
-            )
-            for key in group.keys
-            if key.startswith(self.key_prefix)
-        }
-        traits = {key.removeprefix(self.key_prefix) for key in keys}
-        return {
-            TRAIT_PREFIX + trait: REQUIRED
-            for trait in traits - request.operator_traits
-        }
-
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield a lock for each trait that aggregates require."""
         members: dict[str, list[Aggregate]] = {}

@@ -4,7 +4,7 @@
 A filter that fails or violates its contract is an error; it is never skipped.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import inspect
 import sys
@@ -12,10 +12,9 @@ import time
 import traceback
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.filters.held import HeldImage
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.properties import DeclaredProperties, matches
@@ -50,7 +49,6 @@ class NamedFilter:
         check_class(self.name, type(self.request_filter))
         self._check_call('__call__', 'request', 'aggregates')
         self._check_call('locks', 'aggregates')
-        self._check_call('held', 'request', 'aggregates')
         for member in (
             'IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'KEY_SOURCES',
             'PROJECT_KEYS', 'REPLACES'
@@ -61,9 +59,9 @@ class NamedFilter:
     def image_properties(self) -> DeclaredProperties:
         """The image properties that it reads."""
         keys = frozenset(self.request_filter.IMAGE_KEYS)
-        return DeclaredProperties(
-            keys.union(self.request_filter.IMAGE_PROPERTIES), keys
-        )
+        patterns = keys.union(self.request_filter.IMAGE_PROPERTIES)
+        judged = patterns if self.request_filter.JUDGES_REBUILDS else ()
+        return DeclaredProperties(patterns, keys, frozenset(judged))
 
     @property
     def metadata(self) -> frozenset[str] | None:
@@ -93,31 +91,6 @@ class NamedFilter:
             raise exception.FilterError(
                 self.name,
                 f'failed to return its locks, with {self._described(exc)}.',
-            ) from exc
-
-    @property
-    def reads_images(self) -> bool:
-        """Whether the image of a request can matter to it."""
-        return bool(
-            'image' in self.request_filter.KEY_SOURCES
-            or self.image_properties.patterns
-        )
-
-    def held(
-        self, request: RequestSpec, aggregates: Sequence[Aggregate]
-    ) -> Mapping[str, str] | None:
-        """Return the image properties that the locks of a host require.
-
-        :returns: The properties; None if the filter cannot derive them.
-        """
-        try:
-            properties = self.request_filter.held(request, aggregates)
-            return None if properties is None else dict(properties)
-        except Exception as exc:
-            raise exception.FilterError(
-                self.name,
-                'failed to return what the host of a server requires, with '
-                f'{self._described(exc)}.',
             ) from exc
 
     def narrow(
@@ -206,28 +179,6 @@ class Pipeline:
         return DeclaredProperties.union(
             f.image_properties for f in self.filters
         )
-
-    @lazy_property
-    def of_images(self) -> 'Pipeline':
-        """Only the filters that the image of a request can matter to."""
-        return Pipeline(f for f in self.filters if f.reads_images)
-
-    def held(
-        self, request: RequestSpec, aggregates: Sequence[Aggregate]
-    ) -> HeldImage:
-        """Return the image properties that the locks of a host require.
-
-        :param request: The server on the host, without its image.
-        """
-        by_filter: dict[str, Mapping[str, str]] = {}
-        missing: set[str] = set()
-        for named_filter in self.of_images.filters:
-            properties = named_filter.held(request, aggregates)
-            if properties is None:
-                missing.update(named_filter.image_properties.needed)
-            else:
-                by_filter[named_filter.name] = properties
-        return HeldImage(by_filter, frozenset(missing))
 
     def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...]:
         """Return the locks of all filters."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import (
     Cause,
@@ -33,7 +33,7 @@ from isolate_aggregates.filters.contract import (
 )
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.filters.wording import lacking
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Past, RequestSpec
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
 
@@ -67,6 +67,8 @@ class ReservationPrefix(RequestFilter):
         'key_sources': ('isolate_aggregates', 'reservation_key_sources'),
         'owner_key': ('blazar:physical:host', 'blazar_owner'),
     }
+
+    JUDGES_REBUILDS: ClassVar = True
 
     required_prefixes: tuple[str, ...] = ()
     forbidden_prefixes: tuple[str, ...] = ()
@@ -120,9 +122,30 @@ class ReservationPrefix(RequestFilter):
         if not self.required_prefixes and not self.forbidden_prefixes:
             return
         operator_keys = set(request.flavor.extra_specs)
-        tenant_keys = self._claimed(request) - operator_keys
+        past = request.past if 'image' in self.key_sources else None
+        # What the image named is lost, and an operator decides.
+        is_directed = bool(past and past.is_refused and past.is_directed)
+        tenant_keys = self._claimed(request, aggregates, not is_directed)
+        tenant_keys -= operator_keys
+        holding: set[str] = set()
         for prefix in self.required_prefixes:
             keys = _starting(prefix, operator_keys | tenant_keys)
+            if (
+                past
+                and not is_directed
+                and not self._is_explained(prefix, past, request)
+            ):
+                held = self._held(prefix, keys, past, request, aggregates)
+                if held:
+                    holding.add(prefix)
+                elif (
+                    past.is_refused
+                    and not keys
+                    and self._owned(prefix, request, aggregates)
+                ):
+                    yield Refuse(_lost(prefix))
+                for key in held:
+                    yield self._hold(key, request.project_id, aggregates)
             if keys:
                 yield self._require(
                     keys,
@@ -139,24 +162,10 @@ class ReservationPrefix(RequestFilter):
                 prefix,
                 operator_keys | tenant_keys if is_checked else operator_keys,
             )
-            if not keys:
-                yield from self._forbid(prefix, request, aggregates)
-
-    def held(
-        self, request: RequestSpec, aggregates: Sequence[Aggregate]
-    ) -> dict[str, str]:
-        """Return the keys of a host that an image of the project can name."""
-        if 'image' not in self.key_sources:
-            return {}
-        request_keys = self._claimed(request).union(request.flavor.extra_specs)
-        return {
-            key: value
-            for aggregate in aggregates
-            if grants(aggregate, request.project_id, self.owner_key)
-            for key, value in aggregate.metadata.items()
-            if key.startswith(self.required_prefixes)
-            and key not in request_keys
-        }
+            if not keys and prefix not in holding:
+                yield from self._forbid(
+                    prefix, request, aggregates, is_checked and is_directed
+                )
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield a lock for each forbidden prefix."""
@@ -165,11 +174,91 @@ class ReservationPrefix(RequestFilter):
             if members:
                 yield Lock(prefix, prefix, members)
 
-    def _claimed(self, request: RequestSpec) -> set[str]:
+    def _is_explained(
+        self, prefix: str, past: Past, request: RequestSpec
+    ) -> bool:
+        """Return whether flavor or hint let the server in, not the image."""
+        specs = past.flavor.extra_specs
+        keys = set(specs)
+        if 'hint' in self.key_sources:
+            keys.update(request.scheduler_hints)
+        return bool(_starting(prefix, keys) or xs.reservation_classes(specs))
+
+    def _held(
+        self,
+        prefix: str,
+        keys: list[str],
+        past: Past,
+        request: RequestSpec,
+        aggregates: AggregateIndex,
+    ) -> list[str]:
+        """Return the keys of the host that an accepted image had.
+
+        They only hold the server in. If the record names a key itself, or if
+        they lock nothing, they count only for a refused image.
+        """
+        is_lock = prefix in self.forbidden_prefixes
+        if not past.is_refused and (keys or not is_lock):
+            return []
+        on_host = {key for _, key in past.host_keys}
+        return [
+            key
+            for key in self._owned(prefix, request, aggregates)
+            if key in on_host
+            and any(
+                (aggregate.uuid, key) in past.host_keys
+                for aggregate in aggregates.with_key(key)
+                if grants(aggregate, request.project_id, self.owner_key)
+            )
+        ]
+
+    def _hold(
+        self, key: str, project_id: str | None, aggregates: AggregateIndex
+    ) -> Require:
+        return Require(
+            tuple(
+                aggregate
+                for aggregate in aggregates.with_key(key)
+                if grants(aggregate, project_id, self.owner_key)
+            ),
+            Cause(
+                'held-by-host',
+                'it is not known what the image of the server named, and its '
+                f'host has had {key} since before its last rebuild',
+            ),
+        )
+
+    def _owned(
+        self, prefix: str, request: RequestSpec, aggregates: AggregateIndex
+    ) -> list[str]:
+        """Return the keys with a prefix that a project can name."""
+        return sorted(
+            {
+                key
+                for aggregate in aggregates.with_prefix_like(prefix)
+                if grants(aggregate, request.project_id, self.owner_key)
+                for key in aggregate.metadata
+                if key.startswith(prefix)
+            }
+        )
+
+    def _claimed(
+        self,
+        request: RequestSpec,
+        aggregates: AggregateIndex,
+        with_image: bool,
+    ) -> set[str]:
         """Return the keys from sources that tenants control."""
         keys: set[str] = set()
-        if 'image' in self.key_sources:
+        if with_image and 'image' in self.key_sources:
             keys.update(request.image_properties)
+            if request.past:
+                # Others may never have been accepted, and must not pin it.
+                keys.intersection_update(
+                    key
+                    for prefix in self.required_prefixes
+                    for key in self._owned(prefix, request, aggregates)
+                )
         if 'hint' in self.key_sources:
             keys.update(request.scheduler_hints)
         return keys
@@ -226,11 +315,24 @@ class ReservationPrefix(RequestFilter):
             ),
         )
 
-    @staticmethod
     def _forbid(
-        prefix: str, request: RequestSpec, aggregates: AggregateIndex
-    ) -> Iterator[LazyForbid]:
+        self,
+        prefix: str,
+        request: RequestSpec,
+        aggregates: AggregateIndex,
+        only_others: bool,
+    ) -> Iterator[Forbid | LazyForbid]:
         members = aggregates.with_prefix_like(prefix)
+        if only_others:
+            members = tuple(
+                aggregate
+                for aggregate in members
+                if not grants(aggregate, request.project_id, self.owner_key)
+            )
+            if members:
+                reason = f'kept for other projects by their {prefix} key'
+                yield Forbid(members, Cause('no-reservation-named', reason))
+            return
         if not members:
             return
         # Cached: there may be thousands, and they are equal for all requests.
@@ -245,6 +347,15 @@ class ReservationPrefix(RequestFilter):
             f'{lacking(request.flavor.name, image, "name")} one',
         )
         yield LazyForbid(uuids, lambda: [Forbid(members, cause)])
+
+
+def _lost(prefix: str) -> Cause:
+    return Cause(
+        'image-lost',
+        f'its last rebuild was refused, and Nova has lost which {prefix} key '
+        'its image named before; name the host to move it to, or rebuild it '
+        'from an image that it may use',
+    )
 
 
 def _starting(prefix: str, keys: set[str]) -> list[str]:

@@ -13,7 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.nova import database, images
-from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
+from isolate_aggregates.request import ComputeHost, Flavor, Image, Past
 from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.request.spec import operator_traits_of
 from isolate_aggregates.text import short
@@ -41,7 +41,10 @@ class NovaRequest:
         spec: objects.RequestSpec,
         declaration: DeclaredProperties = DeclaredProperties(),  # noqa: B008
         read_record: images.Read = images.read,
+        past: Past | None = None,
     ) -> None:
+        #: What is known of a server that was rebuilt.
+        self.past = past
         self._reference = weakref.ref(spec)
         self._declaration = declaration
         self._read_record = read_record
@@ -58,7 +61,9 @@ class NovaRequest:
 
         :raises RequestRefused: if a declared property is not available.
         """
-        request = NovaRequest(self._spec, declaration, self._read_record)
+        request = NovaRequest(
+            self._spec, declaration, self._read_record, self.past
+        )
         # Read the properties now, so that a missing one refuses the request,
         # and no filter waits for a database.
         _ = request._accepted
@@ -139,25 +144,8 @@ def has_image(spec: objects.RequestSpec) -> bool:
     return bool('image' in spec and spec.image)
 
 
-def without_image(
-    spec: objects.RequestSpec, flavor: objects.Flavor | None
-) -> Request:
-    """Return the part of a request that does not depend on an image.
-
-    :param flavor: The flavor; None for that of the request.
-    """
-    request = NovaRequest(spec)
-    return Request(
-        _flavor(flavor or spec.flavor),
-        project_id=request.project_id,
-        scheduler_hints=request.scheduler_hints,
-        boot_from_volume=request.boot_from_volume,
-        derived_traits=_outside_traits(spec),
-    )
-
-
-def replace_traits(spec: objects.RequestSpec, traits: Sequence[str]) -> None:
-    """Replace the required traits of a refused image in a request.
+def remove_traits(spec: objects.RequestSpec) -> None:
+    """Remove the required traits of a refused image from a request.
 
     Nova's own filters use its other properties. Name and owner are removed.
     The id remains, so that the image still differs from that of the server.
@@ -165,9 +153,26 @@ def replace_traits(spec: objects.RequestSpec, traits: Sequence[str]) -> None:
     image = spec.image.obj_clone()
     if 'properties' not in image:
         image.properties = objects.ImageMetaProps()
-    image.properties.traits_required = list(traits)
+    image.properties.traits_required = []
     image.name = image.owner = ''
     spec.image = image
+
+
+def past(
+    spec: objects.RequestSpec,
+    record: images.Record,
+    host_keys: frozenset[tuple[str, str]],
+) -> Past:
+    """Return what is known of a server that was rebuilt."""
+    target = (
+        spec.requested_destination if 'requested_destination' in spec else None
+    )
+    return Past(
+        is_refused=record.is_refused(spec.image),
+        is_directed=bool(target and 'host' in target and target.host),
+        flavor=_flavor(record.flavor or spec.flavor),
+        host_keys=host_keys,
+    )
 
 
 def query_length(spec: objects.RequestSpec) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
+import datetime
 import functools
 
 from nova import context as nova_context
@@ -21,7 +22,10 @@ from nova import exception as nova_exception
 from nova import objects
 from nova import utils as nova_utils
 from nova.compute import instance_actions
+from nova.db.main import api as main_db
+from nova.db.main import models
 from nova.objects import fields
+from sqlalchemy import orm
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import database
@@ -34,11 +38,8 @@ _CUT = 252
 # Entries of the system metadata that are not image properties.
 _OTHERS = {*nova_utils.SM_INHERITABLE_KEYS, 'base_image_ref'}
 
-# The maximum number of actions that are read of a server. Its tenant can add
-# any number of them.
-_MOST_ACTIONS = 1000
-# The actions that take a server from its host, and their events there.
-_SHELVING = (instance_actions.SHELVE, instance_actions.SHELVE_OFFLOAD)
+_ACTION, _EVENT = models.InstanceAction, models.InstanceActionEvent
+# The events on the host that a shelved server leaves.
 _SHELVED = ('compute_shelve_instance', 'compute_shelve_offload_instance')
 
 
@@ -49,34 +50,33 @@ class Record:
     :param image_id: The id of its image; empty if it boots from a volume.
     :param properties: The properties of its image by name. After a rebuild
         they are those of the new image, also if the rebuild was refused.
-    :param was_rebuilt: Whether it was ever rebuilt, successfully or not.
+    :param rebuilt_at: When its last rebuild began, successful or not; None if
+        there was none.
+    :param has_failed: Whether the last rebuild failed.
     :param host: Its host, or the last one if it was shelved; None if unknown.
     :param flavor: Its flavor before the request; None if it is new.
     """
 
     image_id: str
     properties: Mapping[str, str]
-    was_rebuilt: bool = False
+    rebuilt_at: datetime.datetime | None = None
     has_failed: bool = False
     host: str | None = None
     flavor: objects.Flavor | None = None
 
-    def is_other(self, image: objects.ImageMeta) -> bool:
-        """Return whether the image of a request is not that of the server.
+    def is_refused(self, image: objects.ImageMeta) -> bool:
+        """Return whether a request has an image that was refused.
 
         Nova stores the new image of a rebuild in the request spec before it
         calls the scheduler. If the scheduler refuses, Nova restores the image
         of the server, but neither its properties nor the request spec.
         """
-        has_ids = self.image_id and 'id' in image and image.id
-        if has_ids:
+        if self.rebuilt_at is None:
+            return False
+        if self.image_id and 'id' in image and image.id:
             return bool(image.id != self.image_id)
         # On a volume without an image, Nova restores nothing.
         return self.has_failed
-
-    def is_refused(self, image: objects.ImageMeta) -> bool:
-        """Return whether the properties are those of a refused image."""
-        return self.has_failed and self.is_other(image)
 
 
 # Returns the record of the server of a request; None if there is none.
@@ -120,28 +120,20 @@ def _read(spec: objects.RequestSpec) -> Record | None:
         instance = objects.Instance.get_by_uuid(
             in_cell, uuid, expected_attrs=['system_metadata', 'flavor']
         )
-        # The newest comes first.
-        actions = objects.InstanceActionList.get_by_instance_uuid(
-            in_cell, uuid, limit=_MOST_ACTIONS
-        )
-        rebuilds = [
-            action
-            for action in actions
-            if action.action == instance_actions.REBUILD
-        ]
-        # There may be an earlier rebuild, and it may have failed.
-        is_unknown = not rebuilds and len(actions) == _MOST_ACTIONS
+        with main_db.get_context_manager(in_cell).reader.using(
+            in_cell
+        ) as session:
+            rebuilt_at, error = _last_rebuild(session, uuid) or (None, None)
+            host = instance.host
+            if rebuilt_at and not host:
+                host = _last_host(session, uuid)
         return Record(
             instance.image_ref or '',
             _properties(instance),
-            was_rebuilt=bool(rebuilds) or is_unknown,
+            rebuilt_at=rebuilt_at,
             # An action that failed has an error message.
-            has_failed=bool(
-                rebuilds[0].message
-                if rebuilds
-                else is_unknown and instance.image_ref
-            ),
-            host=instance.host or _last_host(in_cell, actions),
+            has_failed=bool(error),
+            host=host,
             flavor=instance.flavor,
         )
 
@@ -154,23 +146,34 @@ def _properties(instance: objects.Instance) -> dict[str, str]:
     }
 
 
-def _last_host(
-    context: nova_context.RequestContext,
-    actions: Iterable[objects.InstanceAction],
-) -> str | None:
+def _last_rebuild(
+    session: orm.Session, uuid: str
+) -> tuple[datetime.datetime, str | None] | None:
+    """Return when the last rebuild of a server began, and its error."""
+    row = (
+        session.query(_ACTION.created_at, _ACTION.message)
+        .filter_by(instance_uuid=uuid, action=instance_actions.REBUILD)
+        .order_by(_ACTION.id.desc())
+        .first()
+    )
+    return tuple(row) if row else None
+
+
+def _last_host(session: orm.Session, uuid: str) -> str | None:
     """Return the host on which a server was shelved.
 
     Nova removes the host from a server that gives up its place. The event of
     the compute service has it.
     """
-    for action in actions:
-        if action.action in _SHELVING:
-            for event in objects.InstanceActionEventList.get_by_action(
-                context, action.id
-            ):
-                if event.event in _SHELVED and event.host:
-                    return str(event.host)
-    return None
+    row = (
+        session.query(_EVENT.host)
+        .join(_ACTION, _ACTION.id == _EVENT.action_id)
+        .filter(_ACTION.instance_uuid == uuid, _EVENT.event.in_(_SHELVED))
+        .filter(_EVENT.host.isnot(None))
+        .order_by(_EVENT.id.desc())
+        .first()
+    )
+    return str(row.host) if row else None
 
 
 def cell_of(spec: objects.RequestSpec) -> objects.CellMapping | None:
@@ -225,12 +228,17 @@ class AcceptedImage:
         )
         if needs_record:
             record = read_record(spec)
+        is_refused = record is not None and record.is_refused(image)
         #: Whether the image is known. An unknown image opens no lock.
         self.is_known = not needs_record or (
-            record is not None and not record.is_refused(image)
+            record is not None and not is_refused
         )
         self.properties: Mapping[str, str] = {}
-        if not self.is_known:
+        if is_refused:
+            refuse_without(declaration.needed - declaration.judged)
+            declaration = DeclaredProperties(declaration.judged)
+            traits = ()
+        elif not self.is_known:
             refuse_without(declaration.needed)
             return
         if record is not None:
@@ -276,8 +284,7 @@ def refuse_without(names: Iterable[str]) -> None:
                 f'the image properties {", ".join(missing)} are not '
                 'available: Nova has no record of the server, has a wrong one '
                 'after a refused rebuild, or has truncated a long value; '
-                'rebuild the server from its image, or from another one that '
-                'it may use'
+                'rebuild the server from another image that it may use'
             ]
         )
 

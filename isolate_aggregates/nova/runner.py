@@ -87,7 +87,7 @@ class Runner:
         self._members = members
         self._forced = forced_hosts
         self._returned = returned_hosts
-        self._decider = Decider(members)
+        self._decider = Decider()
         self._has_warned = False
         # Whether this package has removed the in-tree filter for it.
         self.has_replaced = False

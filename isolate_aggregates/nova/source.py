@@ -12,6 +12,7 @@ cache may be wrong after races (`bug 1542491
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
+import datetime
 import functools
 import math
 import time
@@ -48,6 +49,24 @@ _MEMBERS = sa.select(_AGGREGATES.c.uuid, _HOSTS.c.host)
 _MEMBERS_AMONG = _MEMBERS.select_from(
     _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
 ).where(_HOSTS.c.host.in_(sa.bindparam('hosts', expanding=True)))
+
+# A row without a time counts as old.
+_KEYS_SINCE = (
+    sa.select(_AGGREGATES.c.uuid, _METADATA.c.key)
+    .select_from(
+        _AGGREGATES.join(
+            _HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id
+        ).join(_METADATA, _METADATA.c.aggregate_id == _AGGREGATES.c.id)
+    )
+    .where(
+        _HOSTS.c.host == sa.bindparam('host'),
+        *(
+            sa.func.coalesce(table.c.created_at, sa.bindparam('time'))
+            <= sa.bindparam('time')
+            for table in (_HOSTS, _METADATA)
+        ),
+    )
+)
 
 # The ends of columns and rows in a text: ASCII separators, which do not occur
 # in names.
@@ -261,6 +280,18 @@ class NovaDatabaseSource:
                 for name in _matching(host, memberships):
                     memberships[name].add(uuid)
         return {host: frozenset(uuids) for host, uuids in memberships.items()}
+
+
+def keys_since(
+    host: str, time: datetime.datetime
+) -> frozenset[tuple[str, str]]:
+    """Read the aggregates that a host has been in since before a time.
+
+    :returns: Pairs of an aggregate's uuid and a metadata key that it has had
+        since before that time.
+    """
+    [rows] = _read(_KEYS_SINCE, host=host, time=time)
+    return frozenset((uuid, key) for uuid, key in rows)
 
 
 def _matching(host: str, names: Mapping[str, Any]) -> Iterable[str]:

@@ -24,10 +24,13 @@ class DeclaredProperties:
         not available, the request is evaluated without it, so that the lock
         stays closed. If any other property is not available, the request is
         refused.
+    :param judged: Those that only filters read that judge records after
+        rebuilds themselves.
     """
 
     patterns: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
+    judged: frozenset[str] = frozenset()
 
     @classmethod
     def union(
@@ -44,6 +47,10 @@ class DeclaredProperties:
             # A property that any filter needs is not just a key.
             - frozenset().union(
                 *(one.patterns - one.keys for one in declarations)
+            ),
+            frozenset().union(*(one.judged for one in declarations))
+            - frozenset().union(
+                *(one.patterns - one.judged for one in declarations)
             ),
         )
 

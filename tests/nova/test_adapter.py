@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of Nova's request spec, and application of decisions to it."""
 
+import datetime
+
 from function_filter import FunctionFilter
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
@@ -25,6 +27,7 @@ from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request.properties import DeclaredProperties
 
 UUID = '00000000-0000-0000-0000-00000000000'
+REBUILT = datetime.datetime(2030, 1, 1)
 A, B, C, D, E = (Aggregate(f'{UUID}{name}', name) for name in 'abcde')
 FLAVOR = {
     'name': 'f', 'flavorid': '7', 'vcpus': 1, 'memory_mb': 2, 'root_gb': 3,
@@ -185,7 +188,7 @@ def test_traits_of_an_image_open_only_where_tenants_are_trusted():
 
 def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
     plain = request(
-        lambda spec: Record(f'{UUID}2', {}, has_failed=True),
+        lambda spec: Record(f'{UUID}2', {}, rebuilt_at=REBUILT),
         flavor=objects.Flavor(
             **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
         ),

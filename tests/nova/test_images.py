@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image properties that Nova stores for a request and its server."""
 
+import datetime
+
+from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from nova.db.main import models
 from oslo_db import exception as db_exception
+from oslo_utils import uuidutils
 import pytest
+import sqlalchemy as sa
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import images
@@ -21,16 +27,17 @@ GLANCE = {
     'trait:CUSTOM_A': 'required',
 }
 TRAIT = {'trait:CUSTOM_A': 'required'}
+REBUILT = datetime.datetime(2030, 1, 1)
 
 
 class Nova:
     """Counts how often the record of a server is read."""
 
     def __init__(
-        self, properties=GLANCE, image_id=f'{UUID}1', has_failed=False
+        self, properties=GLANCE, image_id=f'{UUID}1', rebuilt_at=None
     ):
         self.record = images.Record(
-            image_id, properties, has_failed=has_failed
+            image_id, properties, rebuilt_at=rebuilt_at
         )
         self.read = 0
 
@@ -153,32 +160,34 @@ def test_a_server_that_boots_from_a_volume_has_a_record_too(
 
 
 @pytest.mark.parametrize(
-    ('spec_id', 'record_id', 'has_failed', 'is_other', 'is_refused'),
+    ('spec_id', 'record_id', 'has_failed', 'is_refused'),
     [
-        pytest.param(f'{UUID}1', f'{UUID}1', False, False, False, id='same'),
-        pytest.param(f'{UUID}1', f'{UUID}1', True, False, False, id='failed'),
-        pytest.param(f'{UUID}2', f'{UUID}1', True, True, True, id='refused'),
-        pytest.param(f'{UUID}2', f'{UUID}1', False, True, False, id='then ok'),
-        pytest.param(f'{UUID}2', '', True, True, True, id='volume: refused'),
-        pytest.param(f'{UUID}2', '', False, False, False, id='volume: ok'),
-        pytest.param(None, '', True, True, True, id='no image: refused'),
+        pytest.param(f'{UUID}1', f'{UUID}1', False, False, id='same'),
+        pytest.param(f'{UUID}1', f'{UUID}1', True, False, id='failed'),
+        pytest.param(f'{UUID}2', f'{UUID}1', True, True, id='refused'),
+        # A rebuild from the same image leaves the refused one behind.
+        pytest.param(f'{UUID}2', f'{UUID}1', False, True, id='then same'),
+        pytest.param(f'{UUID}2', '', True, True, id='volume: refused'),
+        pytest.param(f'{UUID}2', '', False, False, id='volume: ok'),
+        pytest.param(None, '', True, True, id='no image: refused'),
     ],
 )
-def test_the_last_rebuild_tells_whether_an_image_was_refused(
-    spec_id, record_id, has_failed, is_other, is_refused
+def test_ids_and_the_last_rebuild_tell_whether_an_image_was_refused(
+    spec_id, record_id, has_failed, is_refused
 ):
-    record = images.Record(
-        record_id, {}, was_rebuilt=True, has_failed=has_failed
-    )
     image = move(image_id=spec_id).image
-    assert record.is_other(image) is is_other
+    record = images.Record(
+        record_id, {}, rebuilt_at=REBUILT, has_failed=has_failed
+    )
     assert record.is_refused(image) is is_refused
+    never_rebuilt = images.Record(record_id, {}, has_failed=has_failed)
+    assert not never_rebuilt.is_refused(image)
 
 
 @pytest.mark.parametrize(
     ('nova', 'spec'),
     [
-        (Nova(image_id=f'{UUID}2', has_failed=True), move),
+        (Nova(image_id=f'{UUID}2', rebuilt_at=REBUILT), move),
         (NoRecord(), move),
         (NoRecord(), request),
     ],
@@ -209,138 +218,170 @@ def test_a_value_that_nova_may_have_truncated_is_unavailable():
     }  # fmt: skip
 
 
-# How the record is read.
+# How the record is read, from a real database of a cell.
 
-FLAVOR = objects.Flavor(name='small')
-INSTANCE = objects.Instance(
-    image_ref=f'{UUID}1',
-    host='host1',
-    flavor=FLAVOR,
-    system_metadata={
-        'image_license:oracle': 'true',
-        'image_min_ram': '64',
-        'image_base_image_ref': f'{UUID}2',
-        'owner_user_name': 'me',
-    },
+FLAVOR = objects.Flavor(
+    id=1,
+    name='small',
+    memory_mb=64,
+    vcpus=1,
+    root_gb=1,
+    ephemeral_gb=0,
+    flavorid='1',
+    swap=0,
+    extra_specs={},
 )
+METADATA = {
+    'image_license:oracle': 'true',
+    'image_min_ram': '64',
+    'image_base_image_ref': f'{UUID}2',
+    'owner_user_name': 'me',
+}
 PROPERTIES = {'license:oracle': 'true'}
-
-
-@pytest.fixture
-def databases(monkeypatch):
-    """Nova's databases, of which each may lack the server or fail."""
-    asked = {'build': None, 'mapping': None, 'cell': None, 'actions': []}
-
-    def answering(name, answer):
-        def get(context, uuid, **kwargs):
-            assert uuid == f'{UUID}9'
-            if asked[name]:
-                raise asked[name]
-            return answer
-
-        return get
-
-    for found, name, answer in (
-        (objects.BuildRequest, 'build', objects.BuildRequest()),
-        (objects.InstanceMapping, 'mapping', objects.InstanceMapping()),
-    ):
-        monkeypatch.setattr(
-            found, 'get_by_instance_uuid', answering(name, answer)
-        )
-    monkeypatch.setattr(
-        objects.Instance, 'get_by_uuid', answering('cell', INSTANCE)
-    )
-    monkeypatch.setattr(
-        objects.BuildRequest, 'instance', INSTANCE, raising=False
-    )
-    monkeypatch.setattr(
-        objects.InstanceActionList,
-        'get_by_instance_uuid',
-        lambda context, uuid, limit: [
-            objects.InstanceAction(id=number, action=action, message=message)
-            for number, (action, message) in enumerate(
-                asked['actions'][:limit]
-            )
-        ],
-    )
-    monkeypatch.setattr(
-        objects.InstanceMapping, 'cell_mapping', 'a cell', raising=False
-    )
-    monkeypatch.setattr(
-        images.nova_context, 'target_cell', lambda *args: _Nothing()
-    )
-    return asked
-
-
-class _Nothing:
-    def __enter__(self):
-        return None
-
-    def __exit__(self, *args):
-        return None
-
-
-def read(**fields):
-    return images.read(objects.RequestSpec(**fields))
-
-
 BUILT = nova_exception.BuildRequestNotFound(uuid='u')
 
 
-def test_a_new_server_has_the_record_of_its_boot(databases):
-    assert read(instance_uuid=f'{UUID}9') == images.Record(
-        f'{UUID}1', PROPERTIES
+class Databases:
+    """Nova's databases: a real one of a cell, and two tables that may fail.
+
+    :ivar build: What the table of build requests raises.
+    :ivar mapping: What the table of cells of servers raises.
+    """
+
+    def __init__(self, path):
+        self.build = BUILT
+        self.mapping = None
+        self.cell = objects.CellMapping(
+            # Nova remembers how to reach a cell.
+            uuid=uuidutils.generate_uuid(),
+            database_connection=f'sqlite:///{path}',
+            transport_url='none:///',
+        )
+        models.BASE.metadata.create_all(
+            sa.create_engine(self.cell.database_connection)
+        )
+        with self.context() as context:
+            objects.Instance(
+                context,
+                uuid=f'{UUID}9',
+                project_id='p',
+                user_id='u',
+                image_ref=f'{UUID}1',
+                host='host1',
+                flavor=FLAVOR,
+                system_metadata=dict(METADATA),
+            ).create()
+
+    def context(self):
+        admin = nova_context.get_admin_context()
+        return nova_context.target_cell(admin, self.cell)
+
+    def change(self, **fields):
+        """Change the server."""
+        with self.context() as context, self.writing(context) as session:
+            session.query(models.Instance).update(fields)
+
+    def act(self, *actions):
+        """Add actions of the server: name, message, and pairs of events."""
+        with self.context() as context, self.writing(context) as session:
+            for action, message, *events in actions:
+                row = models.InstanceAction(
+                    action=action, instance_uuid=f'{UUID}9', message=message
+                )
+                session.add(row)
+                session.flush()
+                for event, host in events:
+                    session.add(
+                        models.InstanceActionEvent(
+                            event=event, host=host, action_id=row.id
+                        )
+                    )
+
+    def writing(self, context):
+        return context.db_connection.writer.using(context)
+
+    def read(self, **fields):
+        return images.read(
+            objects.RequestSpec(instance_uuid=f'{UUID}9', **fields)
+        )
+
+
+@pytest.fixture
+def databases(monkeypatch, tmp_path):
+    found = Databases(tmp_path / 'cell.sqlite')
+
+    def get_building(context, uuid):
+        if found.build:
+            raise found.build
+        with found.context() as in_cell:
+            instance = objects.Instance.get_by_uuid(
+                in_cell, uuid, expected_attrs=['system_metadata']
+            )
+        return objects.BuildRequest(instance=instance)
+
+    def get_mapping(context, uuid):
+        if found.mapping:
+            raise found.mapping
+        return objects.InstanceMapping(cell_mapping=found.cell)
+
+    monkeypatch.setattr(
+        objects.BuildRequest, 'get_by_instance_uuid', get_building
     )
+    monkeypatch.setattr(
+        objects.InstanceMapping, 'get_by_instance_uuid', get_mapping
+    )
+    return found
 
 
-@pytest.mark.parametrize('built', [None, BUILT])
-@pytest.mark.parametrize('cell', [None, objects.CellMapping()])
-def test_a_server_has_a_host_and_a_flavor_too(databases, built, cell):
-    if cell is None:
-        built = BUILT
-    databases['build'] = built
-    asked = objects.Destination(cell=cell)
-    assert read(
-        instance_uuid=f'{UUID}9', requested_destination=asked
-    ) == images.Record(f'{UUID}1', PROPERTIES, host='host1', flavor=FLAVOR)
+def test_a_new_server_has_the_record_of_its_boot(databases):
+    databases.build = None
+    assert databases.read() == images.Record(f'{UUID}1', PROPERTIES)
+
+
+@pytest.mark.parametrize('has_cell', [True, False])
+def test_a_server_has_a_host_and_a_flavor_too(databases, has_cell):
+    cell = databases.cell if has_cell else None
+    record = databases.read(
+        requested_destination=objects.Destination(cell=cell)
+    )
+    assert (record.image_id, record.properties) == (f'{UUID}1', PROPERTIES)
+    assert (record.host, record.flavor.name) == ('host1', 'small')
+    assert record.rebuilt_at is None
 
 
 @pytest.mark.parametrize(
     ('actions', 'was_rebuilt', 'has_failed'),
     [
         ([], False, False),
-        ([('migrate', 'Error'), ('create', None)], False, False),
-        ([('migrate', 'Error'), ('rebuild', None)], True, False),
-        ([('rebuild', None), ('rebuild', 'Error')], True, False),
-        ([('migrate', None), ('rebuild', 'Error')], True, True),
-        ([('evacuate', 'Error'), ('create', None)], False, False),
+        ([('create', None), ('migrate', 'Error')], False, False),
+        ([('rebuild', None), ('migrate', 'Error')], True, False),
+        ([('rebuild', 'Error'), ('rebuild', None)], True, False),
+        ([('rebuild', None), ('rebuild', 'Error')], True, True),
+        ([('create', None), ('evacuate', 'Error')], False, False),
+        # Three years of daily backups.
+        ([('rebuild', 'Error'), *[('createBackup', None)] * 1100], True, True),
+        ([('create', None), *[('createBackup', None)] * 1100], False, False),
     ],
 )
-def test_a_record_tells_whether_the_last_rebuild_failed(
+def test_a_record_tells_the_last_rebuild_and_whether_it_failed(
     databases, actions, was_rebuilt, has_failed
 ):
-    databases.update(build=BUILT, actions=actions)
-    record = read(instance_uuid=f'{UUID}9')
-    assert (record.was_rebuilt, record.has_failed) == (was_rebuilt, has_failed)
+    databases.act(*actions)
+    record = databases.read()
+    assert bool(record.rebuilt_at) is was_rebuilt
+    assert record.has_failed is has_failed
 
 
-@pytest.mark.parametrize(
-    ('image_ref', 'has_failed'), [(f'{UUID}1', True), ('', False)]
-)
-def test_a_rebuild_cannot_be_hidden_by_many_actions(
-    databases, monkeypatch, image_ref, has_failed
-):
-    server = objects.Instance(
-        image_ref=image_ref, host='h', flavor=FLAVOR, system_metadata={}
-    )
-    monkeypatch.setattr(
-        objects.Instance, 'get_by_uuid', lambda *args, **kwargs: server
-    )
-    databases.update(
-        build=BUILT, actions=[('lock', None)] * 1000 + [('rebuild', 'Error')]
-    )
-    record = read(instance_uuid=f'{UUID}9')
-    assert (record.was_rebuilt, record.has_failed) == (True, has_failed)
+def test_a_rebuild_began_when_its_record_was_made(databases):
+    databases.act(('rebuild', None))
+    with (
+        databases.context() as context,
+        databases.writing(context) as session,
+    ):
+        session.query(models.InstanceAction).update(
+            {'created_at': datetime.datetime(2030, 1, 1)}
+        )
+    assert databases.read().rebuilt_at == datetime.datetime(2030, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -354,50 +395,42 @@ def test_a_rebuild_cannot_be_hidden_by_many_actions(
     ],
 )
 def test_a_shelved_server_has_the_host_where_it_was_shelved(
-    databases, monkeypatch, events, host
+    databases, events, host
 ):
-    shelved = objects.Instance(
-        image_ref=f'{UUID}1', host=None, flavor=FLAVOR, system_metadata={}
+    databases.change(host=None)
+    databases.act(
+        ('shelve', None, ('compute_shelve_instance', 'earlier')),
+        ('rebuild', None),
+        ('shelve', None, *events),
+        ('unshelve', 'Error'),
     )
-    monkeypatch.setattr(
-        objects.Instance, 'get_by_uuid', lambda *args, **kwargs: shelved
+    assert databases.read().host == (host or 'earlier')
+
+
+def test_a_server_that_was_never_shelved_has_no_former_host(databases):
+    databases.change(host=None)
+    databases.act(
+        ('rebuild', None), ('migrate', None, ('cold_migrate', 'host2'))
     )
-    monkeypatch.setattr(
-        objects.InstanceActionEventList,
-        'get_by_action',
-        lambda context, action: [
-            objects.InstanceActionEvent(event=event, host=host)
-            for event, host in events
-            if action == 1
-        ],
-    )
-    databases.update(
-        build=BUILT,
-        actions=[('unshelve', 'Error'), ('shelve', None), ('rebuild', None)],
-    )
-    assert read(instance_uuid=f'{UUID}9').host == host
+    assert databases.read().host is None
 
 
 def test_a_request_without_a_server_has_no_record():
-    assert read() is None
+    assert images.read(objects.RequestSpec()) is None
 
 
-@pytest.mark.parametrize(
-    'missing',
-    [
-        {'mapping': nova_exception.InstanceMappingNotFound(uuid='u')},
-        {'cell': nova_exception.InstanceNotFound(instance_id='u')},
-    ],
-)
+@pytest.mark.parametrize('missing', ['mapping', 'server'])
 def test_a_server_that_is_gone_has_no_record(databases, missing):
-    databases.update(missing, build=BUILT)
-    assert read(instance_uuid=f'{UUID}9') is None
+    if missing == 'mapping':
+        databases.mapping = nova_exception.InstanceMappingNotFound(uuid='u')
+    else:
+        databases.change(deleted=1)
+    assert databases.read() is None
 
 
-def test_a_server_that_is_in_no_cell_yet_has_no_record(databases, monkeypatch):
-    databases['build'] = BUILT
-    monkeypatch.setattr(objects.InstanceMapping, 'cell_mapping', None)
-    assert read(instance_uuid=f'{UUID}9') is None
+def test_a_server_that_is_in_no_cell_yet_has_no_record(databases):
+    databases.cell = None
+    assert databases.read() is None
 
 
 @pytest.mark.parametrize(
@@ -405,9 +438,9 @@ def test_a_server_that_is_in_no_cell_yet_has_no_record(databases, monkeypatch):
     [db_exception.DBConnectionError(), nova_exception.CellTimeout()],
 )
 def test_a_database_that_fails_is_an_error(databases, error):
-    databases['build'] = error
+    databases.build = error
     with pytest.raises(
         exception.ServiceError,
         match=f'cannot be read: {type(error).__name__}$',
     ):
-        read(instance_uuid=f'{UUID}9')
+        databases.read()

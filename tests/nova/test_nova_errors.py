@@ -17,6 +17,8 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.db.api import models
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 import pytest
@@ -109,21 +111,29 @@ def instance(*args, **kwargs):
 
 
 @functools.cache
-def engine():
+def engine(base=models.BASE):
     engine = sa.create_engine('sqlite://', poolclass=sa.pool.StaticPool)
-    models.BASE.metadata.create_all(engine)
+    base.metadata.create_all(engine)
     return engine
 
 
-ACTIONS = [types.SimpleNamespace(id=1, action='shelve', message=None)]
+@contextlib.contextmanager
+def in_cell(context, cell):
+    database = main_db.create_context_manager('sqlite://')
+    # By default it tries to connect ten times, every ten seconds.
+    database.configure(max_retries=0)
+    database.patch_engine(engine(main_models.BASE))
+    context.db_connection = database
+    yield context
+
+
 NODE = types.SimpleNamespace(host='h1', hypervisor_hostname='n1', uuid='n1')
 # What the functions return if they are not broken.
 RESULTS = {
     'nova.context.scatter_gather_cells': scatter,
-    'nova.context.target_cell': lambda context, cell: contextlib.nullcontext(
-        context
-    ),
+    'nova.context.target_cell': in_cell,
     'nova.db.api.api.context_manager.writer.get_engine': lambda *_: engine(),
+    'nova.db.main.api.get_context_manager': main_db.get_context_manager,
     'nova.objects.BuildRequest.get_by_instance_uuid': lambda *_: (
         types.SimpleNamespace(instance=instance())
     ),
@@ -131,10 +141,6 @@ RESULTS = {
     'nova.objects.ComputeNode.get_by_nodename': lambda *_: NODE,
     'nova.objects.ComputeNodeList.get_all_by_host': lambda *_: [NODE],
     'nova.objects.Instance.get_by_uuid': instance,
-    'nova.objects.InstanceActionEventList.get_by_action': lambda *_: [],
-    'nova.objects.InstanceActionList.get_by_instance_uuid': (
-        lambda *_, limit: ACTIONS
-    ),
     'nova.objects.InstanceMapping.get_by_instance_uuid': lambda *_: (
         types.SimpleNamespace(cell_mapping=CELL)
     ),

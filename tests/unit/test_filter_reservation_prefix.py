@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter reservation_prefix."""
 
+import dataclasses
+
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -11,7 +13,7 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image, Past, Request
 
 FREE = Aggregate('uuid-free', 'free', {'reservation:0': 'true'})
 ONE = Aggregate('uuid-one', 'one', {'reservation:1': 'true'})
@@ -294,15 +296,117 @@ def test_the_reason_names_alternative_keys():
     )
 
 
-def test_an_image_is_held_by_the_keys_of_its_project_that_nothing_else_names():
-    reservation_prefix = ReservationPrefix(RESERVATION, (), ('image', 'hint'))
-    on_host = [
-        # The owner's, with what is no reservation; and one of somebody else.
-        Aggregate('u1', 'own', {**TWO.metadata, 'rack': '7'}),
-        GRANTED,
-        ONE,
-    ]
-    held = reservation_prefix.held(naming('reservation:3'), on_host)
-    assert held == {'reservation:2': 'x'}
-    by_hint = ReservationPrefix(RESERVATION, (), ('hint',))
-    assert by_hint.held(naming(), on_host) == {}
+def rebuilt(
+    *recorded, held=(), refused=False, directed=False, specs=(), **request
+):
+    """Return a request for a server that was rebuilt.
+
+    :param recorded: The keys that Nova has recorded for its image.
+    :param held: The aggregates that its host was in before.
+    :param specs: The extra specs of its flavor.
+    """
+    past = Past(
+        is_refused=refused,
+        is_directed=directed,
+        flavor=Flavor('f', extra_specs=dict.fromkeys(specs, '1')),
+        host_keys=frozenset((a.uuid, key) for a in held for key in a.metadata),
+    )
+    return dataclasses.replace(
+        naming(*specs, image_keys=recorded, **request), past=past
+    )
+
+
+REFUSED = {'refused': True}
+DIRECTED = {'refused': True, 'directed': True}
+MINE = Require((TWO,), named('reservation:2'))
+HELD = Require(
+    (TWO,),
+    Cause(
+        'held-by-host',
+        'it is not known what the image of the server named, and its host '
+        'has had reservation:2 since before its last rebuild',
+    ),
+)
+ALL_FORBIDDEN = {FREE, ONE, TWO, GRANTED}
+
+
+@pytest.mark.parametrize(
+    ('request_', 'expected'),
+    [
+        pytest.param(rebuilt('reservation:2'), MINE, id='its own key'),
+        pytest.param(
+            rebuilt('reservation:2', **REFUSED), MINE, id='own, refused'
+        ),
+        pytest.param(
+            rebuilt('reservation:1'), ALL_FORBIDDEN, id='a foreign key'
+        ),
+        pytest.param(
+            rebuilt('reservation:9'), ALL_FORBIDDEN, id='an unknown key'
+        ),
+        pytest.param(rebuilt(held=[TWO]), HELD, id='its host had a key'),
+        pytest.param(
+            rebuilt(held=[TWO], **REFUSED), HELD, id='had a key, refused'
+        ),
+        pytest.param(
+            rebuilt(held=[ONE]), ALL_FORBIDDEN, id='had a foreign key'
+        ),
+        pytest.param(rebuilt(), ALL_FORBIDDEN, id='nothing'),
+        pytest.param(rebuilt(**REFUSED), 'image-lost', id='in doubt'),
+        pytest.param(
+            rebuilt(project='other', **REFUSED), ALL_FORBIDDEN,
+            id='in doubt, but owns nothing',
+        ),
+        pytest.param(rebuilt(**DIRECTED), {FREE, ONE}, id='directed'),
+        pytest.param(
+            rebuilt('reservation:2', **DIRECTED), {FREE, ONE},
+            id='directed away from its key',
+        ),
+        pytest.param(
+            rebuilt('reservation:2', directed=True), MINE,
+            id='directed, nothing refused',
+        ),
+        pytest.param(
+            rebuilt(held=[TWO], specs=['reservation:1']),
+            Require((ONE,), named('reservation:1')),
+            id='the flavor explains the host',
+        ),
+        pytest.param(
+            rebuilt(held=[TWO], hints=['reservation:3'], **REFUSED),
+            Require((GRANTED,), named('reservation:3')),
+            id='a hint explains the host',
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_the_past_only_holds_a_server_in(request_, expected):
+    conclusion, *_ = conclusions(request_, RESERVATION, RESERVATION)
+    if isinstance(conclusion, Forbid):
+        conclusion = {*conclusion.aggregates}
+    elif isinstance(conclusion, Refuse):
+        conclusion = conclusion.cause.kind
+    assert conclusion == expected
+
+
+def test_a_key_that_locks_nothing_is_held_only_after_a_refusal():
+    """Servers without the key may be on such a host."""
+    assert not conclusions(rebuilt(held=[TWO]), RESERVATION)
+    assert conclusions(rebuilt(held=[TWO], **REFUSED), RESERVATION) == [HELD]
+
+
+def test_the_past_of_an_image_does_not_matter_if_images_name_nothing():
+    [conclusion] = conclusions(
+        rebuilt(held=[TWO], **REFUSED),
+        RESERVATION,
+        RESERVATION,
+        sources=('hint',),
+    )
+    assert {*conclusion.aggregates} == ALL_FORBIDDEN
+
+
+def test_a_key_that_came_with_another_aggregate_does_not_hold():
+    """Both have the key, but the host was in that of somebody else."""
+    other = Aggregate('uuid-other', 'other', {'reservation:2': 'x'})
+    index = AggregateIndex([*INDEX, other])
+    [conclusion] = conclusions(
+        rebuilt(held=[other]), RESERVATION, RESERVATION, index
+    )
+    assert {*conclusion.aggregates} == {*ALL_FORBIDDEN, other}
