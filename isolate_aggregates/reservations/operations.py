@@ -50,13 +50,14 @@ def _preview_change(
     reservation_id: str,
     now: datetime.datetime,
     decide: _Decide,
+    names_end: bool = False,
 ) -> Status:
     """Return the status that a change would lead to; change nothing."""
     state = store.read()
     reservation = state.reservation(reservation_id)
     # A pending change of another command is completed first.
     current = reservation.settled
-    _check_changeable(current, now)
+    _last_change(store, state, current, now, names_end)
     result = dataclasses.replace(current, pending=decide(state, current))
     return would_be(store, state, result, now)
 
@@ -71,16 +72,42 @@ def _check_changeable(
         )
 
 
+def _last_change(
+    store: ReservationStore,
+    state: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+    names_end: bool,
+) -> int:
+    """Return the number of the last change, by the record or by the slots.
+
+    :raises StaleRecord: if the record is older and the command does not name
+        the end.
+    :raises ReservationError: if the reservation is over.
+    """
+    try:
+        reconciliation.check_record(store, state, reservation)
+    except exception.StaleRecord as exc:
+        if not names_end:
+            raise
+        return exc.slots
+    _check_changeable(reservation, now)
+    return reservation.change
+
+
 def _change(
     store: ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
     decide: _Decide,
     is_done: Callable[[Status], bool],
+    names_end: bool = False,
 ) -> Status:
     """Change a reservation, and retry if another command interferes.
 
     :param decide: Called again after each change by another command.
+    :param names_end: Whether the change names the end, so that a record older
+        than its slots does not matter.
     :raises ReservationError: if the change does not fit, the reservation ends
         now, or other commands keep changing it.
     """
@@ -94,23 +121,36 @@ def _change(
                 reconciliation.reconcile(store, reservation.id, now)
             state = store.read()
             reservation = state.reservation(reservation_id)
-        _check_changeable(reservation, now)
-        if reservation.pending:
+        latest = _last_change(store, state, reservation, now, names_end)
+        if latest > reservation.change:
+            reservation = reservation.settled
+        elif reservation.pending:
             continue
         change = decide(state, reservation)
-        if change != _present(reservation):
+        number = None
+        if change != _present(reservation) or latest > reservation.change:
+            number = latest + 1
             try:
                 store.compute.write_record(
                     dataclasses.replace(
-                        reservation, pending=change, asked_by=store.user
+                        reservation,
+                        pending=change,
+                        change=number,
+                        asked_by=store.user,
                     ),
                     now,
                 )
             except exception.ServiceConflict:
                 continue
-        status = reconciliation.reconcile(
-            store, reservation.id, now, before=state
-        )
+        try:
+            status = reconciliation.reconcile(
+                store, reservation.id, now, before=state
+            )
+        except exception.ChangeRefused as exc:
+            if exc.change == number:
+                raise
+            # It was the change of another command.
+            continue
         if status.is_over:
             raise exception.ReservationError(
                 reservation.id, 'has ended while it was changed'
@@ -141,11 +181,24 @@ def create(
     _check_new(reservation, now)
     # Now, as a record without a plan would be left behind.
     cleaning_time_of(store.read_pool())
-    _write_record(store, reservation, now)
-    with contextlib.suppress(exception.NotFound):
-        status = reconciliation.reconcile(store, reservation.id, now)
-        if not status.is_over:
-            return status
+    first = _write_record(store, reservation, now)
+    for _ in range(_ATTEMPTS):
+        try:
+            status = reconciliation.reconcile(store, reservation.id, now)
+        except exception.NotFound:
+            break
+        except exception.ChangeRefused as exc:
+            if exc.change == first:
+                raise
+            # It was a later change of another command.
+            continue
+        except exception.StaleRecord as exc:
+            # Its first record was lost, and this one takes its place.
+            first = _take_over(store, reservation, exc.slots, now)
+            continue
+        if status.is_over:
+            break
+        return status
     # Another run refused it, because it did not fit, or a command ended it.
     preview(store, reservation, now)
     raise exception.ReservationError(
@@ -153,6 +206,27 @@ def create(
         'was refused or ended by another command while it was created; run '
         'this command again',
     )
+
+
+def _take_over(
+    store: ReservationStore,
+    reservation: Reservation,
+    change: int,
+    now: datetime.datetime,
+) -> int:
+    """Let a new record decide about slots that are there already.
+
+    :param change: The number of the change that the slots were written for.
+    :returns: The number of the change that is to create the reservation.
+    """
+    present = store.read().reservation(reservation.id)
+    if present.incarnation != reservation.incarnation or present.amount:
+        raise exception.StaleRecord(reservation.id, change)
+    with contextlib.suppress(exception.ServiceConflict):
+        store.compute.write_record(
+            dataclasses.replace(present, change=change), now
+        )
+    return change
 
 
 def preview(
@@ -183,13 +257,16 @@ def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
 
 def _write_record(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> None:
-    """Write the record of a new reservation, unless it exists."""
+) -> int:
+    """Write the record of a new reservation, unless it exists.
+
+    :returns: The number of the change that is to create it.
+    """
     for _ in range(_ATTEMPTS):
         if store.compute.create_record(
             dataclasses.replace(reservation, asked_by=store.user)
         ):
-            return
+            return reservation.change
         records = store.read().records
         present = records.reservations.get(reservation.id)
         if present is not None and present.was_refused:
@@ -199,7 +276,7 @@ def _write_record(
             break
         elif present is not None:
             _check_not_ending(present, now)
-            return
+            return present.change if not present.amount else reservation.change
     raise _taken_error(reservation.id)
 
 
@@ -341,7 +418,13 @@ def update(
     )
     if dry_run:
         status = (
-            _preview_change(store, reservation_id, now, decide)
+            _preview_change(
+                store,
+                reservation_id,
+                now,
+                decide,
+                names_end=not isinstance(end, Unchanged),
+            )
             if needs_plan
             else show(store, reservation_id, now)
         )
@@ -349,7 +432,14 @@ def update(
             status, reservation=labelled(status.reservation)
         )
     if needs_plan:
-        status = _change(store, reservation_id, now, decide, is_done)
+        status = _change(
+            store,
+            reservation_id,
+            now,
+            decide,
+            is_done,
+            names_end=not isinstance(end, Unchanged),
+        )
         if not has_labels:
             return status
     _write(store, reservation_id, now, labelled)
@@ -490,13 +580,22 @@ def end(
     Its servers are deleted. Until they are gone it is ``ending``; call again
     or reconcile to complete it.
     """
+    change = 0
     for _ in range(_ATTEMPTS):
         state = store.read()
         rounds.remove_strays(store, state)
         reservation = state.reservation(reservation_id)
-        if reservation.pending or not reservation.has_ended(now):
+        if (
+            reservation.pending
+            or not reservation.has_ended(now)
+            or change > reservation.change
+        ):
             reservation = dataclasses.replace(
-                reservation, end=now, pending=None, asked_by=store.user
+                reservation,
+                end=now,
+                pending=None,
+                change=max(change, reservation.change),
+                asked_by=store.user,
             )
             try:
                 store.compute.write_record(reservation, now)
@@ -507,6 +606,10 @@ def end(
         except exception.NotFound:
             # Another command completed it.
             return Status(reservation, Phase.ENDED)
+        except exception.StaleRecord as exc:
+            # The operator who runs this command decides.
+            change = exc.slots
+            continue
         if status.reservation.has_ended(now):
             return status
     raise _contended(reservation_id)

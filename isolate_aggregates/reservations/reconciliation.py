@@ -291,8 +291,8 @@ class Reconciliation:
                     self._store, state, reservation, assignment, self._now
                 )
             )
-            self._refuse(reservation)
-            raise exception.ReservationError(self.id, why)
+            self._refuse(state, reservation)
+            raise exception.ChangeRefused(self.id, why, reservation.change)
         if self._write_assignment(state, target, assignment, is_pending=True):
             return
         self._secure(state)
@@ -331,12 +331,13 @@ class Reconciliation:
         self._write_assignment(state, before, assignment, is_pending=False)
         return successor
 
-    def _refuse(self, reservation: Reservation) -> None:
+    def _refuse(self, state: ObservedState, reservation: Reservation) -> None:
         if reservation.amount:
             self._store.compute.write_record(
                 dataclasses.replace(reservation, pending=None), self._now
             )
             return
+        check_record(self._store, state, reservation)
         # A new reservation ends. Other runs will also see it as ended and
         # remove it if this run is interrupted.
         ended = self._store.compute.write_record(
@@ -421,6 +422,7 @@ class Reconciliation:
                 resource_class,
                 new,
                 host.generation,
+                state.reservation(self.id).change,
             )
         except exception.BadQuery as exc:
             if self._store.compute.record(self.id) is not None:
@@ -518,6 +520,7 @@ class Reconciliation:
     def _end(self, state: ObservedState, reservation: Reservation) -> None:
         # The state may be minutes old, and the id may have been used again.
         self._check_newest(reservation)
+        check_record(self._store, state, reservation)
         self._ended = reservation
         waiting = ending.finish(self._store, self.id, self._providers(state))
         if waiting:
@@ -529,10 +532,23 @@ class Reconciliation:
 
     def _providers(self, state: ObservedState) -> list[str]:
         """Return the reservation providers with slots of the reservation."""
-        providers = (
-            state.hosts[name].provider for name in state.slots(self.id)
-        )
-        return [provider for provider in providers if provider]
+        return state.slot_providers(self.id)
+
+
+def check_record(
+    store: ReservationStore, state: ObservedState, reservation: Reservation
+) -> None:
+    """Check that the record of a reservation is not older than its slots.
+
+    :raises StaleRecord: if it is.
+    """
+    change = slots.last_change(
+        store.placement,
+        state.slot_providers(reservation.id),
+        reservation.resource_class,
+    )
+    if change > reservation.change:
+        raise exception.StaleRecord(reservation.id, change)
 
 
 def reconcile(

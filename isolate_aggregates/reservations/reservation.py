@@ -153,6 +153,9 @@ class Reservation:
     :param has_access: Whether the project was given access to the flavor.
         It is recorded after the access was granted, and withdrawn before the
         access is revoked.
+    :param change: The number of the last change that was asked for. Unlike the
+        revision, only commands of operators raise it, and the slots carry it,
+        too; see ``slots``.
     :param asked_by: The id of the user who asked for the pending change.
     :param changes: What it was from when on, oldest first; see ``changes``.
     :param incarnation: Distinguishes the reservation from an earlier one with
@@ -172,6 +175,7 @@ class Reservation:
     former: tuple[str, ...] = ()
     has_access: bool = False
     pending: PendingChange | None = None
+    change: int = 0
     asked_by: str = ''
     changes: tuple[Change, ...] = ()
     incarnation: str = ''

@@ -13,11 +13,16 @@ servers in one of two ways:
   server that has a slot already and is moved; ``reserved`` it does not. Their
   capacity is 0, so their inventory must be read to know their number.
 
+An inventory also carries the number of the change that it was written for, as
+``max_unit - 1``. So if Nova's database is restored from a backup, or flavors
+of a record are deleted, Placement still knows that the record is too old to
+decide what is deleted. Servers take one slot each, whatever ``max_unit`` is.
+
 A write carries the provider's generation, so that it fails if another client
 has changed the provider since.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 import contextlib
 import logging
 from typing import Any
@@ -57,22 +62,31 @@ Edit = Callable[[InventoryBody], InventoryBody | None]
 _PLANNED = 1_000_000
 
 
-def inventory(slots: HostSlots) -> dict[str, Any]:
-    """Return the inventory of slots."""
+def inventory(slots: HostSlots, change: int = 0) -> dict[str, Any]:
+    """Return the inventory of slots.
+
+    :param change: The number of the change that they are written for.
+    """
     is_planned = not slots.open and not slots.used
     return {
         'total': slots.total,
         'reserved': 0 if is_planned else slots.total - slots.open,
-        'min_unit': 2 if is_planned else 1,
-        'max_unit': 1,
+        'min_unit': change + 2 if is_planned else 1,
+        'max_unit': change + 1,
         'step_size': 1,
         'allocation_ratio': float(_PLANNED) if is_planned else 1.0,
     }
 
 
-def opened(total: int) -> dict[str, Any]:
+def opened(total: int, change: int = 0) -> dict[str, Any]:
     """Return the inventory of open slots."""
-    return inventory(HostSlots(total, total, 0))
+    return inventory(HostSlots(total, total, 0), change)
+
+
+def change_of(body: InventoryBody) -> int:
+    """Return the number of the change that an inventory was written for."""
+    number: int = body['max_unit'] - 1
+    return number
 
 
 def from_inventories(
@@ -121,12 +135,29 @@ def from_summary(
     return slots
 
 
+def last_change(
+    placement: PlacementClient, providers: Iterable[str], resource_class: str
+) -> int:
+    """Return the number of the last change that slots were written for.
+
+    :param providers: The uuids of reservation providers, which may be gone.
+    """
+    numbers = [0]
+    for provider in providers:
+        with contextlib.suppress(exception.ServiceNotFound):
+            current = inventories.read(placement, provider).by_class
+            if resource_class in current:
+                numbers.append(change_of(current[resource_class]))
+    return max(numbers)
+
+
 def write(
     placement: PlacementClient,
     provider: str,
     resource_class: str,
     slots: HostSlots,
     generation: int,
+    change: int = 0,
 ) -> None:
     """Write the slots of one resource class; other classes do not change.
 
@@ -134,7 +165,9 @@ def write(
     :param slots: The new slots, with their servers; a ``total`` of 0 deletes
         the inventory.
     :param generation: The generation that the decision was based on.
+    :param change: The number of the last change in the record.
     :raises ServiceConflict: if the provider has another generation now.
+    :raises StaleRecord: if the slots were written for a later change.
     """
     current = inventories.read(placement, provider)
     if current.generation != generation:
@@ -146,9 +179,12 @@ def write(
             'again.',
         )
     by_class = dict(current.by_class)
-    by_class.pop(resource_class, None)
+    before = by_class.pop(resource_class, None)
+    if before is not None and change_of(before) > change:
+        reservation = names.reservation_of(resource_class) or resource_class
+        raise exception.StaleRecord(reservation, change_of(before))
     if slots.total:
-        by_class[resource_class] = inventory(slots)
+        by_class[resource_class] = inventory(slots, change)
     inventories.write(
         placement, provider, inventories.Inventories(generation, by_class)
     )
@@ -197,7 +233,7 @@ def opened_from(slots: HostSlots) -> Edit:
         now = _slots(before, slots.used)
         if (now.total, now.open) != (slots.total, slots.open):
             return before
-        return opened(slots.total)
+        return opened(slots.total, change_of(before))
 
     return edit
 
@@ -206,7 +242,10 @@ def closed(before: InventoryBody) -> InventoryBody:
     """Return the inventory with all slots closed; they may have servers."""
     if not _slots(before, used=0).open:
         return before
-    return {**opened(before['total']), 'reserved': before['total']}
+    return {
+        **opened(before['total'], change_of(before)),
+        'reserved': before['total'],
+    }
 
 
 def mark(placement: PlacementClient, provider: str) -> None:

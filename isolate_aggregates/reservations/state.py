@@ -192,6 +192,13 @@ class ObservedState:
                 trees.get(summary.root, []).append(summary)
         return trees
 
+    def slot_providers(self, reservation: str) -> list[str]:
+        """Return the reservation providers with slots of a reservation."""
+        providers = (
+            self.hosts[name].provider for name in self.slots(reservation)
+        )
+        return [provider for provider in providers if provider]
+
     def slots(self, reservation: str) -> dict[str, HostSlots]:
         """Return the slots of a reservation by name of the host."""
         return dict(self._by_reservation.get(reservation, {}))
