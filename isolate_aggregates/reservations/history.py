@@ -27,6 +27,7 @@ from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState, Phase
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
+    Problem,
     ReservationStore,
     log_unreadable,
 )
@@ -252,7 +253,7 @@ def _past(
     )
 
 
-def _ignore(problem: exception.ReservationError) -> None:
+def _ignore(problem: Problem) -> None:
     """Leave alone what may be no archive; ``read_history`` names it."""
 
 

@@ -171,6 +171,41 @@ class HostClaims:
         return total
 
 
+def ordinary_servers(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> dict[str, list[str]]:
+    """Return the consumers without a slot on hosts that have slots or may.
+
+    Only hosts are read where more is used than the servers in slots need.
+
+    :returns: The uuids of the consumers, by name of the host.
+    """
+    claims = HostClaims(store, state, now)
+    servers: dict[str, list[str]] = {}
+    for host in state.hosts.values():
+        if not host.is_ready or claims.unknown_slots(host):
+            continue
+        tree = state.tree(host)
+        rest: Counter[str] = Counter()
+        for summary in tree:
+            rest.update(summary.used)
+        for name, slots in host.slots.items():
+            need = claims.needs.get(name) or claims.foreign[name]
+            rest.subtract({n: slots.used * most for n, most in need.items()})
+        if max(rest.values(), default=0) <= 0:
+            continue
+        found: set[str] = set()
+        for summary in tree:
+            if any(summary.used.values()):
+                with contextlib.suppress(exception.ServiceNotFound):
+                    found.update(
+                        ordinary_consumers(store, summary.uuid, host.provider)
+                    )
+        if found:
+            servers[host.name] = sorted(found)
+    return servers
+
+
 def ordinary_consumers(
     store: ReservationStore, source: str, provider: str | None
 ) -> Mapping[str, Mapping[str, int]]:

@@ -9,6 +9,8 @@ are kept out all the time.
 
 from collections.abc import Collection
 import contextlib
+import datetime
+import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
@@ -21,6 +23,8 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore
+
+LOG = logging.getLogger(__name__)
 
 # What to do about a pool that may be Blazar's.
 _POOL_ADVICE = (
@@ -265,6 +269,106 @@ def list_hosts(store: ReservationStore) -> list[ReservationHost]:
         having been enabled completely has a false ``is_enabled``.
     """
     return list(store.read().hosts.values())
+
+
+def mend_hosts(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> tuple[ObservedState, list[exception.ReservationHostError]]:
+    """Restore what enabling hosts once set.
+
+    Ordinary servers are kept out first. Nothing is restored if another
+    aggregate is locked as a pool, because the hosts may belong to that one.
+
+    :returns: The state after that, and what is still wrong.
+    """
+    defects = _find_defects(store, state)
+    pool = state.pool
+    if defects and pool and not _other_pools(store):
+        missing = _missing_metadata(pool)
+        if missing:
+            store.compute.set_metadata(pool, missing)
+        for host in defects:
+            with contextlib.suppress(exception.ReservationHostError):
+                _mend(store, pool, host)
+                LOG.warning('Enabled host %s again.', host)
+        state = store.read()
+    return state, host_problems(store, state, now)
+
+
+def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
+    enable_host(store, name)
+    host = store.read().hosts.get(name)
+    if host and host.in_pool and not host.provider and host.service:
+        # It was disabled meanwhile.
+        _remove_from_pool(store, pool, host.service, host.root)
+
+
+def host_problems(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> list[exception.ReservationHostError]:
+    """Return what is wrong with the hosts for reservations."""
+    return [
+        exception.ReservationHostError(
+            name, f'{problem}; run reservation host set --enable {name}'
+        )
+        for name, problem in _find_defects(store, state).items()
+    ] + [
+        exception.ReservationHostError(
+            name,
+            f'runs servers without a reservation ({text.listed(servers)}), '
+            'so a slot there may have no room; move or delete them',
+        )
+        for name, servers in host_capacity.ordinary_servers(
+            store, state, now
+        ).items()
+    ]
+
+
+def _find_defects(
+    store: ReservationStore, state: ObservedState
+) -> dict[str, str]:
+    """Return what hosts lack that enabling sets, as predicates, by name."""
+    pool = state.pool
+    hosts = [host for host in state.hosts.values() if host.service]
+    if not any(host.is_ready for host in hosts):
+        return {}
+    members = (
+        {
+            entry['uuid']
+            for entry in store.placement.resource_providers(
+                member_of=[pool.uuid]
+            )
+        }
+        if pool
+        else set()
+    )
+    problems = {}
+    for host in hosts:
+        if pool is None:
+            why = f'aggregate {store.pool} is gone'
+        elif _missing_metadata(pool):
+            why = f'aggregate {pool.name} has lost its lock'
+        elif not host.in_pool:
+            why = f'it is not in aggregate {pool.name}'
+        elif host.root not in members:
+            why = f'Placement does not have it in aggregate {pool.name}'
+        elif not host.provider:
+            problems[host.name] = 'has no reservation provider'
+            continue
+        else:
+            continue
+        if host.is_ready or host.in_pool:
+            problems[host.name] = f'may get ordinary servers, because {why}'
+    return problems
+
+
+def _other_pools(store: ReservationStore) -> list[Aggregate]:
+    return [
+        aggregate
+        for aggregate in store.compute.aggregates()
+        if aggregate.name != store.pool
+        and names.POOL_KEY in aggregate.metadata
+    ]
 
 
 def _remove_trait(store: ReservationStore, host: ReservationHost) -> None:

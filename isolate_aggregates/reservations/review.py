@@ -12,7 +12,7 @@ import datetime
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations.state import Event, Phase, Status
-from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.store import Problem, ReservationStore
 from isolate_aggregates.reservations.views import list_reservations
 
 
@@ -45,6 +45,8 @@ class Review:
         than slots on a host, as predicates, by reservation id.
     :param unreadable: What is wrong with reservations that cannot be read, as
         predicates, by reservation id.
+    :param hosts: What is wrong with hosts for reservations, as predicates, by
+        name.
     """
 
     states: Mapping[str, int]
@@ -54,23 +56,26 @@ class Review:
     oversold: Mapping[str, str]
     oversold_slots: int
     unreadable: Mapping[str, str]
+    hosts: Mapping[str, str]
 
 
 def review(store: ReservationStore, now: datetime.datetime) -> Review:
     """Read all reservations and summarize them."""
-    problems: list[exception.ReservationError] = []
+    problems: list[Problem] = []
     statuses = list_reservations(store, now, problems.append)
     return summary(statuses, problems)
 
 
 def summary(
     statuses: Sequence[Status] = (),
-    problems: Iterable[exception.ReservationError] = (),
+    problems: Iterable[Problem] = (),
 ) -> Review:
     """Summarize reservations.
 
-    :param problems: What is wrong with reservations that cannot be read.
+    :param problems: What is wrong with reservations that cannot be read, and
+        with hosts.
     """
+    problems = list(problems)
     states = Counter(status.state for status in statuses)
     closed = [slots for status in statuses for slots in _closed(status)]
     return Review(
@@ -112,7 +117,16 @@ def summary(
             for status in statuses
             for slots in status.hosts.values()
         ),
-        unreadable={error.reservation: error.problem for error in problems},
+        unreadable={
+            error.reservation: error.problem
+            for error in problems
+            if isinstance(error, exception.ReservationError)
+        },
+        hosts={
+            error.host: error.problem
+            for error in problems
+            if isinstance(error, exception.ReservationHostError)
+        },
     )
 
 

@@ -15,6 +15,7 @@ from isolate_aggregates.reservations import (
     conditions,
     history,
     host_capacity,
+    hosts,
     names,
     slots,
 )
@@ -32,6 +33,7 @@ from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState, Status
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
+    Problem,
     ReservationStore,
     find_unreadable,
     log_unreadable,
@@ -54,8 +56,13 @@ def reconcile_all(
     :returns: The resulting statuses, including reservations that ended, sorted
         by start. What could not be done is among their problems.
     """
-    before = state = store.read()
-    for problem in find_unreadable(store, before):
+    before, host_problems = hosts.mend_hosts(store, store.read(), now)
+    state = before
+    problems: list[Problem] = [
+        *find_unreadable(store, before),
+        *host_problems,
+    ]
+    for problem in problems:
         on_unreadable(problem)
     remove_strays(store, before)
     mark_hosts(store, before)

@@ -50,8 +50,11 @@ DEFAULT_POOL = 'freepool'
 
 LOG = logging.getLogger(__name__)
 
-# Called for each reservation that cannot be read, with what is wrong.
-OnUnreadable = Callable[[exception.ReservationError], None]
+# A reservation that cannot be read, or a host with a problem.
+Problem = exception.ReservationError | exception.ReservationHostError
+
+# Called for each of these.
+OnUnreadable = Callable[[Problem], None]
 
 
 class ReservationStore:
@@ -321,7 +324,7 @@ def _state(node: Node | None) -> HostState:
     return HostState.UP if node.is_up else HostState.DOWN
 
 
-def log_unreadable(problem: exception.ReservationError) -> None:
+def log_unreadable(problem: Problem) -> None:
     LOG.error('%s', problem)
 
 

@@ -8,7 +8,12 @@ import datetime
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import host_capacity, limits, plan
+from isolate_aggregates.reservations import (
+    host_capacity,
+    hosts,
+    limits,
+    plan,
+)
 from isolate_aggregates.reservations.plan import Assignment, FreePeriod
 from isolate_aggregates.reservations.reservation import Reservation, utc
 from isolate_aggregates.reservations.state import (
@@ -20,6 +25,7 @@ from isolate_aggregates.reservations.state import (
 )
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
+    Problem,
     ReservationStore,
     find_unreadable,
     log_unreadable,
@@ -169,7 +175,11 @@ def list_reservations(
         read, and which is missing in the list. By default these are logged.
     """
     state = store.read()
-    for problem in find_unreadable(store, state):
+    problems: list[Problem] = [
+        *find_unreadable(store, state),
+        *hosts.host_problems(store, state, now),
+    ]
+    for problem in problems:
         on_unreadable(problem)
     short = host_capacity.shortages(store, state, now)
     return [

@@ -45,6 +45,7 @@ LIVE = {
     'reservation-not-reconciled',
     'reservation-oversold',
     'reservation-unreadable',
+    'reservation-host',
 }
 
 DOMAIN = 'filter_tenant_id:domain:acme'

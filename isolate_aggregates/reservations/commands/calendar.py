@@ -12,6 +12,7 @@ from oslo_config import cfg
 from isolate_aggregates import exception, files, reservations
 from isolate_aggregates.reservations import views
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import output
 
@@ -104,21 +105,22 @@ class ShowCalendar(output.ReportLister):
             with _write_errors(path):
                 files.check(path, ical.MARK)
         store = common.store(self.app.conf, self.app.connect())
-        unreadable: list[exception.ReservationError] = []
+        problems: list[Problem] = []
         content = ical.calendar(
             (
                 status
                 for status in reservations.list_reservations(
-                    store, now, unreadable.append
+                    store, now, problems.append
                 )
                 if _is_within(status.reservation, self._start, self._end)
             ),
             now,
             self._end,
         )
-        if unreadable:
-            # Calendar programs would delete events that are missing.
-            raise unreadable[0]
+        for problem in problems:
+            if isinstance(problem, exception.ReservationError):
+                # Calendar programs would delete events that are missing.
+                raise problem
         if path == '-':
             self.app.stdout.write(content)
             return

@@ -17,6 +17,7 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import HostSlots, Status
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.reservations.reservation import Shape, Terms
+from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import consent, fields, output
 
@@ -231,16 +232,24 @@ class ReservationLister(output.ReportLister):
         """What is wrong with reservations that cannot be read."""
         return set()
 
-    def log_unreadable(self, problem: exception.ReservationError) -> None:
-        """Log an unreadable reservation, once for each problem."""
-        if str(problem) not in self.unreadable:
+    @lazy_property
+    def host_problems(self) -> set[str]:
+        """What is wrong with hosts for reservations."""
+        return set()
+
+    def log_unreadable(self, problem: Problem) -> None:
+        """Log an unreadable reservation or a host, once for each problem."""
+        is_host = isinstance(problem, exception.ReservationHostError)
+        known = self.host_problems if is_host else self.unreadable
+        if str(problem) not in known:
             LOG.error('%s', problem)
-            self.unreadable.add(str(problem))
+            known.add(str(problem))
 
     def exit_status(self) -> int:
         """Return the exit status of a repairing or reconciling command."""
         has_problems = any(status.problems for status in self.statuses)
-        return NOT_YET if has_problems or self.unreadable else 0
+        has_problems |= bool(self.unreadable or self.host_problems)
+        return NOT_YET if has_problems else 0
 
     def rows(
         self, statuses: Sequence[Status]

@@ -14,7 +14,8 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import host_check, loading
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.reservations import names
-from isolate_aggregates.reservations.commands import common
+from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.hosts import host_problems
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.tools.cli import consent, output, preview
 
@@ -256,7 +257,11 @@ class ListHosts(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the hosts."""
         store = common.store(self.app.conf, self.app.connect())
-        self._hosts = reservations.list_hosts(store)
+        state = store.read()
+        self._hosts = list(state.hosts.values())
+        self._problems = host_problems(store, state, times.now())
+        for problem in self._problems:
+            LOG.error('%s', problem)
         return (
             ('Host', 'State', 'Enabled', 'Slots', 'Used', 'Reservations'),
             [
@@ -283,6 +288,11 @@ class ListHosts(output.ReportLister):
                     'enabled': host.is_enabled,
                     'in_pool': host.in_pool,
                     'obstacle': host.obstacle,
+                    'problems': [
+                        problem.problem
+                        for problem in self._problems
+                        if problem.host == host.name
+                    ],
                     'reservations': common.hosts(host.slots),
                 }
                 for host in self._hosts

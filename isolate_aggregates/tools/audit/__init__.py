@@ -72,6 +72,7 @@ CHECKS: tuple[Check, ...] = (
     reservations.closed,
     reservations.oversold,
     reservations.unreadable,
+    reservations.hosts,
     servers.unknown,
     servers.misplaced,
 )

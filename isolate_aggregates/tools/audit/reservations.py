@@ -92,3 +92,17 @@ def unreadable(cloud: AuditedCloud) -> Iterator[Finding]:
             problem,
             'it is neither started nor ended, and its slots stay as they are',
         )
+
+
+def hosts(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts for reservations that ordinary servers use, or may use."""
+    if cloud.reservations is None:
+        return
+    for host, problem in cloud.reservations.hosts.items():
+        yield Finding(
+            'reservation-host',
+            Severity.WARNING,
+            f'host {host}',
+            problem,
+            'a server may find no room in a free slot of its reservation',
+        )

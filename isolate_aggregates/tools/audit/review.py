@@ -73,6 +73,10 @@ class Review(Protocol):
         Predicates, by reservation id.
         """
 
+    @property
+    def hosts(self) -> Mapping[str, str]:
+        """What is wrong with hosts for reservations: predicates, by name."""
+
 
 def may_exist(snapshot: Snapshot) -> bool:
     """Return whether a cloud may have reservations.

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each round restores what enabling a host once set."""
+
+import pytest
+from reservation_world import HOUR, NOW, PROJECT, uuid
+
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations.review import review
+
+SHAPE = reservations.Shape(4, 1024, 10)
+
+
+@pytest.fixture
+def reserved(world, two_hosts):
+    """Reserve all slots of two hosts."""
+    reservation = reservations.new(PROJECT, 4, SHAPE, NOW, NOW + HOUR)
+    reservations.create(world.store, reservation, NOW)
+    assert not problems(world)
+    return reservation.id
+
+
+def lose_metadata(world):
+    world.nova.aggregates[1]['metadata'].clear()
+
+
+def lose_membership(world):
+    world.nova.aggregates[1]['hosts'].remove('h1')
+
+
+def lose_mirror(world):
+    providers.change_aggregates(world.direct, uuid(1, 'h1'), lambda _: set())
+
+
+def register_anew(world):
+    """The compute service was deleted, and came back."""
+    lose_membership(world)
+    lose_mirror(world)
+
+
+def lose_provider(world):
+    inventories.write(
+        world.direct,
+        world.child('h2'),
+        inventories.Inventories(
+            inventories.read(world.direct, world.child('h2')).generation, {}
+        ),
+    )
+    inventories.delete_provider(world.direct, world.child('h2'))
+
+
+LOSSES = [
+    lose_metadata,
+    lose_membership,
+    lose_mirror,
+    register_anew,
+    lose_provider,
+]
+
+
+def problems(world):
+    found = []
+    reservations.list_reservations(world.store, NOW, found.append)
+    return found
+
+
+@pytest.mark.parametrize('lose', LOSSES)
+def test_what_enabling_set_is_reported_and_restored(world, reserved, lose):
+    before = world.picture()
+    lose(world)
+    found = problems(world)
+    assert found
+    assert all(
+        isinstance(problem, exception.ReservationHostError)
+        for problem in found
+    )
+    assert review(world.store, NOW).hosts == {
+        problem.host: problem.problem for problem in found
+    }
+    reported = []
+    (status,) = reservations.reconcile_all(
+        world.store, NOW, on_unreadable=reported.append
+    )
+    assert not reported
+    assert not problems(world)
+    assert not status.problems
+    after = world.picture()
+    for part in ('providers', 'aggregates', 'slots'):
+        assert after[part] == before[part]
+
+
+@pytest.mark.parametrize('lose', [lose_metadata, lose_membership])
+def test_hosts_of_another_pool_are_left_alone(world, reserved, lose):
+    lose(world)
+    world.nova.create_aggregate({}, {'aggregate': {'name': 'other'}})
+    world.nova.aggregates[2]['metadata'] = {names.POOL_KEY: 'true'}
+    before = world.picture()
+    reported = []
+    reservations.reconcile_all(world.store, NOW, on_unreadable=reported.append)
+    assert reported
+    assert world.picture()['aggregates'] == before['aggregates']
+
+
+def test_a_wrong_name_of_the_pool_changes_nothing(world, reserved):
+    before = world.picture()
+    reported = []
+    reservations.reconcile_all(
+        world.new_store(pool='typo'), NOW, on_unreadable=reported.append
+    )
+    assert {problem.host for problem in reported} == {'h1', 'h2'}
+    assert world.picture() == before
+
+
+def test_an_ordinary_server_on_a_host_is_a_problem(world, reserved):
+    assert world.boot('slot', 'h1', reserved, {'VCPU': 4, 'MEMORY_MB': 1024})
+    assert not problems(world)
+    assert world.boot('ordinary', 'h1')
+    (problem,) = problems(world)
+    assert problem.host == 'h1'
+    assert uuid(3, 'ordinary') in problem.problem
+    assert uuid(3, 'slot') not in problem.problem
+    assert review(world.store, NOW).hosts == {'h1': problem.problem}
+    reported = []
+    reservations.reconcile_all(world.store, NOW, on_unreadable=reported.append)
+    assert [p.problem for p in reported] == [problem.problem]
