@@ -405,7 +405,18 @@ def _sentence(missed: Missed) -> str:
 def _problems(
     state: ObservedState, status: Status, short: Mapping[str, str]
 ) -> Iterator[str]:
-    if status.state in (Phase.ASKED, Phase.ENDING):
+    if status.state is Phase.ENDING:
+        for name, slots in sorted(status.hosts.items()):
+            if slots.used and state.hosts[name].has_failed:
+                servers = text.counted(slots.used, 'server')
+                yield (
+                    f'host {name} has failed, so {servers} there may never be '
+                    'deleted and the end cannot complete; start its compute '
+                    'service, or delete the allocations once the host is gone '
+                    'for good'
+                )
+        return
+    if status.state is Phase.ASKED:
         return
     if status.missing:
         missing = text.counted(status.missing, 'slot')

@@ -194,3 +194,14 @@ def test_an_update_is_not_told_the_refusal_of_another(world):
     status = reservations.update(world.store, name, NOW, amount=2)
     assert world.wire.meddle is None
     assert status.reservation.amount == 2
+
+
+def test_a_server_on_a_failed_host_that_keeps_the_end_is_reported(world):
+    name = reserve(world)
+    assert world.boot('s1', 'h1', name)
+    world.fail_host('h1')
+    world.nova.on_delete = lambda server: None
+    (status,) = reservations.reconcile_all(world.store, LATER)
+    (listed,) = reservations.list_reservations(world.store, LATER)
+    for found in (status, listed):
+        assert any('host h1 has failed' in p for p in found.problems)
