@@ -5,6 +5,7 @@ The sample file and the documentation are generated from this package.
 """
 
 from collections.abc import Iterable
+import math
 import re
 from typing import Any
 
@@ -169,7 +170,14 @@ def check(conf: cfg.ConfigOpts) -> None:
         (GROUP, isolate_aggregates_opts + connection),
     ):
         for option in options:
-            _read(conf, group, option.dest)
+            _check_value(conf, group, option)
+    sources = conf[GROUP].trait_sources
+    if 'flavor' not in sources:
+        raise exception.ConfigError(
+            f'[{GROUP}] trait_sources',
+            'does not have flavor, but the traits of a flavor always open an '
+            'isolated aggregate; set it to flavor, or to flavor,image.',
+        )
     for name in (
         'placement_req_required_member_prefix',
         'placement_req_default_forbidden_member_prefix',
@@ -184,9 +192,10 @@ def check(conf: cfg.ConfigOpts) -> None:
         )
 
 
-def _read(conf: cfg.ConfigOpts, group: str, option: str) -> None:
+def _check_value(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
+    name = f'[{group}] {option.dest}'
     try:
-        conf[group][option]
+        value = conf[group][option.dest]
     except cfg.NoSuchOptError:
         # An auth option that the configured plugin does not have.
         return
@@ -194,8 +203,19 @@ def _read(conf: cfg.ConfigOpts, group: str, option: str) -> None:
         # oslo.config adds the name of the option to the reason.
         problem = plain(exc.__context__ or exc)
         raise exception.ConfigError(
-            f'[{group}] {option}', f'cannot be used: {problem}.'
+            name, f'cannot be used: {problem}.'
         ) from exc
+    if value is None and option.default is not None:
+        # As a template writes it whose variable is empty.
+        raise exception.ConfigError(
+            name,
+            f'is empty; give it a value, or remove it for the default, '
+            f'{option.default}.',
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise exception.ConfigError(
+            name, f'cannot be used: {value} is not a finite number.'
+        )
 
 
 # What Python says of a text that is no number, and what a user understands.

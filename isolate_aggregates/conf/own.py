@@ -41,7 +41,8 @@ Sources of the required traits that open an isolated aggregate.
 By default the flavor and the image, as in Nova. Any tenant who can upload an
 image can then set ``trait:<NAME>=required`` on it and use the isolated hosts.
 With only ``flavor``, an image's traits still constrain the request but open
-nothing; the traits of ports and device profiles count as the flavor's.
+nothing; the traits of ports and device profiles count as the flavor's. It
+cannot be left out.
 Alternatively, let only operators set such image properties, with Glance's
 property protections.
 """,
