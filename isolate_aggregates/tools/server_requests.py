@@ -14,10 +14,10 @@ from isolate_aggregates.request import (
     Image,
     Request,
     implied,
-    nova_image,
 )
 from isolate_aggregates.request.spec import RequestedNetwork
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.server_images import ServerImages
 
 # The first release of Nova that can require the trait OWNER_NOVA.
 _OWNED = 34
@@ -130,27 +130,14 @@ class ServerRequests:
 
     def _image(self, server: Server, number: str) -> Image:
         """Return the image of a server, with the properties Nova stores."""
-        try:
-            image = self._cloud.image(number)
-        except exception.NotFound:
-            # Servers outlive their images.
-            image = Image('', number)
+        known = ServerImages(self._cloud.image).of(server)
+        if not known.is_whole:
             self.not_known.append(
                 f'the properties of image {number}, which is no longer in '
                 'Glance, apart from those that Nova shows; specify an image '
                 'with the same properties with --image'
             )
-        if server.image_properties is None:
-            return image
-        # Nova does not return properties that it does not know.
-        others = {
-            name: value
-            for name, value in image.properties.items()
-            if name not in nova_image.TOLD
-        }
-        return dataclasses.replace(
-            image, properties={**others, **server.image_properties}
-        )
+        return known.image
 
     def _with_ports(self, request: Request, server_id: str) -> Request:
         """Add what the ports of a server request."""

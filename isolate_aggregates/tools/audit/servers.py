@@ -15,7 +15,7 @@ from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.host_check import objections
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image, Request, nova_image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools.advice import Repair, commands
@@ -380,11 +380,11 @@ def _what_changed(
         return f'Since then, flavor {now.name} has {specs}'
     old_properties = server.image_properties
     if image and old_properties is not None:
-        # Nova does not store all properties.
+        # Nova does not tell all properties, and no traits.
         new_properties = {
             key: value
             for key, value in image.properties.items()
-            if key in old_properties or key.startswith(TRAIT_PREFIX)
+            if key in old_properties or key in nova_image.TOLD
         }
         properties = _difference(old_properties, new_properties)
         if properties:

@@ -170,6 +170,7 @@ class ShowLedger(output.ReportLister):
                     usable.aggregates.values()
                     if subject.kind == 'lock'
                     else (),
+                    cloud.image,
                 ),
                 args.since,
                 subject.counts_stay,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the locks that servers have the keys to, by the request filters."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import dataclasses
 
 from oslo_config import cfg
@@ -13,6 +13,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.tools.server_images import ServerImage, ServerImages
 
 # The most kinds of servers to remember.
 _MOST = 2**14
@@ -27,16 +28,29 @@ class _Alone:
     index: AggregateIndex
     pipeline: Pipeline
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether an image can open it."""
+        return any(
+            'image' in one.request_filter.KEY_SOURCES
+            or one.image_properties.patterns
+            for one in self.pipeline.filters
+        )
+
 
 class Keys:
     """Tells which locks a server has the keys to.
 
     :param aggregates: The locked aggregates; a lock counts as opened if one of
         its aggregates is.
+    :param image: Returns the image with an id, or raises NotFound.
     """
 
     def __init__(
-        self, conf: cfg.ConfigOpts, aggregates: Iterable[Aggregate]
+        self,
+        conf: cfg.ConfigOpts,
+        aggregates: Iterable[Aggregate],
+        image: Callable[[str], Image],
     ) -> None:
         self._filters = loading.load(conf)
         self._locks = [
@@ -44,7 +58,9 @@ class Keys:
             for aggregate in aggregates
             for alone in _alone(aggregate, self._filters)
         ]
-        self._remembered: dict[object, frozenset[str]] = {}
+        self._reads_images = any(lock.reads_images for lock in self._locks)
+        self._images = ServerImages(image)
+        self._remembered: dict[object, frozenset[str] | None] = {}
 
     @property
     def has_locks(self) -> bool:
@@ -54,24 +70,31 @@ class Keys:
     def of(
         self, server: Server, flavor: Flavor | None
     ) -> frozenset[str] | None:
-        """Return the names of the locks; None if the flavor is unknown.
+        """Return the names of the locks; None if they are not known.
+
+        So it is without the flavor, or if a lock stays closed that properties
+        of the image may open, not all of which are known.
 
         :param flavor: The flavor, which may be an earlier one of the server.
         """
         if flavor is None:
             return None
-        properties = server.image_properties or {}
+        known = (
+            self._images.of(server)
+            if self._reads_images
+            else ServerImage(Image('', ''), is_whole=True)
+        )
         kind = (
             server.project_id,
             frozenset(flavor.extra_specs.items()),
-            frozenset(properties.items()),
+            known.is_whole,
+            frozenset(known.image.properties.items()),
             frozenset(server.scheduler_hints.items()),
         )
-        names = self._remembered.get(kind)
-        if names is None:
+        if kind not in self._remembered:
             request = Request(
                 flavor,
-                Image('', server.image_id or '', properties=properties),
+                known.image,
                 server.project_id,
                 server.scheduler_hints,
                 is_accepted=True,
@@ -79,10 +102,14 @@ class Keys:
             names = frozenset(
                 lock.name for lock in self._locks if _opens(request, lock)
             )
+            is_known = known.is_whole or all(
+                lock.name in names or not lock.reads_images
+                for lock in self._locks
+            )
             if len(self._remembered) == _MOST:
                 self._remembered.clear()
-            self._remembered[kind] = names
-        return names
+            self._remembered[kind] = names if is_known else None
+        return self._remembered[kind]
 
 
 def names_of(

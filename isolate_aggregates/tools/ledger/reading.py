@@ -60,8 +60,8 @@ class NovaStays:
         # them: what it says of a server takes precedence.
         self.known: dict[str, list[Stay]] = {}
         self.gaps: list[str] = []
-        # Servers that are left out and may have the key by their image.
-        self._unread_images = 0
+        # Servers that count because they may have the key.
+        self._doubtful = 0
 
     @property
     def stays(self) -> Iterator[Stay]:
@@ -114,12 +114,11 @@ class NovaStays:
                 f'{counted(len(hidden), "server")} of cells that are down, '
                 'which Nova does not show'
             )
-        if self._unread_images and self._keys.has_locks:
+        if self._doubtful:
             self.gaps.append(
-                f'whether {counted(self._unread_images, "server")} had the '
-                'key by an image: Nova shows image properties only from '
-                'microversion 2.98 on, and not for servers that boot from a '
-                'volume'
+                f'whether {counted(self._doubtful, "server")} had the key, '
+                'all of which count: they boot from a volume, or their image '
+                'or flavor is gone'
             )
 
     def _actions(
@@ -159,8 +158,10 @@ class NovaStays:
         ]
         if self._stays[server]:
             self.gaps += records.gaps
-        elif records.stays and past.server.image_properties is None:
-            self._unread_images += 1
+        if self._keys.has_locks and any(
+            stay.keys is None for stay in self._stays[server]
+        ):
+            self._doubtful += 1
 
 
 def live_state(cloud: LiveCloud) -> State:
@@ -179,7 +180,9 @@ def look(
     """Return the state of a live cloud, for a ledger file."""
     result = live_state(cloud)
     keys = Keys(
-        conf, [each.aggregate(u) for u, each in result.aggregates.items()]
+        conf,
+        [each.aggregate(u) for u, each in result.aggregates.items()],
+        cloud.image,
     )
     hidden = out_of_reach(cloud.nova.direct, cloud.nova.for_servers)
     if hidden:
