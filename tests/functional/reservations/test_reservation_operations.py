@@ -348,16 +348,19 @@ def test_deleted_slots_are_created_again(world):
     world.direct.send('DELETE', path)
     [status] = reservations.reconcile_all(world.store, NOW)
     assert (status.slots, status.missing) == (3, 0)
-    assert 'h1' not in status.hosts
+    # The host is enabled again, too.
+    assert world.store.read().hosts['h1'].is_enabled
     assert reservation.id in world.nova.flavors
 
 
 def test_missing_slots_are_reported(world):
     reserve(world, 4)
     world.direct.send('DELETE', f'/resource_providers/{world.child("h1")}')
-    [status] = reservations.reconcile_all(world.store, NOW)
+    [status] = reservations.list_reservations(world.store, NOW)
     assert status.missing == 2
     assert status.problems == ('2 slots of 4 have no host',)
+    [status] = reservations.reconcile_all(world.store, NOW)
+    assert (status.missing, status.problems) == (0, ())
 
 
 def test_reservations_of_others_count_and_are_left_alone(world):
