@@ -151,7 +151,9 @@ class ReportLister(Lister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         self.is_long = parsed_args.long
-        with unabridged() if self.is_long else contextlib.nullcontext():
+        # A program needs every name.
+        full = self.is_long or parsed_args.formatter != 'table'
+        with unabridged() if full else contextlib.nullcontext():
             return int(super().run(parsed_args))
 
     def document(self) -> dict[str, Any]:
