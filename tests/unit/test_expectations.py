@@ -370,6 +370,35 @@ def test_hosts_that_are_open_are_named_with_their_locks(run, write):
     assert '    node-[1-2]: no lock\n' in result.out
 
 
+@pytest.mark.parametrize(
+    ('old', 'new', 'reason'),
+    [
+        (
+            'enable_isolated_aggregate_filtering: true',
+            'enable_isolated_aggregate_filtering: false',
+            'no filter that is on keeps lock trait:CUSTOM_LICENSED_WINDOWS',
+        ),
+        (
+            'version: 1\n',
+            'version: 1\nmirror_host_aggregates: false\n',
+            'lock trait:CUSTOM_LICENSED_WINDOWS is closed, but Placement '
+            'lacks the membership',
+        ),
+    ],
+    ids=['filter is off', 'Placement is behind'],
+)
+def test_a_host_that_is_open_without_a_key_has_the_reason(
+    run, write, tmp_path, old, new, reason
+):
+    text = (ROOT / 'examples/windows-licensing.yaml').read_text('utf-8')
+    assert old in text
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(text.replace(old, new), 'utf-8')
+    entry = '- {flavor: m1.small, image: debian-12, never: {host: "win-*"}}\n'
+    result = run('test', write(entry), '--snapshot', str(path))
+    assert f'    win-[1-2]: {reason}\n' in result.out
+
+
 def test_the_room_is_explained_with_what_is_in_use(run, write):
     text = f'- {{flavor: gpu.large, project: {CUSTOMER}, min_room: 6}}\n'
     full = ('--remove-host', 'gpus', 'gpu-2', '--flavor', 'gpu.large')

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates import exception, ranges
 from isolate_aggregates.decision import decide
+from isolate_aggregates.request import Request
 from isolate_aggregates.text import named
 from isolate_aggregates.tools import explain
 from isolate_aggregates.tools.expectations.answers import Answers
@@ -16,22 +17,65 @@ def reasons(violation: Violation, answers: Answers) -> list[str]:
     """Return why hosts may be used, or why not, those of most hosts first."""
     return [
         *violation.reasons,
-        *_why_usable(violation.extra_hosts, answers),
+        *_why_usable(violation, answers),
         *_why_excluded(violation, answers),
     ]
 
 
-def _why_usable(hosts: frozenset[str], answers: Answers) -> Iterator[str]:
-    by_locks: dict[tuple[str, ...], list[str]] = {}
-    for host in sorted(hosts):
-        locks = answers.locks_by_host.get(host, ())
-        by_locks.setdefault(locks, []).append(host)
-    for locks, some in by_locks.items():
-        names = ranges.folded(some)
-        if locks:
-            yield f'{names}: the request has the key to {named("lock", locks)}'
-        else:
-            yield f'{names}: no lock'
+def _why_usable(violation: Violation, answers: Answers) -> Iterator[str]:
+    if not violation.extra_hosts:
+        return
+    why = _Openings(violation.request, answers)
+    by_reason: dict[str, list[str]] = {}
+    for host in sorted(violation.extra_hosts):
+        by_reason.setdefault(why.of(host), []).append(host)
+    for reason, some in by_reason.items():
+        yield f'{ranges.folded(some)}: {reason}'
+
+
+class _Openings:
+    """Tells why the locks of hosts do not keep a request out."""
+
+    def __init__(self, request: Request | None, answers: Answers) -> None:
+        self._answers = answers
+        pipeline = answers.context.pipeline
+        self._enforced = {
+            lock.name for lock in pipeline.locks(answers.aggregates)
+        }
+        self._closed = (
+            frozenset[str]()
+            if request is None
+            else decide(
+                request, answers.aggregates, pipeline
+            ).destination.forbidden_aggregates
+        )
+
+    def of(self, host: str) -> str:
+        """Return the reason for a host."""
+        locks = self._answers.locks_by_host.get(host, ())
+        if not locks:
+            return 'no lock'
+        by_cause: dict[str, list[str]] = {}
+        for name in locks:
+            by_cause.setdefault(self._cause(name, host), []).append(name)
+        return '; '.join(
+            cause.format(named('lock', names))
+            for cause, names in by_cause.items()
+        )
+
+    def _cause(self, name: str, host: str) -> str:
+        if name not in self._enforced:
+            return 'no filter that is on keeps {}'
+        closed = any(
+            aggregate.uuid in self._closed
+            for lock in self._answers.locks
+            if lock.name == name
+            for aggregate in lock.aggregates
+            if host in aggregate.hosts
+        )
+        if closed:
+            return '{} is closed, but Placement lacks the membership'
+        return 'the request has the key to {}'
 
 
 def _why_excluded(violation: Violation, answers: Answers) -> Iterator[str]:
