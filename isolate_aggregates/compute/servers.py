@@ -57,8 +57,9 @@ class Server:
     :param flavor: Its flavor, as it was when the server got it; None if
         unknown because its cell is down.
     :param image_id: The id of its image; None if it boots from a volume.
-    :param image_properties: The image properties that Nova stores with the
-        server; None if Nova does not provide them.
+    :param image_properties: The image properties that Nova tells: only those
+        that it knows, no traits; None if it tells none. Without properties,
+        the image may still have some: see ``tools.server_images``.
     :param availability_zone: The zone that was requested, and to which it is
         pinned.
     :param ports: Its ports; None if they are not read.

@@ -18,6 +18,7 @@ from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
     make_flavor,
+    make_image,
     make_provider,
     make_snapshot,
     make_tree,
@@ -179,6 +180,14 @@ def test_unknown_facts_are_named():
 def test_images_without_properties(properties):
     one = server('a', 'h1', image_properties=properties)
     assert stranded(cloud({'h1': 4}, [one])) == {('h1',): ['a']}
+
+
+@pytest.mark.parametrize('told', [None, {'hw_cpu_policy': 'dedicated'}])
+def test_what_the_image_requests_is_named_also_if_nova_does_not_tell(told):
+    image = make_image('i', {'hw_cpu_policy': 'dedicated'})
+    one = server('a', 'h1', image_id=image.id, image_properties=told)
+    snapshot = dataclasses.replace(cloud({'h1': 4}, [one]), images=(image,))
+    assert 'pinned CPUs' in ' '.join(survival(snapshot, CONF).not_known)
 
 
 @pytest.mark.parametrize('number', range(200))

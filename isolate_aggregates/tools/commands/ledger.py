@@ -170,7 +170,7 @@ class ShowLedger(output.ReportLister):
                     usable.aggregates.values()
                     if subject.kind == 'lock'
                     else (),
-                    cloud.image,
+                    reading.images_of(cloud),
                 ),
                 args.since,
                 subject.counts_stay,

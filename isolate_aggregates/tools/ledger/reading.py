@@ -20,6 +20,7 @@ from isolate_aggregates.compute.past import (
 )
 from isolate_aggregates.compute.servers import out_of_reach
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import Image
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import nova_records, state
@@ -164,6 +165,19 @@ class NovaStays:
             self._doubtful += 1
 
 
+def images_of(cloud: LiveCloud) -> Callable[[str], Image]:
+    """Return what finds an image by its id; it lists all of them once."""
+    listed: dict[str, Image] = {}
+
+    def image(number: str) -> Image:
+        if not listed:
+            listed.update((each.id, each) for each in cloud.glance.images())
+        # Images may be newer than the list, or hidden.
+        return listed.get(number) or cloud.glance.image(number)
+
+    return image
+
+
 def live_state(cloud: LiveCloud) -> State:
     """Return the locks and memberships of a live cloud, without servers."""
     aggregates = cloud.aggregates()
@@ -182,7 +196,7 @@ def look(
     keys = Keys(
         conf,
         [each.aggregate(u) for u, each in result.aggregates.items()],
-        cloud.image,
+        images_of(cloud),
     )
     hidden = out_of_reach(cloud.nova.direct, cloud.nova.for_servers)
     if hidden:

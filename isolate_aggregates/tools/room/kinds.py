@@ -23,6 +23,7 @@ from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
+from isolate_aggregates.tools.server_images import ServerImages
 from isolate_aggregates.tools.server_requests import ServerRequests
 
 # Hints that name other servers, and the host filters that obey them.
@@ -76,9 +77,9 @@ class Kinds:
         self._snapshot = snapshot = _enabled(snapshot, spares)
         self._spares = spares
         self._pipeline = chain.as_in_nova(conf)
-        self._requests = ServerRequests(
-            SnapshotCloud(snapshot), conf, releases
-        )
+        cloud = SnapshotCloud(snapshot)
+        self._requests = ServerRequests(cloud, conf, releases)
+        self._images = ServerImages(cloud.image)
         self._filters = frozenset(conf[ENABLED[0]][ENABLED[1]] or ())
         self._of_likeness: dict[Hashable, Kind] = {}
         self._of_questions: dict[Hashable, Kind] = {}
@@ -161,7 +162,7 @@ class Kinds:
         """
         flavor = server.flavor or Flavor('')
         specs = flavor.extra_specs
-        properties = server.image_properties or {}
+        properties = self._images.of(server).image.properties
         facts = {
             'pinned CPUs': any(
                 f'hw:{name}' in specs or f'hw_{name}' in properties
