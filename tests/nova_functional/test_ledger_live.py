@@ -295,6 +295,29 @@ class LedgerTest(CommandTest):
         for seed in range(SEED, SEED + CLOUDS):
             self.live(random.Random(seed), f'windows-{seed}')
 
+    def test_a_key_by_the_image_is_known_or_said_to_be_unknown(self):
+        """Nova tells no traits of images."""
+        self.aggregate('windows', ('host1',), {LOCK: 'required'})
+        self.give_trait('host1', LICENSE)
+        since = text(self.clock)
+        flavor = self.flavor()
+        keyed, gone = (self.image({LOCK: 'required'}) for _ in range(2))
+        images = {keyed: (LOCK,), gone: None, IMAGE: ()}
+        servers = {each: self.boot(flavor, each)['id'] for each in images}
+        del self.glance.images[gone]
+        self.advance(random.Random(SEED))
+        recorded = reading.look(self.live_cloud(), CONF).servers
+        for image, keys in images.items():
+            assert recorded[servers[image]].keys == keys
+        document = self.ledger('--lock', LOCK, '--since', since)
+        assert {
+            each['server']: each['has_key'] for each in document['stays']
+        } == {servers[keyed]: True, servers[gone]: None}
+        [sentence] = [
+            each for each in document['not_known'] if 'had the key' in each
+        ]
+        assert sentence.startswith('whether 1 server had the key')
+
     def test_the_days_on_which_an_aggregate_was_locked(self):
         """The tag is set and removed."""
         chance = random.Random(SEED)
