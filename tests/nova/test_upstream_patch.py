@@ -17,6 +17,11 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 PATCHES = ROOT / 'etc/upstream/nova'
+REBUILDS = (
+    'test_rebuild_instance_with_device_profile',
+    'test_rebuild_instance_with_scheduler',
+    'test_rebuild_instance_with_scheduler_no_host',
+)
 
 
 @pytest.mark.slow
@@ -46,10 +51,17 @@ PATCHES = ROOT / 'etc/upstream/nova'
             id='forbidden-aggregates',
         ),
         pytest.param(
-            'restore-image',
-            ('conductor.test_conductor.ConductorTaskTestCase',),
-            ('test_rebuild_instance_refused_restores_the_image',),
-            id='restore-image',
+            'refused-rebuild',
+            (
+                'compute.test_api.ComputeAPIUnitTestCase.'
+                'test_rebuild_change_image',
+                *(
+                    f'conductor.test_conductor.ConductorTaskTestCase.{test}'
+                    for test in REBUILDS
+                ),
+            ),
+            ('test_rebuild_change_image', *REBUILDS),
+            id='refused-rebuild',
         ),
     ],
 )
@@ -63,7 +75,6 @@ def test_the_patch_applies_and_novas_own_tests_pass(
             r'^\+\+\+ b/(.+)$', patch.read_text('utf-8'), re.MULTILINE
         )
     }
-    assert any(path.parts[:2] == ('nova', 'tests') for path in changed)
     installed = pathlib.Path(nova.__file__).parents[1]
     above = {parent for path in changed for parent in path.parents}
     for place in sorted(above - {pathlib.PurePath()}):
@@ -94,6 +105,9 @@ def test_the_patch_applies_and_novas_own_tests_pass(
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    # The tests that the patch adds were run, too.
+    # The tests that the patch adds were run, too. Nova's log may stand between
+    # the name of a test and its result.
     for test in added:
-        assert re.search(rf'{re.escape(test)}\b.* ok$', result.stderr, re.M)
+        assert re.search(
+            rf'{re.escape(test)}\b.* \.\.\. (?!skipped)', result.stderr
+        )
