@@ -56,7 +56,10 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     """
     conf = nova.conf.CONF if conf is None else conf
     ia_conf.register_opts(conf)
-    runner = _make_runner(conf)
+    filters = loading.load(conf)
+    warnings = _Warnings(conf, filters)
+    _log_problems(conf, warnings)
+    runner = build(conf, filters, _observer(conf, filters), warnings)
     _replace(runner, _with_ours(runner))
     _wrap()
     if conf[ia_conf.GROUP].check_claims:
@@ -195,11 +198,16 @@ def _source_name(conf: cfg.ConfigOpts) -> str:
     return str(conf[ia_conf.GROUP].aggregate_source or _DATABASE)
 
 
-def _make_runner(conf: cfg.ConfigOpts) -> Runner:
-    filters = loading.load(conf)
-    warnings = _Warnings(conf, filters)
-    _log_problems(conf, warnings)
-    observer = _observer(conf, filters)
+def build(
+    conf: cfg.ConfigOpts,
+    filters: Sequence[loading.LoadedFilter],
+    observer: Observer,
+    on_new: Callable[[AggregateIndex], None],
+) -> Runner:
+    """Build the request filters of a worker.
+
+    :param on_new: Called with each new index of the aggregates.
+    """
     section = conf[ia_conf.GROUP]
     read_from = source(conf)
     if isinstance(read_from, NovaDatabaseSource) and not loading.may_read(
@@ -216,7 +224,7 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         ttl=ttl,
         max_stale=section.aggregate_max_stale if stale else None,
         deadline=None if is_database else section.aggregate_deadline,
-        on_new=warnings,
+        on_new=on_new,
         on_failure=observer.unreadable,
     )
     members = sources.membership(read_from, cache.get)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``isolate-aggregates-status``: upgrade checks for a nova-scheduler.
 
-It reads the same nova.conf as nova-scheduler. Output and exit codes are those
-of `oslo.upgradecheck
+It reads the files that nova-scheduler reads, and builds what it builds. Output
+and exit codes are those of `oslo.upgradecheck
 <https://docs.openstack.org/oslo.upgradecheck/latest/>`_: 0 for success, 1 for
 warnings, 2 for failures.
 """
@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import functools
 from importlib import metadata
 import logging
+import pathlib
 import sys
+import tempfile
 import uuid
 
 from oslo_config import cfg
@@ -39,6 +41,10 @@ _PLUGIN = 'isolate_aggregates.nova.all_filters'
 _HOST_FILTER = 'IsolatedAggregatesFilter'
 _IN_TREE = 'isolate_aggregates'
 
+# By these names oslo.config finds the files of nova-scheduler.
+_PROJECT = 'nova'
+_PROGRAM = 'nova-scheduler'
+
 # The exit code of oslo.upgradecheck if no check was made.
 _NOT_CHECKED = 255
 
@@ -46,23 +52,41 @@ Result = upgradecheck.Result
 Code = upgradecheck.Code
 
 
-def _needs_nova(
-    check: Callable[['Checks'], Result],
-) -> Callable[['Checks'], Result]:
+_WITHOUT_NOVA = Result(
+    Code.FAILURE, 'Not checked, because Nova cannot be used.'
+)
+
+_Check = Callable[['Checks'], Result]
+
+
+def _needs_nova(check: _Check) -> _Check:
     """Make a check fail on expected errors, and if Nova is not installed."""
 
     @functools.wraps(check)
     def guarded(self: 'Checks') -> Result:
         if self._check_nova().code == Code.FAILURE:
-            return Result(
-                Code.FAILURE, 'Not checked, because Nova cannot be used.'
-            )
+            return _WITHOUT_NOVA
         try:
             return check(self)
         except (exception.IsolateAggregatesError, cfg.Error) as exc:
             return Result(Code.FAILURE, str(exc))
 
     return guarded
+
+
+def _needs_start(check: _Check) -> _Check:
+    """Make a check fail, also if nova-scheduler would not start."""
+
+    @functools.wraps(check)
+    def guarded(self: 'Checks') -> Result:
+        if self._obstacle:
+            return Result(
+                Code.FAILURE,
+                'Not checked, because nova-scheduler would not start.',
+            )
+        return check(self)
+
+    return _needs_nova(guarded)
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -99,7 +123,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _check_names(self) -> Result:
         """Check for sections and options that nothing reads."""
         # Registers the options of the configured request filters.
-        loading.load(self._conf)
+        _ = self._obstacle
         names = list(unknown.unknown_names(self._conf))
         if not names:
             return Result(Code.SUCCESS)
@@ -109,13 +133,50 @@ class Checks(upgradecheck.UpgradeCommands):
             Code.FAILURE if is_certain else Code.WARNING, f'{problems}.'
         )
 
+    @lazy_property
+    def _obstacle(self) -> str | None:
+        """Why nova-scheduler would not start; None if it would."""
+        from isolate_aggregates.nova import registration
+        from isolate_aggregates.nova.observer import Observer
+
+        try:
+            section = self._conf.filter_scheduler
+            if problem := _unknown_host_filters(
+                section.available_filters, section.enabled_filters
+            ):
+                return problem
+            self._configure_database()
+            filters = loading.load(self._conf)
+            # Without metrics, as this process is none of the workers.
+            registration.build(
+                self._conf, filters, Observer(), lambda index: None
+            ).stop()
+        except (exception.IsolateAggregatesError, cfg.Error) as exc:
+            return str(exc)
+        except Exception as exc:
+            return (
+                'nova-scheduler would not start, because of an unexpected '
+                f'{type(exc).__name__}: {exc}.'
+            )
+        return None
+
     @_needs_nova
+    def _check_start(self) -> Result:
+        """Build what nova-scheduler builds."""
+        if self._obstacle:
+            return Result(Code.FAILURE, self._obstacle)
+        directory = self._conf[ia_conf.GROUP].scheduler_metrics_directory
+        if directory and (problem := _uncounted(directory)):
+            return Result(
+                Code.WARNING,
+                f'[{ia_conf.GROUP}] scheduler_metrics_directory {problem}, so '
+                'nothing is counted for Prometheus.',
+            )
+        return Result(Code.SUCCESS)
+
+    @_needs_start
     def _check_registration(self) -> Result:
         section = self._conf.filter_scheduler
-        if problem := _unknown_host_filters(
-            section.available_filters, section.enabled_filters
-        ):
-            return Result(Code.FAILURE, problem)
         if _PLUGIN not in section.available_filters:
             return Result(
                 Code.FAILURE,
@@ -134,7 +195,7 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return Result(Code.SUCCESS)
 
-    @_needs_nova
+    @_needs_start
     def _check_filters(self) -> Result:
         filters = loading.load(self._conf)
         enabled = [
@@ -179,12 +240,12 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return Result(Code.SUCCESS, f'Request filters: {", ".join(names)}.')
 
-    @_needs_nova
+    @_needs_start
     def _check_source(self) -> Result:
         number = len(self._source.aggregates())
         return Result(Code.SUCCESS, f'{number} host aggregates.')
 
-    @_needs_nova
+    @_needs_start
     def _check_switches(self) -> Result:
         filters = loading.load(self._conf)
         index = AggregateIndex(self._source.aggregates())
@@ -222,9 +283,12 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @lazy_property
     def _source(self) -> AggregateSource:
-        from nova.db.api import api as api_db
-
         from isolate_aggregates.nova import registration
+
+        return registration.source(self._conf)
+
+    def _configure_database(self) -> None:
+        from nova.db.api import api as api_db
 
         # As in nova-scheduler: if osprofiler is installed, Nova's database
         # layer reads its options.
@@ -233,9 +297,8 @@ class Checks(upgradecheck.UpgradeCommands):
             profiler.set_defaults(self._conf)
         # Only once: a database in use cannot be configured again.
         api_db.configure(self._conf)
-        return registration.source(self._conf)
 
-    @_needs_nova
+    @_needs_start
     def _check_placement(self) -> Result:
         from isolate_aggregates.nova import placement
 
@@ -244,7 +307,7 @@ class Checks(upgradecheck.UpgradeCommands):
         placement.client().get(path, mv.FORBIDDEN_AGGREGATES)
         return Result(Code.SUCCESS)
 
-    @_needs_nova
+    @_needs_start
     def _check_query_limit(self) -> Result:
         from isolate_aggregates.nova import placement
 
@@ -256,7 +319,7 @@ class Checks(upgradecheck.UpgradeCommands):
             limit.advice(max_length),
         )
 
-    @_needs_nova
+    @_needs_start
     def _check_query_length(self) -> Result:
         """Check a request without keys, which forbids the most aggregates."""
         from isolate_aggregates.nova import placement
@@ -287,6 +350,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     _upgrade_checks = (
         ('Nova', _check_nova),
+        ('Start', _check_start),
         ('Names in the configuration', _check_names),
         ('Registration', _check_registration),
         ('Request filters', _check_filters),
@@ -313,10 +377,11 @@ def _unknown_host_filters(
             continue
         try:
             classes = filters.HostFilterHandler().get_matching_classes([path])
-        except ImportError as exc:
+        except Exception as exc:
+            # It may be a module, or run any code of others.
             return (
                 f'[filter_scheduler] available_filters names {path}, which '
-                f'cannot be imported ({exc}), so nova-scheduler does not '
+                f'cannot be loaded ({exc}), so nova-scheduler does not '
                 'start; correct or remove it.'
             )
         names.update(one.__name__ for one in classes)
@@ -329,6 +394,18 @@ def _unknown_host_filters(
             f'{", ".join(unknown_filters)}, which available_filters does not '
             'provide, so nova-scheduler does not start; correct or remove it.'
         )
+    return None
+
+
+def _uncounted(directory: str) -> str | None:
+    """Return why nothing can be counted into a directory; None if it can."""
+    if importutils.try_import('prometheus_client') is None:
+        return 'needs prometheus-client; install isolate-aggregates[metrics]'
+    try:
+        with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+            file.write(bytes(1))
+    except OSError as exc:
+        return f'is {directory}, where nothing can be written ({exc.strerror})'
     return None
 
 
@@ -347,14 +424,45 @@ def main(argv: list[str] | None = None) -> int:
     # Hide the warnings about retries; only the result matters.
     logging.getLogger('keystoneauth').setLevel(logging.ERROR)
     arguments = sys.argv[1:] if argv is None else argv
+    upgradecheck.register_cli_options(conf, Checks(conf))
+    files = cfg.find_config_files(_PROJECT, _PROGRAM)
+    directories = cfg.find_config_dirs(_PROJECT, _PROGRAM)
     try:
-        return int(
-            upgradecheck.main(conf, 'nova', Checks(conf), argv=list(arguments))
+        conf(
+            list(arguments),
+            project=_PROJECT,
+            default_config_files=files,
+            default_config_dirs=directories,
         )
-    except cfg.Error as exc:
-        # The configuration files cannot be read.
-        print(exc, file=sys.stderr)
+    except (cfg.Error, UnicodeError) as exc:
+        paths = [
+            *files,
+            *directories,
+            *(one.removeprefix('--config-file=') for one in arguments),
+        ]
+        print(_unreadable(exc, paths), file=sys.stderr)
         return _NOT_CHECKED
+    # It decides by this whether to print JSON.
+    upgradecheck.CONF = conf
+    return int(upgradecheck.run(conf))
+
+
+def _unreadable(exc: Exception, paths: Iterable[str]) -> str:
+    """Return why the configuration files cannot be read.
+
+    :param paths: What may be such a file, or a directory of them.
+    """
+    if not isinstance(exc, UnicodeError):
+        return str(exc)
+    for path in map(pathlib.Path, paths):
+        for file in sorted(path.glob('*.conf')) if path.is_dir() else [path]:
+            try:
+                file.read_text('utf-8')
+            except OSError:
+                continue
+            except UnicodeError as error:
+                return f'{file} cannot be read: {error}.'
+    return f'A configuration file cannot be read: {exc}.'
 
 
 if __name__ == '__main__':

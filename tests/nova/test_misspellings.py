@@ -138,6 +138,7 @@ def problems(conf):
     return ' '.join(
         result.details
         for result in (
+            checks._check_start(),
             checks._check_names(),
             checks._check_registration(),
             checks._check_filters(),

@@ -2,6 +2,7 @@
 """The upgrade check, each check by itself and the program as a whole."""
 
 from importlib import metadata
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from urllib import parse
 
 from keystoneauth1 import adapter, session, token_endpoint
 import nova.conf
+import nova.conf.database
 import nova.conf.scheduler
 from nova.db.api import models
 from oslo_config import cfg
@@ -115,6 +117,10 @@ def test_the_in_tree_filter_beside_ours_is_a_warning(conf):
 
 def test_blazars_filter_beside_ours_is_a_warning(conf):
     conf.config(
+        available_filters=[
+            *PLUGIN,
+            'blazarnova.scheduler.filters.blazar_filter.BlazarFilter',
+        ],
         enabled_filters=['BlazarFilter', 'IsolatedAggregatesFilter'],
         group='filter_scheduler',
     )
@@ -131,9 +137,43 @@ def test_no_filter_at_all_is_a_warning(conf):
 
 def test_a_filter_that_is_not_installed_is_a_failure(conf):
     conf.config(request_filters=['nonesuch'], group=ia_conf.GROUP)
-    code, details = result_of(conf, 'filters')
+    code, details = result_of(conf, 'start')
     assert code == Code.FAILURE
     assert 'nonesuch is not installed' in details
+    # It is told once.
+    assert result_of(conf, 'filters') == (
+        Code.FAILURE,
+        'Not checked, because nova-scheduler would not start.',
+    )
+
+
+def test_a_module_is_no_host_filter(conf):
+    conf.config(
+        available_filters=[*PLUGIN, 'nova.scheduler.filters.all_hosts_filter'],
+        group='filter_scheduler',
+    )
+    code, details = result_of(conf, 'start')
+    assert code == Code.FAILURE
+    assert details.startswith(
+        '[filter_scheduler] available_filters names '
+        'nova.scheduler.filters.all_hosts_filter, which cannot be loaded ('
+    )
+
+
+def test_a_directory_where_nothing_can_be_counted_is_a_warning(conf, tmp_path):
+    def start(directory):
+        conf.config(scheduler_metrics_directory=directory, group=ia_conf.GROUP)
+        return result_of(conf, 'start')
+
+    assert start(str(tmp_path)) == (Code.SUCCESS, None)
+    # The check is no worker, so it leaves no counts.
+    assert list(tmp_path.iterdir()) == []
+    assert start(f'{tmp_path}/gone') == (
+        Code.WARNING,
+        f'[isolate_aggregates] scheduler_metrics_directory is {tmp_path}/gone,'
+        ' where nothing can be written (No such file or directory), so '
+        'nothing is counted for Prometheus.',
+    )
 
 
 def test_tags_for_a_filter_that_is_off_are_a_warning(conf):
@@ -347,14 +387,19 @@ def nova_conf(tmp_path):
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            '[isolate_aggregates]\nmax_query_length = long\n'
+            '[isolate_aggregates]\nmax_query_length = long',
+            ['[isolate_aggregates] max_query_length cannot be used'],
+            id='a value that cannot be used',
+        ),
+        pytest.param(
+            '[isolate_aggregates]\nmax_query_length =',
+            ['[isolate_aggregates] max_query_length is empty'],
+            id='an empty value',
+        ),
+        pytest.param(
             '[api_database]\nconnection = postgresql+pg8000://db/nova_api',
-            [
-                '[isolate_aggregates] max_query_length cannot be used',
-                '[api_database] connection cannot be used',
-                'Value for option max_query_length',
-            ],
-            id='values that cannot be used',
+            ['[api_database] connection cannot be used'],
+            id='a driver that is not installed',
         ),
     ],
 )
@@ -398,6 +443,53 @@ def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):
     assert result.returncode == 255
 
 
+def check_in(home, *arguments):
+    """Run the program with the files of nova-scheduler in a home directory."""
+    result = subprocess.run(
+        [
+            *(sys.executable, '-m', 'isolate_aggregates.nova.status'),
+            *arguments,
+            *('upgrade', 'check'),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, 'HOME': str(home)},
+    )
+    assert 'Traceback' not in result.stdout + result.stderr
+    return result
+
+
+@pytest.mark.parametrize(
+    'name', ['nova-scheduler.conf', 'nova-scheduler.conf.d/mine.conf']
+)
+def test_files_of_nova_scheduler_alone_are_read(nova_conf, name):
+    home = nova_conf.parent
+    path = home / '.nova' / name
+    path.parent.mkdir(parents=True)
+    nova_conf.rename(home / '.nova' / 'nova.conf')
+    path.write_text('[isolate_aggregates]\nrequest_filters = nonesuch\n')
+    assert 'nonesuch is not installed' in ' '.join(
+        check_in(home).stdout.replace('|', ' ').split()
+    )
+
+
+@pytest.mark.parametrize('is_named', [False, True])
+def test_a_file_that_is_not_utf_8_is_named(nova_conf, is_named):
+    home = nova_conf.parent
+    path = home / '.nova' / 'nova-scheduler.conf'
+    path.parent.mkdir()
+    path.write_bytes('# für Nova'.encode('latin-1'))
+    result = check_in(
+        home, *(['--config-file', str(path)] if is_named else [])
+    )
+    assert result.returncode == 255
+    assert result.stderr.endswith(
+        f"{path} cannot be read: 'utf-8' codec can't decode byte 0xfc in "
+        'position 3: invalid start byte.\n'
+    )
+
+
 def test_a_missing_database_configuration_is_a_failure(conf):
     with pytest.raises(exception.ConfigError) as caught:
         NovaDatabaseSource(conf.conf, None).aggregates()
@@ -408,6 +500,7 @@ def test_the_sample_for_nova_scheduler_passes_the_checks():
     root = pathlib.Path(__file__).parents[2]
     sample = root / 'etc/isolate-aggregates/nova-scheduler.conf.sample'
     conf = cfg.ConfigOpts()
+    nova.conf.database.register_opts(conf)
     nova.conf.scheduler.register_opts(conf)
     ia_conf.register_opts(conf)
     conf(
@@ -416,6 +509,7 @@ def test_the_sample_for_nova_scheduler_passes_the_checks():
         default_config_dirs=[],
     )
     checks = status.Checks(conf)
+    assert checks._check_start().details is None
     assert checks._check_registration().code == Code.SUCCESS
     assert checks._check_filters().details == (
         'Request filters: isolate_aggregates.'
