@@ -10,8 +10,9 @@ import pytest
 
 TAG = {'trait:CUSTOM_UPGRADE_CHECK': 'required'}
 CHECKS = (
-    'Nova', 'Registration', 'Request filters', 'Aggregate source',
-    'Switched-off filters', 'Placement', 'Query limit', 'Query length',
+    'Nova', 'Start', 'Names in the configuration', 'Registration',
+    'Request filters', 'Aggregate source', 'Switched-off filters', 'Placement',
+    'Query limit', 'Query length',
 )  # fmt: skip
 # nova-scheduler reads Nova's API with its credentials for Placement.
 API = '[isolate_aggregates]\naggregate_source = novaclient\n'
