@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isolate-aggregates-status``: upgrade checks for a nova-scheduler.
+"""``isolate-aggregates-status``: checks for a nova-scheduler.
 
 It reads the files that nova-scheduler reads, and builds what it builds. Output
 and exit codes are those of `oslo.upgradecheck
@@ -14,6 +14,7 @@ import logging
 import pathlib
 import sys
 import tempfile
+from typing import Any
 import uuid
 
 from oslo_config import cfg
@@ -31,6 +32,7 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import microversion as mv
+from isolate_aggregates.placement import race_probe
 from isolate_aggregates.query_limit import LimitVerdict
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.text import meant
@@ -409,6 +411,52 @@ def _uncounted(directory: str) -> str | None:
     return None
 
 
+_SOLD_TWICE = (
+    'Placement accepted {} claims of one unit that were written at the same '
+    'time. With Placement 14 to 16 set [placement] '
+    'allocation_conflict_retry_count = 1 in placement.conf, or apply the '
+    'patch of this package; with 9 to 13 on MySQL or MariaDB use READ '
+    'COMMITTED. See "Known Placement bugs" in the documentation.'
+)
+_NOT_SOLD_TWICE = (
+    f'Placement accepted one of {race_probe.CLAIMS} claims of one unit in '
+    f'each of {race_probe.ROUNDS} rounds. This is no proof: with other '
+    'workers, databases or load it may accept more.'
+)
+
+
+def _probe_placement() -> int:
+    """Try whether Placement sells more than there is, and say so."""
+    from isolate_aggregates.nova import placement
+
+    try:
+        sold = race_probe.most_sold(placement.client())
+    except (exception.IsolateAggregatesError, cfg.Error) as exc:
+        print(exc, file=sys.stderr)
+        return _NOT_CHECKED
+    print(_SOLD_TWICE.format(sold) if sold > 1 else _NOT_SOLD_TWICE)
+    return int(Code.FAILURE if sold > 1 else Code.SUCCESS)
+
+
+def _add_commands(checks: Checks, subparsers: Any) -> None:
+    """Add ``placement check`` to the command of oslo.upgradecheck."""
+    upgrade = subparsers.add_parser('upgrade')
+    upgrade.add_argument('check', choices=['check'])
+    upgrade.add_argument(
+        '--json', action='store_true', help='Print the results as JSON.'
+    )
+    upgrade.set_defaults(action_fn=checks.check)
+    of_placement = subparsers.add_parser('placement')
+    of_placement.add_argument('check', choices=['check'])
+    of_placement.add_argument(
+        '--probe',
+        action='store_true',
+        required=True,
+        help='Write claims to a scratch provider and delete it afterwards.',
+    )
+    of_placement.set_defaults(action_fn=_probe_placement)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the program.
 
@@ -424,7 +472,12 @@ def main(argv: list[str] | None = None) -> int:
     # Hide the warnings about retries; only the result matters.
     logging.getLogger('keystoneauth').setLevel(logging.ERROR)
     arguments = sys.argv[1:] if argv is None else argv
-    upgradecheck.register_cli_options(conf, Checks(conf))
+    conf.register_cli_opt(
+        cfg.SubCommandOpt(
+            'command',
+            handler=functools.partial(_add_commands, Checks(conf)),
+        )
+    )
     files = cfg.find_config_files(_PROJECT, _PROGRAM)
     directories = cfg.find_config_dirs(_PROJECT, _PROGRAM)
     try:

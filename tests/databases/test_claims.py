@@ -28,6 +28,8 @@ import servers
 from thorough import THOROUGH
 
 from isolate_aggregates.nova import claims
+from isolate_aggregates.placement import race_probe
+from isolate_aggregates.placement.client import PlacementClient
 
 CLASS = f'CUSTOM_RESERVATION_{str(uuid.uuid4()).upper().replace("-", "_")}'
 SLOTS = 3
@@ -194,6 +196,22 @@ def test_one_attempt_does_not_oversell(
             with futures.ThreadPoolExecutor(BOOTS) as threads:
                 list(threads.map(put, [set_up] * BOOTS, [host] * BOOTS))
             assert set_up.usage(host, CLASS) <= SLOTS
+
+
+def test_the_probe_finds_it_and_cleans_up(placement: PlacementService) -> None:
+    before = left_of_probe(placement)
+    assert race_probe.most_sold(PlacementClient(placement.adapter())) > 1
+    assert left_of_probe(placement) == before
+
+
+def left_of_probe(placement: PlacementService) -> tuple[object, object]:
+    return tuple(
+        [
+            entry['name']
+            for entry in placement.call('GET', f'/{what}').json()[what]
+        ]
+        for what in ('resource_providers', 'resource_classes')
+    )
 
 
 def put(placement: PlacementService, host: str) -> None:
