@@ -21,6 +21,7 @@ from isolate_aggregates.reservations.reservation import (
     check_amount,
     utc,
 )
+from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import (
     ObservedState,
     Phase,
@@ -45,6 +46,7 @@ def _present(reservation: Reservation) -> PendingChange:
     )
 
 
+@retried
 def _preview_change(
     store: ReservationStore,
     reservation_id: str,
@@ -83,6 +85,8 @@ def _last_change(
 
     :raises StaleRecord: if the record is older and the command does not name
         the end.
+    :raises ServiceConflict: if another command has changed it since it was
+        read.
     :raises ReservationError: if the reservation is over.
     """
     try:
@@ -121,7 +125,10 @@ def _change(
                 reconciliation.reconcile(store, reservation.id, now)
             state = store.read()
             reservation = state.reservation(reservation_id)
-        latest = _last_change(store, state, reservation, now, names_end)
+        try:
+            latest = _last_change(store, state, reservation, now, names_end)
+        except exception.ServiceConflict:
+            continue
         if latest > reservation.change:
             reservation = reservation.settled
         elif reservation.pending:

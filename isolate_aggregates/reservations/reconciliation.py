@@ -35,6 +35,7 @@ from isolate_aggregates.reservations import (
     host_capacity,
     limits,
     names,
+    record,
     slots,
 )
 from isolate_aggregates.reservations.conditions import Move, no_host
@@ -489,12 +490,7 @@ class Reconciliation:
     def _check_newest(self, reservation: Reservation) -> None:
         """Raise ServiceConflict unless a record is unchanged."""
         if not self._store.is_newest(reservation):
-            raise exception.ServiceConflict(
-                'Nova',
-                None,
-                f'has a new record of reservation {self.id}; run the command '
-                'again.',
-            )
+            raise _conflict(self.id)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
         self._create_class()
@@ -541,14 +537,32 @@ def check_record(
     """Check that the record of a reservation is not older than its slots.
 
     :raises StaleRecord: if it is.
+    :raises ServiceConflict: if another command has changed it since it was
+        read.
     """
     change = slots.last_change(
         store.placement,
         state.slot_providers(reservation.id),
         reservation.resource_class,
     )
-    if change > reservation.change:
-        raise exception.StaleRecord(reservation.id, change)
+    if change <= reservation.change:
+        return
+    # The slots were read after the record, and written after theirs.
+    revisions = record.read(store.compute.revisions(reservation))
+    newest = revisions.reservations.get(reservation.id)
+    if newest is None or newest.change >= change:
+        raise _conflict(reservation.id)
+    raise exception.StaleRecord(reservation.id, change)
+
+
+def _conflict(reservation: str) -> exception.ServiceConflict:
+    """Return the error that a record has changed since it was read."""
+    return exception.ServiceConflict(
+        'Nova',
+        None,
+        f'has a new record of reservation {reservation}; run the command '
+        'again.',
+    )
 
 
 def reconcile(

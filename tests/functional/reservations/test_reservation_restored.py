@@ -205,3 +205,21 @@ def test_a_server_on_a_failed_host_that_keeps_the_end_is_reported(world):
     (listed,) = reservations.list_reservations(world.store, LATER)
     for found in (status, listed):
         assert any('host h1 has failed' in p for p in found.problems)
+
+
+@pytest.mark.parametrize('dry_run', [False, True])
+def test_a_record_that_others_change_meanwhile_is_not_old(world, dry_run):
+    name = reserve(world, amount=1)
+
+    def others(method, url):
+        if method != 'GET' or '/inventories' not in url:
+            return
+        world.wire.meddle = None
+        reservations.update(world.new_store(), name, NOW, end=NEW_END)
+
+    world.wire.meddle = others
+    status = reservations.update(
+        world.store, name, NOW, amount=2, dry_run=dry_run
+    )
+    assert world.wire.meddle is None
+    assert (status.reservation.amount, status.reservation.end) == (2, NEW_END)
