@@ -13,9 +13,10 @@ from isolate_aggregates.placement import race_probe
 
 
 @pytest.fixture(autouse=True)
-def _one_at_a_time(monkeypatch):
+def _few_claims(monkeypatch):
     # SQLite in memory has only one connection.
     monkeypatch.setattr(race_probe, 'CLAIMS', 1)
+    monkeypatch.setattr(race_probe, 'ROUNDS', 2)
 
 
 def names(placement):
