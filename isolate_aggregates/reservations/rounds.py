@@ -223,11 +223,12 @@ def mark_hosts(store: ReservationStore, state: ObservedState) -> None:
 def remove_strays(store: ReservationStore, state: ObservedState) -> None:
     """Delete the revisions of reservations that are gone.
 
-    Those of a reservation whose slots are still there stay: they are all that
-    is left of its record.
+    If its slots are still there and no later reservation has its id, they stay
+    as all that is left of its record.
     """
     for stray in state.records.strays:
-        if state.slots(stray.reservation):
+        is_alone = stray.reservation not in state.records.reservations
+        if is_alone and state.slots(stray.reservation):
             continue
         # Read the record again: flavors are listed page by page, and the
         # reservation may have been created between two pages.
