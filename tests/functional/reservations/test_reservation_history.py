@@ -49,8 +49,9 @@ def past(world, now, **settings):
 
 
 def changes_of(entry):
+    """Return the changes with full hours: a command may take seconds."""
     return [
-        (change.at - NOW, what)
+        ((change.at - NOW) // HOUR * HOUR, what)
         for change, what in changes.sentences(entry.reservation.changes)
     ]
 
