@@ -237,9 +237,9 @@ class NeededTest(ImageCloudTest):
             server, instance_actions.MIGRATE, 'NoValidHost'
         )
 
-        # A rebuild from its image repairs the record, as the log says.
+        # A rebuild from another image repairs the record, as the log says.
         self.user(server['tenant_id']).post_server_action(
-            server['id'], {'rebuild': {'imageRef': IMAGE}}
+            server['id'], {'rebuild': {'imageRef': self.image({})}}
         )
         server = self._wait_for_server_parameter(
             server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None}
