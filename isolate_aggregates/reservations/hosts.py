@@ -277,13 +277,19 @@ def mend_hosts(
     """Restore what enabling hosts once set.
 
     Ordinary servers are kept out first. Nothing is restored if another
-    aggregate is locked as a pool, because the hosts may belong to that one.
+    aggregate is locked as a pool, because the hosts may belong to that one, or
+    if the pool may be Blazar's, as after an import.
 
     :returns: The state after that, and what is still wrong.
     """
     defects = _find_defects(store, state)
     pool = state.pool
-    if defects and pool and not _other_pools(store):
+    if (
+        defects
+        and pool
+        and not _may_be_blazars(pool)
+        and not _other_pools(store)
+    ):
         missing = _missing_metadata(pool)
         if missing:
             store.compute.set_metadata(pool, missing)
@@ -347,7 +353,7 @@ def _find_defects(
         if pool is None:
             why = f'aggregate {store.pool} is gone'
         elif _missing_metadata(pool):
-            why = f'aggregate {pool.name} has lost its lock'
+            why = f'aggregate {pool.name} lacks its lock'
         elif not host.in_pool:
             why = f'it is not in aggregate {pool.name}'
         elif host.root not in members:
@@ -424,13 +430,20 @@ def _refuse_ordinary(
 
 def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
     """Refuse to lock a pool that may belong to Blazar's own plugins."""
-    if pool and pool.hosts and not names.POOL_METADATA.keys() & pool.metadata:
+    if pool and _may_be_blazars(pool):
         raise exception.ReservationHostError(
             node.name,
             f'cannot join the pool {pool.name}, which has hosts but no lock: '
             'it may belong to Blazar, and the lock would keep out the servers '
             f'of Blazar; {_POOL_ADVICE}',
         )
+
+
+def _may_be_blazars(pool: Aggregate) -> bool:
+    """Return whether a pool has hosts and no part of the lock."""
+    return bool(pool.hosts) and not (
+        names.POOL_METADATA.keys() & pool.metadata
+    )
 
 
 def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:

@@ -22,7 +22,7 @@ def reserved(world, two_hosts):
 
 
 def lose_metadata(world):
-    world.nova.aggregates[1]['metadata'].clear()
+    del world.nova.aggregates[1]['metadata'][names.TRAIT_KEY]
 
 
 def lose_membership(world):
@@ -124,3 +124,16 @@ def test_an_ordinary_server_on_a_host_is_a_problem(world, reserved):
     reported = []
     reservations.reconcile_all(world.store, NOW, on_unreadable=reported.append)
     assert [p.problem for p in reported] == [problem.problem]
+
+
+def test_a_pool_without_any_lock_is_reported_and_left(world, reserved):
+    """It may be Blazar's, and the lock would keep Blazar's servers out."""
+    world.nova.aggregates[1]['metadata'].clear()
+    found = []
+    reservations.reconcile_all(world.store, NOW, on_unreadable=found.append)
+    assert {problem.host for problem in found} == {'h1', 'h2'}
+    assert not world.nova.aggregates[1]['metadata']
+    # The operator says that no Blazar uses it.
+    world.nova.aggregates[1]['metadata'][names.POOL_KEY] = 'true'
+    reservations.reconcile_all(world.store, NOW)
+    assert not problems(world)
