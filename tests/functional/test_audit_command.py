@@ -81,10 +81,10 @@ aggregates:
   metadata: {trait:HW_CPU_X86_AVX: required}
 providers:
 """ + ''.join(f'- {{name: {n}, traits: [HW_CPU_X86_AVX]}}\n' for n in names)
-    message = audit(text, '-f', 'value').out
-    assert 'is on h0, h1, h2, h3, h4 and 4 more' in message
-    message = audit(text, '--long', '-f', 'value').out
-    assert f'is on {", ".join(names)}' in message
+    wide = '--max-width', '500'
+    assert 'is on h0, h1, h2, h3, h4 and 4 more' in audit(text, *wide).out
+    for options in (('--long', *wide), ('-f', 'value'), ('-f', 'csv')):
+        assert f'is on {", ".join(names)}' in audit(text, *options).out
 
 
 def test_each_host_without_the_trait_is_named(audit):
