@@ -54,7 +54,7 @@ AS_A_WHOLE = {
 # What is neither of ours nor of a cloud, by how it begins.
 BY_OTHERS = {
     r'make ': 'tests/docs/test_tools.py',
-    r'.*tools/outputs\.py ': 'tests/functional/test_outputs.py',
+    r'.*tools/outputs\.py ': 'tests/functional/test_commands_on_examples.py',
     r'pip install ': 'tests/docs/test_tools.py',
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',

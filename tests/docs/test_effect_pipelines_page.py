@@ -293,7 +293,7 @@ def run_recipe(run, tmp_path):
     """Run a recipe with the real program; return its exit status."""
     program = pathlib.Path(sys.executable).parent / 'isolate-aggregates'
     stub = tmp_path / 'bin' / 'isolate-aggregates'
-    stub.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+    stub.write_text(f'#!/bin/sh\nexec "{program}" "$@"\n')
     shutil.copy(
         pages.ROOT / 'examples' / 'licensed-rack.yaml', tmp_path / 'cloud.yaml'
     )
