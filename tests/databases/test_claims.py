@@ -34,7 +34,7 @@ from isolate_aggregates.placement.client import PlacementClient
 CLASS = f'CUSTOM_RESERVATION_{str(uuid.uuid4()).upper().replace("-", "_")}'
 SLOTS = 3
 BOOTS = 12
-ROUNDS = 50 if THOROUGH else 10
+ROUNDS = 50 if THOROUGH else 5
 VERSION = '1.36'
 UPSTREAM = pages.ROOT / 'etc/upstream/placement'
 
