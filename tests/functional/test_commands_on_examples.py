@@ -4,11 +4,14 @@
 import importlib.util
 import pathlib
 
+import pytest
+
 PATH = pathlib.Path(__file__).parents[2] / 'tools' / 'outputs.py'
 # One of so many invocations.
 PART = 20
 
 
+@pytest.mark.usefixtures('without_configuration')
 def test_commands_on_the_examples_end_with_a_known_status(tmp_path):
     spec = importlib.util.spec_from_file_location('outputs', PATH)
     outputs = importlib.util.module_from_spec(spec)
