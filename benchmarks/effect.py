@@ -140,7 +140,7 @@ def configuration() -> cfg.ConfigOpts:
 def measure(hosts: int) -> dict[str, object]:
     """Return the costs of one effect."""
     before = cloud(hosts)
-    change = changes.metadata(before.aggregates[-1], lock(50))
+    change = changes.values(before.aggregates[-1], lock(50))
     after = change(before)
     start = time.process_time()
     result = effect(before, after, configuration())

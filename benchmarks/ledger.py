@@ -26,7 +26,9 @@ from oslo_config import cfg
 import table
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.request import Image
 from isolate_aggregates.tools.ledger import (
     chain,
     history,
@@ -213,6 +215,10 @@ def state(servers: int) -> State:
     return State({'uuid': AggregateState('locked', hosts, {LOCK: 'required'})})
 
 
+def _no_image(image_id: str) -> Image:
+    raise exception.NotFound('image', image_id, 'Glance')
+
+
 def from_nova(servers: int) -> dict[str, Any]:
     """Make a ledger of what Nova answers."""
     aggregate = Aggregate('uuid', 'locked', {LOCK: 'required'})
@@ -220,7 +226,7 @@ def from_nova(servers: int) -> dict[str, Any]:
     start = time.process_time()
     stays = reading.NovaStays(
         nova,
-        Keys(configuration(), [aggregate]),
+        Keys(configuration(), [aggregate], _no_image),
         SINCE,
         SUBJECT.counts_stay,
     )

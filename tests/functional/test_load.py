@@ -73,7 +73,7 @@ def test_traits_and_classes_that_no_provider_has_are_saved(
         '- {name: cn1, inventories: {VCPU: 1}, traits: [CUSTOM_HELD]}\n'
     )
     taken = snapshots.take((), NoNova(), NoNova(), cloud.placement)
-    path = tmp_path / 'cloud.yaml'
+    path = tmp_path / 'saved.yaml'
     cloud_file.save(taken, path)
     for snapshot in (taken, cloud_file.load(path)):
         assert snapshot.traits == {'CUSTOM_KEY'}

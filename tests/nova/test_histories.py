@@ -289,7 +289,7 @@ class Histories(stateful.RuleBasedStateMachine):
             Counting(self.asked),
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(registration, '_make_runner', lambda conf: runner)
+            patch.setattr(registration, 'build', lambda *_: runner)
             registration.install()
         self.scheduler = Scheduler(NODES, self.placement)
 

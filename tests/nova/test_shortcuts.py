@@ -523,9 +523,7 @@ def test_shortcuts_admit_a_subset_and_refuse_nothing_else(
         chance = random.Random(f'{SEED} {number}')
         cloud = Cloud(chance, filters, placement)
         scheduler, runner = cloud.start()
-        monkeypatch.setattr(
-            registration, '_make_runner', lambda _, r=runner: r
-        )
+        monkeypatch.setattr(registration, 'build', lambda *_, r=runner: r)
         registration.install()
         for _ in range(REQUESTS):
             demand = cloud.demand()
