@@ -290,6 +290,8 @@ class Histories(stateful.RuleBasedStateMachine):
         )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(registration, 'build', lambda *_: runner)
+            patch.setattr(registration, '_log_problems', lambda *_: None)
+            patch.setattr(registration, '_observer', lambda *_: None)
             registration.install()
         self.scheduler = Scheduler(NODES, self.placement)
 
