@@ -251,7 +251,9 @@ class Histories(stateful.RuleBasedStateMachine):
         self.clock = Clock()
         self.placement = Placement(self.clock)
         self.nova = Nova() if window else NovaDatabase()
-        self.window = window
+        self.ttl = window
+        # Aggregates of an API are used twice as long while they are read.
+        self.window = 2 * window
         # Times by host and aggregate uuid, and by host.
         self.changed_at = {}
         self.left_rollup_at = dict.fromkeys(HOSTS, -math.inf)
@@ -270,8 +272,8 @@ class Histories(stateful.RuleBasedStateMachine):
         """Start nova-scheduler, with everything that shortcuts need."""
         cache = IndexCache(
             self.nova.aggregates,
-            ttl=self.window,
-            deadline=PATIENCE if self.window else None,
+            ttl=self.ttl,
+            deadline=PATIENCE if self.ttl else None,
             clock=self.clock,
         )
         members = sources.membership(self.nova, cache.get)
@@ -290,8 +292,6 @@ class Histories(stateful.RuleBasedStateMachine):
         )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(registration, 'build', lambda *_: runner)
-            patch.setattr(registration, '_log_problems', lambda *_: None)
-            patch.setattr(registration, '_observer', lambda *_: None)
             registration.install()
         self.scheduler = Scheduler(NODES, self.placement)
 
