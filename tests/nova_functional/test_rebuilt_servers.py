@@ -192,6 +192,7 @@ class Model:
         self.keys = keys
 
 
+@pytest.mark.slow
 class RandomLivesTest(MovedTest):
     """Random servers, rebuilt at random in a cloud that changes at random."""
 
