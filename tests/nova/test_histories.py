@@ -516,14 +516,19 @@ class Histories(stateful.RuleBasedStateMachine):
 def test_shortening_caching_and_retries_open_nothing():
     asked = Histories.asked
     asked.clear()
-    while sum(asked[operation] for operation in OPERATIONS) < CASES:
+    runs = 0
+    # How many queries are shortened varies by a factor of thirty.
+    while runs < 10 and not (
+        sum(asked[operation] for operation in OPERATIONS) >= CASES
+        and asked['shortened'] >= 10
+    ):
+        runs += 1
         stateful.run_state_machine_as_test(
             Histories,
             settings=settings(
                 max_examples=-(-CASES // REQUESTS), stateful_step_count=STEPS
             ),
         )
-    # An ordinary run has hundreds of each.
-    assert asked['shortened'] > 0
+    assert asked['shortened'] >= 10
     assert asked['served'] > 0
     print(dict(asked))
