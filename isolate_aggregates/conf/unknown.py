@@ -3,9 +3,10 @@
 
 oslo.config ignores unknown sections and options, so a misspelt one silently
 keeps a lock open. Other programs and plugins have sections and options in the
-same files. So outside our section, only three kinds of names are reported:
-those that are nearly one that this package reads, those that it reads in
-another section, and those that Nova no longer reads.
+same files. So outside our section, only four kinds of names are reported:
+those that are nearly one that this package reads, those that are read in
+another section, those that Nova no longer reads, and those that look as if
+they enabled a request filter of Nova.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,6 +15,7 @@ import dataclasses
 import difflib
 import glob
 import os
+import re
 
 from keystoneauth1 import exceptions, loading
 from oslo_config import cfg
@@ -28,6 +30,15 @@ _NEAR = 0.88
 
 # Options that many services have, in sections of their own.
 _COMMON = frozenset({'region_name', 'valid_interfaces'})
+
+# Where Nova configures its scheduler.
+_SCHEDULING = (ia_conf.SCHEDULER, ia_conf.HOST_FILTERS)
+
+# Enables a request filter of Nova. That of availability zones is always on in
+# supported releases, and deployment tools still set its option.
+_QUERIES_PLACEMENT = re.compile(
+    'query_placement_for_(?!availability_zone$)', re.ASCII
+)
 
 # What decided about hosts and is no longer read by any supported Nova, with
 # what is read instead.
@@ -80,6 +91,10 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
     ours[ia_conf.HOST_FILTERS].add('available_filters')
     places = {
         name: section
+        for section in _SCHEDULING
+        for name in _registered(conf, section)
+    } | {
+        name: section
         for section, names in ours.items()
         for name in names - _COMMON
     }
@@ -124,6 +139,11 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
                 elif guess := _near(name, own):
                     yield UnknownName(
                         f'{subject} has no effect (did you mean {guess}?)'
+                    )
+                elif group in _SCHEDULING and _QUERIES_PLACEMENT.match(name):
+                    yield UnknownName(
+                        f'{subject} has no effect, as Nova has no such '
+                        'request filter; remove it'
                     )
 
 

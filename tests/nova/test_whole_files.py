@@ -106,6 +106,22 @@ MISTAKES = {
         'the option driver in [scheduler] is no longer read by Nova; remove '
         'it.',
     ),
+    # An option of Nova that this package does not read.
+    'place of an option of Nova': (
+        '[scheduler]',
+        '[scheduler]\ntrack_instance_changes = true',
+        Code.FAILURE,
+        'the option track_instance_changes in [scheduler] has no effect '
+        'there; move it to [filter_scheduler].',
+    ),
+    # Deployments have it, but no Nova ever read it.
+    'option that never was': (
+        '[scheduler]',
+        '[scheduler]\nquery_placement_for_traits_in_extra_specs = true',
+        Code.FAILURE,
+        'the option query_placement_for_traits_in_extra_specs in [scheduler] '
+        'has no effect, as Nova has no such request filter; remove it.',
+    ),
 }
 
 
