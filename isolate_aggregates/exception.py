@@ -93,6 +93,10 @@ class InvalidRequest(IsolateAggregatesError):
     """A flavor, image or argument has an invalid value."""
 
 
+class RequestUnacceptable(InvalidRequest):
+    """Nova would create no server with this flavor or image."""
+
+
 class AggregatesUnreadable(IsolateAggregatesError):
     """The host aggregates cannot be read, and the cached ones are too old.
 

@@ -64,6 +64,6 @@ def test_a_refused_command_gives_the_reason_in_one_sentence(
 ):
     monkeypatch.chdir(ROOT)
     result = run(*arguments, '-f', 'json')
-    assert result.code == 1
+    assert result.code == 4
     assert result.out == ''
     assert re.fullmatch(r'Request refused: [^\n]+\.\n', result.err)

@@ -32,7 +32,7 @@ def test_all_commands_answer_alike_if_a_requested_name_does_not_exist(
     }
     for command, beginning in beginnings.items():
         result = run(command, *arguments)
-        assert (result.code, result.err) == (0, '')
+        assert (result.code, result.err) == (4, '')
         assert result.out.lstrip().startswith(beginning)
         document = json.loads(run(command, *arguments, '-f', 'json').out)
         rejected = document.get('summary', document)['rejected']

@@ -175,7 +175,7 @@ class BodyTest(FromTheApiTest):
             if exc.response.status_code != 400:
                 raise
             finished = self.run_command('query', *asked)
-            assert finished.code == 1
+            assert finished.code == 4
             assert finished.err.startswith('nova-api refuses flavor '), asked
             return None
         query = self.query(*asked)

@@ -159,9 +159,11 @@ class VerdictTest(FromTheApiTest):
         """Return the candidates; none if nova-api refuses the request."""
         result = self.run_command('explain', *arguments, '-f', 'json')
         if result.err.startswith(('nova-api refuses ', 'hw:')):
-            assert result.code == 1
+            assert result.code == 4
             return set()
-        assert (result.code, result.err) == (0, ''), arguments
+        # Filters refuse some of them.
+        assert result.code in (0, 4), arguments
+        assert result.err == '', arguments
         summary = result.document['summary']
         assert [s for s in summary['not_known'] if 'availability zone' not in s
                 and 'ComputeFilter' not in s] == []  # fmt: skip

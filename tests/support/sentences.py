@@ -6,7 +6,8 @@ from typing import Any
 
 def sentence(result: Any) -> str:
     """Return the one sentence that a run has failed with."""
-    assert result.code == 1
+    refused = ('Request refused: ', 'nova-api refuses ')
+    assert result.code == (4 if result.err.startswith(refused) else 1)
     assert result.out == ''
     assert result.err.endswith('.\n')
     assert result.err.count('\n') == 1

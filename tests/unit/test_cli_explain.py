@@ -189,7 +189,7 @@ def test_if_nothing_fits_the_constraint_to_drop_is_named(run: Run) -> None:
         'reservation:0badcafe, which the request names'
     )
     result = run(*ENDED)
-    assert result.code == 0
+    assert result.code == 4
     assert result.out.startswith(
         textwrap.dedent(f"""\
             0 of 4 hosts may be used.
@@ -418,7 +418,7 @@ def test_a_query_that_placement_would_refuse_is_not_explained(
           extra_specs: {resources1:VCPU: 1, resources2:VCPU: 1}
     """)
     result = run('explain', '--snapshot', str(path), '--flavor', 'two')
-    assert (result.code, result.err) == (0, '')
+    assert (result.code, result.err) == (4, '')
     assert result.out.startswith(
         '0 of 1 host may be used.\n'
         '\n'

@@ -315,7 +315,7 @@ def on_cloud(run, tmp_path):
 )
 def test_no_command_calls_a_refused_flavor_possible(on_cloud, command):
     finished = on_cloud(command, '--flavor', 'locked')
-    assert finished.code == 1
+    assert finished.code == 4
     assert finished.out == ''
     assert finished.err == f'nova-api refuses flavor locked: {LOCKED}.\n'
     finished = on_cloud(command, '--flavor', 'plain', '--image', 'pages')

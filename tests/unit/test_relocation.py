@@ -405,7 +405,7 @@ def test_an_unknown_host_is_named(run):
 
 def test_what_is_missing_gives_the_exit_status(run):
     result = relocate(run, '--room-for', 'win.huge', '--number', '9')
-    assert result.code == 1
+    assert result.code == 4
     assert 'Afterwards there is room for' in result.out
 
 
@@ -437,7 +437,7 @@ def test_what_is_left_is_said_beside_commands(run):
     result = relocate(
         run, '--host', 'lin-1', '--host', 'lin-2', '--output', 'commands'
     )
-    assert (result.code, result.out) == (1, '')
+    assert (result.code, result.out) == (4, '')
     assert 'no other host may be used' in result.err
 
 
@@ -452,6 +452,6 @@ def test_why_there_cannot_be_room_is_said(run, tmp_path):
         )
     )
     result = run('relocate', '--snapshot', str(path), '--room-for', 'odd')
-    assert result.code == 1
+    assert result.code == 4
     assert result.err.startswith('There cannot be room for these servers: ')
     assert 'hw:locked_memory' in result.err

@@ -20,11 +20,9 @@ from isolate_aggregates.reservations.reservation import Shape, Terms
 from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import consent, fields, output
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 LOG = logging.getLogger(__name__)
-
-# The exit status if something remains to be done or there are problems.
-NOT_YET = 3
 
 # The example of a point in time in help texts.
 TIME = 'such as 2027-03-01T08:00Z'
@@ -249,7 +247,7 @@ class ReservationLister(output.ReportLister):
         """Return the exit status of a repairing or reconciling command."""
         has_problems = any(status.problems for status in self.statuses)
         has_problems |= bool(self.unreadable or self.host_problems)
-        return NOT_YET if has_problems else 0
+        return ExitStatus.LEFT if has_problems else 0
 
     def rows(
         self, statuses: Sequence[Status]

@@ -15,6 +15,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.tools.cli import consent, output
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 if TYPE_CHECKING:
     from isolate_aggregates.reservations.blazar.importing import Import
@@ -110,7 +111,7 @@ class ImportReservations(consent.Confirming, output.ReportLister):
         """
         code = super().run(parsed_args)
         is_refused = any(result.problem for result in self._results)
-        return code or (common.NOT_YET if is_refused else 0)
+        return code or (ExitStatus.LEFT if is_refused else 0)
 
     def document(self) -> dict[str, Any]:
         """Return the reservations as a JSON document."""

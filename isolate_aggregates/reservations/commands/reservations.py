@@ -18,6 +18,7 @@ from isolate_aggregates.reservations.review import Review
 from isolate_aggregates.reservations.views import OwnReservation
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 LOG = logging.getLogger(__name__)
 
@@ -160,7 +161,7 @@ class ListReservations(common.ReservationLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0; with ``--ending-within`` 3 if there are any, or 1 if one
+        :returns: 0; with ``--ending-within`` 4 if there are any, or 1 if one
             cannot be read, because it may end too.
         """
         code = super().run(parsed_args)
@@ -168,7 +169,7 @@ class ListReservations(common.ReservationLister):
             return code
         if self.unreadable:
             return 1
-        return common.NOT_YET if self.statuses else 0
+        return ExitStatus.NO if self.statuses else 0
 
 
 class UpdateReservation(common.OneChanged):
@@ -341,7 +342,7 @@ class MoveReservation(common.OneChanged):
         """
         code = super().run(parsed_args)
         return code or (
-            common.NOT_YET if self._moved.reservation.leaving else 0
+            ExitStatus.LEFT if self._moved.reservation.leaving else 0
         )
 
 
@@ -392,4 +393,4 @@ class EndReservation(common.OneChanged):
         """
         code = super().run(parsed_args)
         is_over = self._ended.state is Phase.ENDED
-        return code or (0 if is_over else common.NOT_YET)
+        return code or (0 if is_over else ExitStatus.LEFT)

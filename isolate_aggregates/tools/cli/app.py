@@ -22,6 +22,7 @@ from isolate_aggregates.tools.cli import (
     usage,
 )
 from isolate_aggregates.tools.cli.commands import CommandManager
+from isolate_aggregates.tools.cli.exit_status import REFUSED, ExitStatus
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest.connection import Connection
@@ -172,7 +173,10 @@ class IsolateAggregatesApp(app.App):
                 ' before the command; options of a command follow it',
             )
         self._failed: command.Command | None = None
+        self._error: BaseException | None = None
         status = super().run_subcommand(argv)
+        if isinstance(self._error, REFUSED):
+            return ExitStatus.NO
         return int(getattr(self._failed, 'error_status', status))
 
     def clean_up(
@@ -182,7 +186,7 @@ class IsolateAggregatesApp(app.App):
         err: BaseException | None,
     ) -> None:
         """Record the command if it failed."""
-        self._failed = cmd if err else None
+        self._failed, self._error = (cmd, err) if err else (None, None)
 
     def connect(self) -> 'Connection':
         """Return the connection to the live cloud, always the same one."""
@@ -206,7 +210,7 @@ class IsolateAggregatesApp(app.App):
     def interact(self) -> None:
         """Show the help, as there is no interactive mode."""
         self.parser.print_help(self.stderr)
-        raise SystemExit(2)
+        raise SystemExit(ExitStatus.INVALID)
 
 
 def _is_of_cloud(argument: str) -> bool:

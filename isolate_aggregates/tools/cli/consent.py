@@ -19,11 +19,9 @@ from oslo_log import log as logging
 
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cli import terminal
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 LOG = logging.getLogger(__name__)
-
-# The exit status if changes were needed and not made.
-NOT_DONE = 3
 
 # The result of a change that was not made.
 PLANNED = 'would be done'
@@ -169,4 +167,4 @@ class Confirming:
             if self.is_agreed:
                 warn_of_interruption()
             raise
-        return code or (NOT_DONE if self.is_undone else 0)
+        return code or (ExitStatus.LEFT if self.is_undone else 0)

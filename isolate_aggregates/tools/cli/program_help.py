@@ -11,6 +11,7 @@ import autopage.argparse
 from cliff import help
 
 from isolate_aggregates.tools.cli import usage
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 # The beginnings of command names, by task.
 _TASKS = (
@@ -130,7 +131,7 @@ def _place(line: Line) -> tuple[int, int, str]:
 class HelpCommand(help.HelpCommand):
     """Show all commands, or the options of one."""
 
-    error_status = 2
+    error_status = ExitStatus.INVALID
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Show the help, in a pager on a terminal."""

@@ -13,6 +13,7 @@ from cliff import command
 
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cli import terminal
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 _P = TypeVar('_P', bound='Parser')
 
@@ -97,7 +98,7 @@ class Parser(argparse.ArgumentParser):
         line = f'{self.prog}: {message}. See {self.prog} --help.'
         if sys.stderr.isatty():
             line = terminal.folded(line)
-        self.exit(2, f'{line}\n')
+        self.exit(ExitStatus.INVALID, f'{line}\n')
 
 
 def refuse(

@@ -22,13 +22,11 @@ from isolate_aggregates.tools.audit import (
     audit,
 )
 from isolate_aggregates.tools.cli import base, output, preview, progress
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import reservations
 
 LOG = logging.getLogger(__name__)
-
-# The exit status for findings. Both programs use 1 for every failure.
-FOUND = 4
 
 _LEVELS = tuple(severity.label for severity in Severity)
 
@@ -80,7 +78,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         code = super().run(parsed_args)
         limit = Severity[parsed_args.fail_on.upper()]
         worst = max((f.severity for f in self._findings), default=0)
-        return FOUND if worst >= limit else code
+        return ExitStatus.NO if worst >= limit else code
 
     def take_action(
         self, parsed_args: argparse.Namespace

@@ -10,6 +10,7 @@ from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.mirrored.mirror import Remark
 
@@ -36,6 +37,11 @@ class ListCandidates(output.ReportLister):
         request_arguments.add_arguments(parser)
         request_arguments.add_limit_argument(parser)
         return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Show them; return the exit status."""
+        code = super().run(parsed_args)
+        return ExitStatus.NO if self._rejection else code
 
     def take_action(
         self, parsed_args: argparse.Namespace

@@ -13,6 +13,7 @@ from isolate_aggregates.tools.capacity import (
     scheduling,
 )
 from isolate_aggregates.tools.cli import output
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import request_arguments
 
 
@@ -30,6 +31,11 @@ class ListCapacity(output.ReportLister):
         parser = super().get_parser(prog_name)
         request_arguments.add_arguments(parser)
         return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Show it; return the exit status."""
+        code = super().run(parsed_args)
+        return ExitStatus.NO if self._rejection else code
 
     def take_action(
         self, parsed_args: argparse.Namespace

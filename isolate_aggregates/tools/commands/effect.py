@@ -9,14 +9,10 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cli import base, output, preview, terminal
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import change_arguments
 from isolate_aggregates.tools.effect import effect, formats, shown
 from isolate_aggregates.tools.mirrored import chain
-
-# The exit statuses of --detailed-exitcode. No other command and no failure
-# has them: a pipeline that accepts one accepts no mistake.
-CHANGED = 6
-DISPLACED = 5
 
 
 class ShowEffect(output.ReportLister):
@@ -54,8 +50,8 @@ class ShowEffect(output.ReportLister):
         if not parsed_args.detailed_exitcode or code:
             return code
         if self._effect.displaced:
-            return DISPLACED
-        return CHANGED if self._effect else 0
+            return ExitStatus.DISPLACED
+        return ExitStatus.CHANGED if self._effect else 0
 
     def take_action(
         self, parsed_args: argparse.Namespace

@@ -13,6 +13,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
 from isolate_aggregates.tools.advice import access, commands
 from isolate_aggregates.tools.cli import base, output, preview, progress
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.commands import change_arguments
@@ -32,9 +33,6 @@ from isolate_aggregates.tools.expectations.matching import is_pattern
 from isolate_aggregates.tools.expectations.survives import Survives
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.server_requests import ServerRequests
-
-# The exit status for an expectation that is not met, as for findings.
-FAILED = 4
 
 # The most problems of an expectation, reasons of a problem, and mutations
 # that are shown to people.
@@ -86,7 +84,7 @@ class CheckExpectations(output.ReportLister):
                 self._usage.error('--init takes neither --mutate nor --junit')
             return self._init(parsed_args)
         code = super().run(parsed_args)
-        return code if self._report.is_passed else FAILED
+        return code if self._report.is_passed else ExitStatus.NO
 
     def take_action(
         self, parsed_args: argparse.Namespace

@@ -14,6 +14,7 @@ from isolate_aggregates.tools import comparison, explain, taken
 from isolate_aggregates.tools.advice import Advice, Effects
 from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import fields, output
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.explain.mending import mendings
@@ -65,6 +66,11 @@ class ExplainRequest(output.ReportLister):
         )
         return parser
 
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Show them; return the exit status."""
+        code = super().run(parsed_args)
+        return ExitStatus.NO if self._is_refused else code
+
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
@@ -93,10 +99,11 @@ class ExplainRequest(output.ReportLister):
                 self._rejection = rejection(
                     question.cloud.snapshot, decision.query(question.request)
                 )
+            self._is_refused = bool(is_refused or self._rejection)
             limit = request_arguments.limit_from(parsed_args, self.app.conf)
             self._scheduling = (
                 taken.NORMAL
-                if is_refused or self._rejection
+                if self._is_refused
                 else scheduling(
                     question.cloud.snapshot,
                     decision.queries(question.request, limit),
@@ -104,7 +111,7 @@ class ExplainRequest(output.ReportLister):
             )
             self._difference = (
                 None
-                if is_refused or self._rejection
+                if self._is_refused
                 else comparison.difference(
                     question.cloud, question.request, decision
                 )

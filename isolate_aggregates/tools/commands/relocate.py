@@ -17,6 +17,7 @@ from isolate_aggregates.tools.cli import (
     progress,
     terminal,
 )
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.operate import names
@@ -26,9 +27,6 @@ from isolate_aggregates.tools.room.task import INCLUDABLE, Left, Task
 
 LOG = logging.getLogger(__name__)
 
-# The exit status if a plan leaves servers, or finds no room.
-INCOMPLETE = 1
-
 
 class Relocate(preview.Previewing, output.ReportLister):
     """Plan migrations that empty hosts, bring servers home, or make room.
@@ -36,8 +34,8 @@ class Relocate(preview.Previewing, output.ReportLister):
     As few servers as possible move, each to a host that its lock, zone, server
     group and reservation allow, in an order in which each fits when its turn
     comes. With a yes or --yes the plan is carried out, and stops at the first
-    migration that goes wrong; run it again to go on. The exit status is 1 if
-    servers are left or something went wrong, and 3 if moves are only shown.
+    migration that goes wrong; run it again to go on. The exit status is 4 if
+    servers are left, 1 if something went wrong, and 3 if moves are only shown.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -157,9 +155,9 @@ class Relocate(preview.Previewing, output.ReportLister):
         code = super().run(parsed_args)
         if self._error:
             raise self._error
-        if self._is_incomplete or self._is_failed:
-            return INCOMPLETE
-        return code
+        if self._is_failed:
+            return ExitStatus.ERROR
+        return ExitStatus.NO if self._is_incomplete else code
 
     def _check(self, args: argparse.Namespace) -> None:
         places = args.hosts or args.aggregates
@@ -348,7 +346,7 @@ class Relocate(preview.Previewing, output.ReportLister):
                 terminal.Shell(line)
                 for line in formats.FORMATS[args.output](rounds)
             )
-        return INCOMPLETE if self._is_incomplete else 0
+        return ExitStatus.NO if self._is_incomplete else 0
 
     @property
     def _is_incomplete(self) -> bool:

@@ -10,14 +10,12 @@ from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.filters import loading
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools.cli import base, output, preview
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import shown
 from isolate_aggregates.tools.room.survival import survival
-
-# The exit status if a server may have nowhere to go.
-STRANDED = 4
 
 
 class ShowSurvival(output.ReportLister):
@@ -57,7 +55,7 @@ class ShowSurvival(output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Show it; return the exit status."""
         code = super().run(parsed_args)
-        return code or (0 if self._survival.is_survived else STRANDED)
+        return code or (0 if self._survival.is_survived else ExitStatus.NO)
 
     def take_action(
         self, parsed_args: argparse.Namespace

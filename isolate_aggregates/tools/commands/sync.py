@@ -20,6 +20,7 @@ from isolate_aggregates.tools.cli import (
     preview,
     progress,
 )
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import recording
@@ -27,9 +28,6 @@ from isolate_aggregates.tools.operate.sync import apply, projects
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read
 from isolate_aggregates.tools.operate.sync.target import ProviderChange
-
-# The exit status if a change could not be made.
-FAILED = 1
 
 LOG = logging.getLogger(__name__)
 
@@ -118,7 +116,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
         parsed_args.dry_run = parsed_args.dry_run or bool(parsed_args.snapshot)
         code = super().run(parsed_args)
         if self._result and not self._result.is_complete:
-            return FAILED
+            return ExitStatus.ERROR
         if self._result:
             _note_success(parsed_args.textfile)
         return code

@@ -39,7 +39,7 @@ def acceptance(
                 )
             )
     if refusals:
-        raise exception.InvalidRequest(
+        raise exception.RequestUnacceptable(
             f'nova-api refuses {subject}: {_texts(refusals)}.'
         )
 

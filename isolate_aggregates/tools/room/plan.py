@@ -133,11 +133,11 @@ class Planner:
 
         :param parallel: How many moves are made at the same time.
         :param seconds: The time for the solver.
-        :raises InvalidRequest: if the filters refuse the servers that there
-            shall be room for.
+        :raises RequestUnacceptable: if the servers that there shall be room
+            for are refused.
         """
         if task.wanted and task.wanted[0].refusal:
-            raise exception.InvalidRequest(
+            raise exception.RequestUnacceptable(
                 'There cannot be room for these servers: '
                 f'{task.wanted[0].refusal}.'
             )

@@ -365,7 +365,7 @@ def test_reservations_that_end_soon_have_their_own_exit_code(
         'No reservation ends within that time.'
     )
     result = command(*soon, '2d', '-f', 'json')
-    assert result.code == 3
+    assert result.code == 4
     [reservation] = json.loads(result.out)['reservations']
     assert (reservation['id'], reservation['end']) == (
         ID,

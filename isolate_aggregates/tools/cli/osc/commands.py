@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Sequence
 import inspect
+import logging
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cliff import command
@@ -21,10 +22,13 @@ from isolate_aggregates.tools.cli import (
     settings,
     usage,
 )
+from isolate_aggregates.tools.cli.exit_status import REFUSED, ExitStatus
 from isolate_aggregates.tools.cli.osc import v1
 
 if TYPE_CHECKING:
     from osc_lib import shell
+
+LOG = logging.getLogger(__name__)
 
 
 class ClientProgram:
@@ -107,6 +111,10 @@ class ClientCommand(command.Command):
         names = advice.client_names.set(v1.names())
         try:
             return super().run(parsed_args)
+        except REFUSED as exc:
+            # The client has one status for all errors.
+            LOG.error('%s', exc)
+            return ExitStatus.NO
         finally:
             advice.client_names.reset(names)
 

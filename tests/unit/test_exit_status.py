@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each exit status has one meaning in all commands of both programs."""
+
+from importlib import metadata
+import pathlib
+
+import pytest
+import yaml
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/reservations.yaml'
+
+# What a refused request is asked with.
+ASKING = (
+    ('explain', '--flavor'),
+    ('candidates', '--flavor'),
+    ('capacity', '--flavor'),
+    ('query', '--flavor'),
+    ('relocate', '--room-for'),
+)
+
+# The flavors that are refused, by who refuses them.
+REFUSED = {
+    'a filter': {'reservation:0badcafe': 'true'},
+    'nova-api': {'hw:cpu_policy': 'rigid'},
+}
+
+REJECTED = {'Placement': {'trait:CUSTOM_odd': 'required'}}
+
+# The other required arguments of commands that read a cloud file.
+ON_FILES = {
+    'audit': '',
+    'candidates': '--flavor m1',
+    'capacity': '--flavor m1',
+    'effect': '--sync',
+    'explain': '--flavor m1',
+    'exporter': '--textfile metrics.prom',
+    'filter list': '',
+    'list': '',
+    'matrix': '',
+    'query': '--flavor m1',
+    'relocate': '--out-of-place',
+    'report': '-',
+    'show': 'host1',
+    'survive': '',
+    'sync': '',
+}
+
+OURS = sorted(
+    each.name.replace('_', ' ')
+    for each in metadata.entry_points(group='isolate_aggregates.cli')
+)
+
+
+@pytest.fixture
+def refusing(tmp_path):
+    """Return a cloud file with a flavor for each kind of refusal."""
+    cloud = yaml.safe_load(EXAMPLE.read_text())
+    cloud['flavors'] += [
+        {
+            'name': name,
+            **{'vcpus': 1, 'ram': 64, 'disk': 1, 'extra_specs': specs},
+        }
+        for name, specs in {**REFUSED, **REJECTED}.items()
+    ]
+    cloud['servers'] = []
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(yaml.safe_dump(cloud))
+    return str(path)
+
+
+@pytest.mark.parametrize('by', REFUSED)
+@pytest.mark.parametrize(('command', 'option'), ASKING)
+def test_a_refused_request_has_one_status(run, refusing, command, option, by):
+    result = run(command, option, by, '--snapshot', refusing)
+    assert (result.code, result.err.count('\n')) in ((4, 1), (4, 0))
+
+
+@pytest.mark.parametrize('command', ['explain', 'capacity'])
+def test_a_query_that_placement_rejects_is_refused_too(run, refusing, command):
+    result = run(command, '--flavor', 'Placement', '--snapshot', refusing)
+    assert result.code == 4
+    assert 'would reject the request' in result.out
+
+
+def test_a_refused_request_has_the_same_status_in_the_client(
+    openstack, refusing
+):
+    result = openstack(
+        *('isolation', 'candidate', 'list', '--flavor', 'a filter'),
+        *('--snapshot', refusing),
+    )
+    assert (result.code, result.err.count('\n')) == (4, 1)
+
+
+@pytest.mark.parametrize('command', OURS)
+def test_an_invalid_option_has_one_status(run, command):
+    assert run(*command.split(), '--no-such-option').code == 2
+
+
+def test_an_invalid_option_has_the_same_status_in_the_client(openstack):
+    assert openstack('isolation', 'audit', '--no-such-option').code == 2
+
+
+@pytest.mark.parametrize('command', ON_FILES)
+def test_a_file_that_cannot_be_read_has_one_status(
+    run, command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = run(
+        *(*command.split(), *ON_FILES[command].split()),
+        *('--snapshot', 'none.yaml'),
+    )
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
+        'none.yaml cannot be read: No such file or directory.\n'
+    )
