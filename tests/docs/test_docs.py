@@ -300,3 +300,11 @@ def test_each_program_has_a_manual_page():
     assert names == entry_points('console_scripts')
     for page, *_ in manuals:
         assert (SOURCE / page).with_suffix('.rst').exists()
+
+
+def test_files_named_on_the_page_of_specs_exist():
+    page = (SOURCE / 'reference' / 'specs.rst').read_text('utf-8')
+    named = re.findall(r'``([\w/]+(?:\.py|/))``', page)
+    package = ROOT / 'isolate_aggregates'
+    assert len(named) >= 6
+    assert [one for one in named if not (package / one).exists()] == []
