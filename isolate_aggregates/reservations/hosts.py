@@ -55,7 +55,15 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
         aggregate is in use for another purpose; the host is then not added to
         the pool.
     """
-    state, node, host = _read_enablable(store, name)
+    return _enable(store, *_read_enablable(store, name))
+
+
+def _enable(
+    store: ReservationStore,
+    state: ObservedState,
+    node: Node,
+    host: ReservationHost | None,
+) -> ReservationHost:
     pool = _locked_pool(store, state.pool)
     joins = node.service not in pool.hosts
     if joins:
@@ -90,6 +98,14 @@ def _read_enablable(
     if not (host and host.is_ready):
         _refuse_ordinary(store, node, host)
     _refuse_foreign(node, state.pool)
+    if lease := _lease_of(state, node.service):
+        raise exception.ReservationHostError(
+            node.name,
+            f'cannot join the pool {store.pool}, because it is in aggregate '
+            f'{lease.name}, as hosts of a lease of Blazar are; wait until the '
+            'lease ends, or remove the host from an aggregate that is left '
+            'of one',
+        )
     if host and host.provider and not (host.is_ready or host.in_pool):
         # A host joins the pool before it gets its reservation provider.
         raise exception.ReservationHostError(
@@ -100,6 +116,19 @@ def _read_enablable(
             f'{names.provider(node.name)} if no Blazar uses it',
         )
     return state, node, host
+
+
+def _lease_of(state: ObservedState, service: str) -> Aggregate | None:
+    """Return the lease for which Blazar has taken a host out of the pool.
+
+    Blazar leaves hosts in the pool if it reserves only parts of them.
+    """
+    if state.pool and service in state.pool.hosts:
+        return None
+    for lease in state.leases:
+        if service in lease.hosts:
+            return lease
+    return None
 
 
 def would_disable_host(store: ReservationStore, name: str) -> bool:
@@ -278,7 +307,9 @@ def mend_hosts(
 
     Ordinary servers are kept out first. Nothing is restored if another
     aggregate is locked as a pool, because the hosts may belong to that one, or
-    if the pool may be Blazar's, as after an import.
+    if the pool may be Blazar's, as after an import. While Blazar has leases, a
+    host that is not in the pool is left alone: Blazar may have taken it out.
+    The aggregate of a lease exists before and after its hosts are in it.
 
     :returns: The state after that, and what is still wrong.
     """
@@ -296,13 +327,35 @@ def mend_hosts(
         for host in defects:
             with contextlib.suppress(exception.ReservationHostError):
                 _mend(store, pool, host)
-                LOG.warning('Enabled host %s again.', host)
         state = store.read()
     return state, host_problems(store, state, now)
 
 
+def _advice(state: ObservedState, name: str) -> str:
+    """Return what to do about a host that lacks what enabling sets."""
+    if _may_be_leased(state, name):
+        return (
+            'it is not put back, because Blazar has leases '
+            f'({text.named("aggregate", [a.name for a in state.leases])}) and '
+            'may have taken it out; once no lease uses it, run reservation '
+            f'host set --enable {name}'
+        )
+    return f'run reservation host set --enable {name}'
+
+
+def _may_be_leased(state: ObservedState, name: str) -> bool:
+    """Return whether Blazar may have taken a host out of the pool."""
+    host = state.hosts.get(name)
+    return bool(state.leases) and not (host and host.in_pool)
+
+
 def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
-    enable_host(store, name)
+    # The state is newer than the one in which the defect was found.
+    state, node, host = _read_enablable(store, name)
+    if _may_be_leased(state, node.name):
+        return
+    _enable(store, state, node, host)
+    LOG.warning('Enabled host %s again.', name)
     host = store.read().hosts.get(name)
     if host and host.in_pool and not host.provider and host.service:
         # It was disabled meanwhile.
@@ -315,7 +368,7 @@ def host_problems(
     """Return what is wrong with the hosts for reservations."""
     return [
         exception.ReservationHostError(
-            name, f'{problem}; run reservation host set --enable {name}'
+            name, f'{problem}; {_advice(state, name)}'
         )
         for name, problem in _find_defects(store, state).items()
     ] + [

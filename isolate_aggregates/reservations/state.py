@@ -120,6 +120,7 @@ class ObservedState:
         flavor id.
     :param summaries: Capacity, usage and traits of the providers of hosts with
         a reservation provider, by uuid.
+    :param leases: The aggregates of Blazar's leases.
     :param locks: What the request filters decide; None if not known.
     """
 
@@ -130,6 +131,7 @@ class ObservedState:
     records: Records
     extra_specs: Mapping[str, Mapping[str, str]]
     summaries: Mapping[str, ProviderSummary]
+    leases: tuple[Aggregate, ...] = ()
     locks: Locks | None = None
 
     def closed(

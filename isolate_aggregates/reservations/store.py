@@ -61,6 +61,7 @@ class ReservationStore:
     """Access to the reservations of a cloud.
 
     :param pool: The name of the aggregate of the hosts for reservations.
+    :param owner_key: The metadata key of the aggregates of Blazar's leases.
     :param pipeline: The request filters of nova-scheduler, which close hosts;
         None if they are not known.
     """
@@ -70,9 +71,11 @@ class ReservationStore:
         connection: Connection,
         pool: str = DEFAULT_POOL,
         retry_delay: float | None = None,
+        owner_key: str = 'blazar:owner',
         pipeline: Pipeline | None = None,
     ) -> None:
         self.pool = pool
+        self._owner_key = owner_key
         self._pipeline = pipeline
         self._session = connection.session
         self.compute = Compute(connection, retry_delay)
@@ -128,6 +131,7 @@ class ReservationStore:
         nodes = before.nodes if before else tuple(self.compute.nodes())
         aggregates = [] if before else self.compute.aggregates()
         pool = before.pool if before else self._pool_among(aggregates)
+        leases = before.leases if before else self._leases_among(aggregates)
         locks = before.locks if before else None
         if not before and self._pipeline:
             locks = Locks(aggregates, self._pipeline)
@@ -169,6 +173,7 @@ class ReservationStore:
                 entry.flavor.id: entry.flavor.extra_specs for entry in flavors
             },
             summaries=summaries,
+            leases=leases,
             locks=locks,
         )
 
@@ -190,6 +195,16 @@ class ReservationStore:
             if aggregate.name == self.pool:
                 return aggregate
         return None
+
+    def _leases_among(
+        self, aggregates: Iterable[Aggregate]
+    ) -> tuple[Aggregate, ...]:
+        return tuple(
+            aggregate
+            for aggregate in aggregates
+            if self._owner_key in aggregate.metadata
+            and aggregate.name != self.pool
+        )
 
     def _summaries(self) -> dict[str, ProviderSummary]:
         """Return the trees of all hosts with the marker class."""

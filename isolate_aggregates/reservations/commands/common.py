@@ -38,6 +38,7 @@ def store(
     return reservations.ReservationStore(
         connection,
         conf[ia_conf.BLAZAR].aggregate_freepool_name,
+        owner_key=conf[ia_conf.BLAZAR].blazar_owner,
         pipeline=loading.deciding(conf),
     )
 

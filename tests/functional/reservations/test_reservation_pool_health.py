@@ -33,8 +33,8 @@ def lose_mirror(world):
     providers.change_aggregates(world.direct, uuid(1, 'h1'), lambda _: set())
 
 
-def register_anew(world):
-    """The compute service was deleted, and came back."""
+def leave_pool(world):
+    """As when the compute service was deleted, and came back."""
     lose_membership(world)
     lose_mirror(world)
 
@@ -54,7 +54,7 @@ LOSSES = [
     lose_metadata,
     lose_membership,
     lose_mirror,
-    register_anew,
+    leave_pool,
     lose_provider,
 ]
 
@@ -88,6 +88,68 @@ def test_what_enabling_set_is_reported_and_restored(world, reserved, lose):
     after = world.picture()
     for part in ('providers', 'aggregates', 'slots'):
         assert after[part] == before[part]
+
+
+def lease(world):
+    """Let Blazar reserve a host; the aggregate is there before the start."""
+    aggregate = world.nova.create_aggregate({}, {'aggregate': {'name': 'L'}})
+    aggregate[1]['aggregate']['metadata']['blazar:owner'] = PROJECT
+    return aggregate[1]['aggregate']['hosts']
+
+
+def take(world):
+    """A lease of Blazar starts, and its host leaves the pool."""
+    hosts = lease(world)
+    leave_pool(world)
+    hosts.append('h1')
+
+
+def take_halfway(world):
+    """Blazar has removed the host, and has not added it to the lease yet."""
+    lease(world)
+    leave_pool(world)
+
+
+def take_while_mending(world):
+    """A lease starts while a round restores something else."""
+    lease(world)
+    lose_metadata(world)
+
+    def start(method, url):
+        if method == 'POST' and url.endswith('aggregates/1/action'):
+            world.wire.meddle = None
+            leave_pool(world)
+
+    world.wire.meddle = start
+
+
+@pytest.mark.parametrize(
+    'takes', [take, take_halfway, take_while_mending], ids=lambda f: f.__name__
+)
+def test_a_host_that_blazar_took_is_not_put_back(world, reserved, takes):
+    takes(world)
+    for _ in range(2):
+        found = []
+        reservations.reconcile_all(
+            world.store, NOW, on_unreadable=found.append
+        )
+        assert world.nova.aggregates[1]['hosts'] == ['h2']
+    assert world.wire.meddle is None
+    assert not providers.aggregates(world.direct, uuid(1, 'h1'))
+    (problem,) = found
+    assert 'Blazar' in problem.problem
+    # Once Blazar has given it back, all is well again.
+    world.nova.aggregates[1]['hosts'].append('h1')
+    del world.nova.aggregates[2]
+    reservations.reconcile_all(world.store, NOW)
+    assert not problems(world)
+
+
+def test_nobody_puts_a_host_of_a_lease_back(world, reserved):
+    take(world)
+    with pytest.raises(exception.ReservationHostError, match='aggregate L'):
+        reservations.enable_host(world.store, 'h1')
+    assert world.nova.aggregates[1]['hosts'] == ['h2']
 
 
 @pytest.mark.parametrize('lose', [lose_metadata, lose_membership])
