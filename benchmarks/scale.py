@@ -107,9 +107,9 @@ COMMANDS: Mapping[str, Arguments] = {
     'audit': _on_file('audit'),
     'audit of servers': _on_servers('audit', '--servers'),
     'survive': _on_servers('survive'),
-    'report': _on_file('report', '-'),
+    'report': _on_file('report'),
     'exporter': lambda files: [
-        *_on_file('exporter', '--textfile', str(files.output))(files)
+        *_on_file('exporter', '--output', str(files.output))(files)
     ],
     'sync': _on_file('sync', '--dry-run', '--no-effect'),
     'sync with effect': _on_file('sync', '--dry-run'),

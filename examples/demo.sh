@@ -38,5 +38,5 @@ ${BIN:+  . $(quoted "$BIN/activate")
       --flavor m1.small --image debian-12 --host win-1
   isolate-aggregates matrix --snapshot $cloud
   isolate-aggregates report --snapshot $cloud \\
-      report.html
+      --output report.html
 END

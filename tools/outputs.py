@@ -55,7 +55,7 @@ def run(argv: list[str], directory: str) -> str:
             code = exc.code
     text = f'{code}\n--- out\n{out.getvalue()}\n--- err\n{err.getvalue()}'
     if argv[0] == 'exporter':
-        file = pathlib.Path(argv[argv.index('--textfile') + 1])
+        file = pathlib.Path(argv[argv.index('--output') + 1])
         text += file.read_text() if file.exists() else 'no file'
     return masked(text, directory)
 
@@ -131,7 +131,7 @@ def invocations(directory: str) -> Iterator[list[str]]:
             ):
                 yield [*cmd, *at, '-f', fmt]
         for out in ('commands', 'watcher'):
-            yield ['relocate', '--host', hosts[0], '--output', out, *at]
+            yield ['relocate', '--host', hosts[0], '--as', out, *at]
         yield ['audit', '--dry-run', '--fix', *at]
         for g in groups:
             yield ['show', g['name'], *at]
@@ -179,14 +179,14 @@ def invocations(directory: str) -> Iterator[list[str]]:
         yield ['effect', *itertools.chain(*changes[:5]), '--sync', *at]
         yield ['effect', *itertools.chain(*changes[:8]), *at, '-f', 'json']
         file = f'{directory}/{name}.expect.yaml'
-        yield ['test', file, '--init', *at]
+        yield ['test', '--init', '--output', file, *at]
         yield ['test', file, '--mutate', *at]
         yield ['test', file, *at, '-f', 'json']
         for c in changes[:3]:
             yield ['test', file, *c, *at]
-        yield ['report', '-', *at]
-        yield ['report', '-', '--servers', *at]
-        yield ['exporter', '--textfile', f'{directory}/{name}.prom', *at]
+        yield ['report', *at]
+        yield ['report', '--servers', *at]
+        yield ['exporter', '--output', f'{directory}/{name}.prom', *at]
     rack = [str(EXAMPLES / f'licensed-rack{e}.yaml') for e in ('', '-moved')]
     for fmt in ('table', 'json', 'csv'):
         yield ['snapshot', 'diff', *rack, '-f', fmt]

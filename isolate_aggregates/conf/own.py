@@ -231,7 +231,7 @@ The flavors whose free slots the exporter counts.
 
 Names or ids. By default the ten flavors with the most servers. To find them,
 the exporter lists all servers: at each reading with ``--servers`` or
-``--textfile``, otherwise once an hour. If the cloud has at most ten flavors,
+``--output``, otherwise once an hour. If the cloud has at most ten flavors,
 the exporter does not list the servers for this.
 """,
     ),

@@ -236,7 +236,7 @@ def test_the_installed_program_works(
     assert 'CUSTOM_LICENSED_WINDOWS' in locks
     page = tmp_path / 'page.html'
     execute(
-        *(program, 'report', '--snapshot', EXAMPLE, page),
+        *(program, 'report', '--snapshot', EXAMPLE, '--output', page),
         cwd=tmp_path,
         **installed,
     )

@@ -143,7 +143,7 @@ def test_the_job_of_gitlab_ends_as_the_test_and_keeps_its_report(
     assert run(script, status, **variables) == status
     assert calls(tmp_path).endswith(
         'isolate-aggregates test expectations.yaml --snapshot cloud.yaml '
-        '--terraform-plan plan.json --junit junit.xml -f json\n'
+        '--terraform-plan plan.json --output junit.xml -f json\n'
     )
     artifacts = pipeline['expectations']['artifacts']
     [report] = artifacts['paths']
@@ -189,7 +189,7 @@ def test_the_workflows_of_github_read_what_the_first_one_uploads(
 ):
     scripts = [s['run'] for s in github_steps('snapshot') if 'run' in s]
     assert run('\n'.join(scripts), 0, ['bash', '-e']) == 0
-    assert 'snapshot save cloud.yaml\n' in calls(tmp_path)
+    assert 'snapshot save --output cloud.yaml\n' in calls(tmp_path)
     assert 'gh release upload cloud cloud.yaml --clobber\n' in (
         calls(tmp_path)
     )

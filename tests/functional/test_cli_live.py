@@ -232,7 +232,9 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     arguments = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
     before = [run(*arguments, *LINUX), run(*arguments, *WINDOWS)]
     path = str(tmp_path / 'saved.yaml')
-    saved = run('--config-file', config(ISOLATE), 'snapshot', 'save', path)
+    saved = run(
+        '--config-file', config(ISOLATE), 'snapshot', 'save', '--output', path
+    )
     assert (saved.code, saved.err) == (0, '')
     saved_cloud = cloud_file.load(path)
     services = saved_cloud.known_servers.services or ()
@@ -261,7 +263,10 @@ def test_the_default_zone_is_saved(
 ) -> None:
     path = str(tmp_path / 'saved.yaml')
     nova = config('[DEFAULT]\ndefault_schedule_zone = az$$1\n')
-    assert run('--config-file', nova, 'snapshot', 'save', path).code == 0
+    assert (
+        run('--config-file', nova, 'snapshot', 'save', '--output', path).code
+        == 0
+    )
     settings = cloud_file.load(path).settings
     assert settings['DEFAULT', 'default_schedule_zone'] == 'az$1'
 
@@ -279,7 +284,7 @@ def test_no_secret_is_shown_or_saved_even_when_debugging(
     for command in (
         ('candidates', *LINUX),
         ('query', *LINUX),
-        ('snapshot', 'save', str(path)),
+        ('snapshot', 'save', '--output', str(path)),
         ('query', '--flavor', 'nobody'),
     ):
         result = run(*options, *command)

@@ -732,7 +732,9 @@ def test_a_file_explains_a_server_as_the_cloud_does(
 
     online = explained()
     saved = tmp_path / 'cloud.yaml'
-    result = run('--config-file', path, 'snapshot', 'save', str(saved))
+    result = run(
+        '--config-file', path, 'snapshot', 'save', '--output', str(saved)
+    )
     assert (result.code, result.err) == (0, '')
     offline = explained('--snapshot', str(saved))
     assert offline['hosts'] == online['hosts']
@@ -752,7 +754,7 @@ def test_a_file_without_ports_is_saved_if_neutron_does_not_show_them(
     live.boots(image={'id': live.images['debian-12']})
     live.nova.placed = [live.server()]
     saved = tmp_path / 'cloud.yaml'
-    result = run('snapshot', 'save', str(saved))
+    result = run('snapshot', 'save', '--output', str(saved))
     assert result.code == 0
     assert result.err.startswith(
         'The ports of servers are left out, so explain --server does not '

@@ -222,7 +222,7 @@ def test_counts_of_nova_scheduler_can_be_exported_alone(exporter, tmp_path):
 def test_the_textfile_is_kept_when_the_cloud_is_down(exporter, tmp_path):
     path, cloud = tmp_path / 'isolation.prom', tmp_path / 'cloud.yaml'
     shutil.copy(EXAMPLE, cloud)
-    arguments = ('--snapshot', str(cloud), '--textfile', str(path))
+    arguments = ('--snapshot', str(cloud), '--output', str(path))
     first = exporter.run(*arguments)
     assert (first.returncode, first.stdout, first.stderr) == (0, '', '')
     before = path.read_text('utf-8')
@@ -246,7 +246,7 @@ def test_the_textfile_is_kept_when_the_cloud_is_down(exporter, tmp_path):
 def test_what_is_no_file_is_refused_before_it_is_read(exporter, tmp_path):
     path = tmp_path / 'pipe'
     os.mkfifo(path)
-    result = exporter.run('--snapshot', str(EXAMPLE), '--textfile', str(path))
+    result = exporter.run('--snapshot', str(EXAMPLE), '--output', str(path))
     assert (result.returncode, result.stdout) == (1, '')
     assert result.stderr == (
         f'The metrics cannot be written to {path}: Not a regular file.\n'

@@ -85,8 +85,8 @@ def test_arguments_of_a_pod_are_valid(pod: dict[str, Any]) -> None:
         is_read_only = {}
         if CONFIGURATION in container['args'][0]:
             is_read_only[folder_of(CONFIGURATION)] = True
-        if parsed.textfile:
-            is_read_only[folder_of(parsed.textfile)] = False
+        if parsed.output:
+            is_read_only[folder_of(parsed.output)] = False
         if getattr(parsed, 'sync_textfile', None):
             is_read_only[folder_of(parsed.sync_textfile)] = True
         assert is_read_only == {
@@ -117,7 +117,7 @@ def run_in(container: dict[str, Any]) -> tuple[str, Any]:
 def test_the_exporter_reads_the_file_that_sync_writes() -> None:
     deployment, service = manifests(FOLDER / 'sync.yaml')
     sync, exporter = deployment['spec']['template']['spec']['containers']
-    written = run_in(sync)[1].textfile
+    written = run_in(sync)[1].output
     assert written
     _, exporting = run_in(exporter)
     assert exporting.sync_textfile == written

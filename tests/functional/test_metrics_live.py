@@ -134,7 +134,7 @@ def test_unlistable_servers_affect_only_the_slots(
     path = tmp_path / 'isolation.prom'
     export = (
         *('--config-file', config(ISOLATE)),
-        *('exporter', '--textfile', str(path)),
+        *('exporter', '--output', str(path)),
     )
     # So many flavors that it matters which are used most.
     live.nova.flavors += [
@@ -181,7 +181,7 @@ def test_slots_in_zones_are_what_capacity_says(
     result = run(
         '--config-file',
         config(f'[isolate_aggregates]\nmetrics_flavors = {names}\n'),
-        *('exporter', '--snapshot', example, '--textfile', str(path)),
+        *('exporter', '--snapshot', example, '--output', str(path)),
     )
     assert (result.code, result.err) == (0, '')
     zones = {one.availability_zone for one in snapshot.aggregates} - {None}
@@ -208,7 +208,7 @@ def test_missing_credentials_are_visible_in_the_textfile(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'isolation.prom'
-    result = run('exporter', '--textfile', str(path))
+    result = run('exporter', '--output', str(path))
     assert result.code == 1
     assert result.err.startswith('There are no credentials for a cloud')
     assert parsed(path.read_text('utf-8'))[('isolate_aggregates_up',)] == 0
@@ -238,11 +238,9 @@ def test_without_prometheus_client_it_says_what_to_install(
         pytest.param(['--listen', '127.0.0.1:1/x'], id='with a path'),
         pytest.param(['--listen', '::1:9889'], id='no brackets'),
         pytest.param(['--listen', '[::1:9889'], id='one bracket'),
-        pytest.param(
-            ['--listen', '127.0.0.1:1', '--textfile', 'x'], id='both'
-        ),
+        pytest.param(['--listen', '127.0.0.1:1', '--output', 'x'], id='both'),
         pytest.param(['--interval', '0'], id='no pause'),
-        pytest.param(['--interval', '9', '--textfile', 'x'], id='no service'),
+        pytest.param(['--interval', '9', '--output', 'x'], id='no service'),
         pytest.param(['--no-cloud'], id='nothing left'),
         pytest.param(
             ['--no-cloud', '--sync-textfile', 'x', '--snapshot', 'y'],

@@ -258,7 +258,7 @@ def test_no_command_has_a_fault(run, odd_files, tmp_path, seed):
             f'{command} --snapshot {before}'
             for command in (
                 *COMMANDS,
-                f'exporter --servers --textfile {tmp_path}/metrics',
+                f'exporter --servers --output {tmp_path}/metrics',
             )
         ),
     ):

@@ -183,7 +183,15 @@ def test_a_saved_snapshot_gives_the_same_answer(
     before = ask()
     path = str(tmp_path / 'saved.yaml')
     saved = openstack(
-        *('--os-cloud', 'mine', 'isolation', 'snapshot', 'save', path)
+        *(
+            '--os-cloud',
+            'mine',
+            'isolation',
+            'snapshot',
+            'save',
+            '--output',
+            path,
+        )
     )
     assert (saved.code, saved.err) == (0, '')
     live.stop()

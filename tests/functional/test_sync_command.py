@@ -294,9 +294,9 @@ def test_a_plan_for_a_cloud_file_is_shown(
         pytest.param(['--snapshot', 'x', '--watch', '9'], id='watching one'),
         pytest.param(['--watch', '0'], id='no pause'),
         pytest.param(['--watch', 'often'], id='no number'),
-        pytest.param(['--textfile', 'x'], id='success of what is shown'),
-        pytest.param(['--textfile', 'x', '--dry-run'], id='or not done'),
-        pytest.param(['--textfile', 'x', '--yes', '--forget'], id='forget'),
+        pytest.param(['--output', 'x'], id='success of what is shown'),
+        pytest.param(['--output', 'x', '--dry-run'], id='or not done'),
+        pytest.param(['--output', 'x', '--yes', '--forget'], id='forget'),
     ],
 )
 def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
@@ -314,7 +314,7 @@ def test_only_a_success_writes_its_time(
     run: Run, live: Live, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'sync.prom'
-    failing = ('sync', '--yes', '--textfile', str(path))
+    failing = ('sync', '--yes', '--output', str(path))
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
     assert run(*failing).code == 1
     assert not path.exists()
@@ -331,7 +331,7 @@ def test_a_success_with_nothing_to_do_counts(
     times = []
     for _ in range(2):
         before = time.time()
-        result = run('sync', '--yes', '--textfile', str(path))
+        result = run('sync', '--yes', '--output', str(path))
         assert result.code == 0
         content = parsed(path.read_text('utf-8'))
         assert before <= content[SUCCESS] <= time.time()
@@ -343,7 +343,7 @@ def test_nothing_is_done_if_a_success_could_not_be_recorded(
     run: Run, live: Live, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'missing' / 'sync.prom'
-    result = run('sync', '--yes', '--textfile', str(path))
+    result = run('sync', '--yes', '--output', str(path))
     assert result.code == 1
     assert result.err == (
         f'The metrics cannot be written to {path}: No such file or '
@@ -367,7 +367,7 @@ def test_each_successful_round_of_a_watch_is_recorded(
 
     # In the first round, they are read again after mirroring.
     after_rounds(live, nothing, nothing, note, note_and_end)
-    result = run('sync', '--watch', '1', '--textfile', str(path))
+    result = run('sync', '--watch', '1', '--output', str(path))
     assert (result.code, result.err) == (0, '')
     assert times[0] < times[1]
 
@@ -376,7 +376,7 @@ def test_without_prometheus_client_nothing_is_changed(
     run: Run, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'prometheus_client', None)
-    result = run('sync', '--yes', '--textfile', 'x')
+    result = run('sync', '--yes', '--output', 'x')
     assert result.code == 1
     assert 'need prometheus-client' in result.err
     assert live.traits('win-1') == frozenset()

@@ -101,7 +101,7 @@ class AuditTest(LiveTest):
     def audit_of_a_file(self, *arguments):
         """Audit a cloud file of the cloud, which has the same findings."""
         path = os.path.join(self.useFixture(fixtures.TempDir()).path, 'cloud')
-        self.ours('snapshot', 'save', path)
+        self.ours('snapshot', 'save', '--output', path)
         return self.ours(
             *('audit', '-f', 'json', '--snapshot', path),
             *arguments,

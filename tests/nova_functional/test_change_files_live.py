@@ -58,7 +58,7 @@ class ChangeFilesTest(PageTest):
 
     def saved(self):
         path = self.config.with_name('cloud.yaml')
-        result = self.run_command('snapshot', 'save', str(path))
+        result = self.run_command('snapshot', 'save', '--output', str(path))
         assert result.code == 0, result.err
         return cloud_file.load(path)
 

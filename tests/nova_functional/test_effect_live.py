@@ -39,7 +39,7 @@ class EffectTest(CommandTest):
     def saved(self, name):
         """Return a snapshot of the cloud as it is."""
         path = self.config.with_name(f'{name}.yaml')
-        result = self.run_command('snapshot', 'save', str(path))
+        result = self.run_command('snapshot', 'save', '--output', str(path))
         assert result.code == 0, result.err
         return cloud_file.load(path)
 

@@ -64,7 +64,9 @@ class ExpectationsTest(CommandTest):
         return got == host
 
     def test_nova_does_what_the_first_file_says(self):
-        written = self.run_command('test', '--init', str(self.path))
+        written = self.run_command(
+            'test', '--init', '--output', str(self.path)
+        )
         assert written.code == 0, written
         code, _ = self.ask('--mutate')
         assert code == 0
@@ -109,7 +111,9 @@ class ExpectationsTest(CommandTest):
             '- {flavor: plain, never: {aggregate: licensed}}\n'
         )
         saved = str(self.config.with_name('cloud.yaml'))
-        assert self.run_command('snapshot', 'save', saved).code == 0
+        assert (
+            self.run_command('snapshot', 'save', '--output', saved).code == 0
+        )
         _, live = self.ask()
         _, of_file = self.ask('--snapshot', saved)
         assert of_file['cloud']['sha256'] == live['cloud']['sha256']

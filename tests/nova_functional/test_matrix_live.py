@@ -55,7 +55,9 @@ class MatrixTest(CommandTest):
     def test_the_report_agrees_with_the_matrix(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'page.html'
-            result = self.run_command('report', '--servers', str(path))
+            result = self.run_command(
+                'report', '--servers', '--output', str(path)
+            )
             assert (result.code, result.out) == (0, f'Wrote {path}.\n'), (
                 result.err
             )

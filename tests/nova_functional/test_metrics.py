@@ -132,7 +132,7 @@ class ExporterTest(CommandTest):
     def exported(self):
         """Write the metrics and return them."""
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'x.prom')
-        result = self.run_command('exporter', '--textfile', str(path))
+        result = self.run_command('exporter', '--output', str(path))
         assert (result.code, result.err) == (0, '')
         return samples(path.read_text('utf-8'), 'isolate_aggregates_')
 

@@ -247,7 +247,7 @@ def test_every_query_matches_metrics_of_a_real_exporter(
     synced = tmp_path / 'sync.prom'
     result = run(
         *('--config-file', configured, 'sync', '--yes'),
-        *('--textfile', str(synced)),
+        *('--output', str(synced)),
     )
     assert result.code == 0
     listen = f'{HOST}:{free_port()}'

@@ -256,7 +256,7 @@ def test_an_invalid_configuration_sends_no_request(
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
     result = run(
         *('--config-file', path, '--os-auth-type', 'none'),
-        *('snapshot', 'save', str(tmp_path / 'saved.yaml')),
+        *('snapshot', 'save', '--output', str(tmp_path / 'saved.yaml')),
     )
     assert 'max_placement_results' in sentence(result)
 
@@ -413,7 +413,9 @@ def test_an_output_file_that_cannot_be_written_is_named(
     )
     http.get(f'{PLACEMENT}/traits', json={'traits': []})
     http.get(f'{PLACEMENT}/resource_classes', json={'resource_classes': []})
-    result = run('snapshot', 'save', '/nowhere/saved.yaml', '--no-servers')
+    result = run(
+        'snapshot', 'save', '--output', '/nowhere/saved.yaml', '--no-servers'
+    )
     assert sentence(result) == (
         '/nowhere/saved.yaml cannot be written: No such file or directory.'
     )
@@ -442,7 +444,9 @@ NO_CREDENTIALS = (
             id='one that can ask a file',
         ),
         pytest.param(
-            ('snapshot', 'save', 'saved.yaml'), '', id='one that cannot'
+            ('snapshot', 'save', '--output', 'saved.yaml'),
+            '',
+            id='one that cannot',
         ),
     ],
 )

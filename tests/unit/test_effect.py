@@ -331,7 +331,7 @@ def test_a_saved_effect_is_read_and_shown_by_the_report(run, tmp_path):
     page = tmp_path / 'page.html'
     result = run(
         *('report', '--snapshot', rack),
-        *('--effect', str(saved_path), str(page)),
+        *('--effect', str(saved_path), '--output', str(page)),
     )
     assert (result.code, result.err) == (0, '')
     assert 'Servers that would be out of place: 3' in page.read_text()
@@ -351,7 +351,7 @@ def test_a_file_that_is_no_effect_is_named(run, tmp_path, text, problem):
         path.write_text(text)
     result = run(
         *('report', '--snapshot', 'examples/licensed-rack.yaml'),
-        *('--effect', str(path), str(tmp_path / 'page.html')),
+        *('--effect', str(path), '--output', str(tmp_path / 'page.html')),
     )
     assert (result.code, result.out) == (1, '')
     assert result.err.startswith(f'{path} {problem}')

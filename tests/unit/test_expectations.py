@@ -467,7 +467,7 @@ def test_the_digests_say_which_files_and_which_cloud(run, tmp_path):
 def test_a_junit_file_is_read_back(run, tmp_path):
     path = tmp_path / 'junit.xml'
     result = run(
-        *('test', EXPECTATIONS, '--snapshot', CLOUD, '--junit', str(path)),
+        *('test', EXPECTATIONS, '--snapshot', CLOUD, '--output', str(path)),
         *('--set', 'windows', 'trait:CUSTOM_LICENSED_WINDOWS=no'),
     )
     assert result.code == 4
@@ -485,7 +485,9 @@ def test_a_junit_file_is_read_back(run, tmp_path):
 
 def test_a_junit_file_that_cannot_be_written_is_named(run, tmp_path):
     path = str(tmp_path / 'none' / 'junit.xml')
-    result = run(*('test', EXPECTATIONS, '--snapshot', CLOUD, '--junit', path))
+    result = run(
+        *('test', EXPECTATIONS, '--snapshot', CLOUD, '--output', path)
+    )
     assert result.code == 1
     assert f'The report cannot be written to {path}: No such' in result.err
 
@@ -496,7 +498,7 @@ def test_without_junitparser_it_is_said_what_to_install(
     monkeypatch.setitem(sys.modules, 'junitparser', None)
     path = tmp_path / 'junit.xml'
     result = run(
-        *('test', EXPECTATIONS, '--snapshot', CLOUD, '--junit', str(path))
+        *('test', EXPECTATIONS, '--snapshot', CLOUD, '--output', str(path))
     )
     assert (result.code, path.exists()) == (1, False)
     assert result.err.endswith(
@@ -508,7 +510,7 @@ def test_a_name_cannot_break_the_junit_file(run, write, tmp_path):
     path = tmp_path / 'junit.xml'
     text = '- {name: "a\\x01<b", flavor: m1.small, min_hosts: 1}\n'
     result = run(
-        *('test', write(text), '--snapshot', CLOUD, '--junit', str(path))
+        *('test', write(text), '--snapshot', CLOUD, '--output', str(path))
     )
     assert result.code == 0
     [suite] = junitparser.JUnitXml.fromfile(str(path))
@@ -581,7 +583,7 @@ def test_mutations_are_shown_and_are_tests_in_junit(run, write, tmp_path):
     junit = tmp_path / 'junit.xml'
     result = run(
         *('test', path, '--snapshot', CLOUD, '--mutate'),
-        *('--junit', str(junit)),
+        *('--output', str(junit)),
     )
     assert (
         '  trait CUSTOM_GPU of provider gpu-1 removed: flavor gpu.large in '
@@ -600,7 +602,7 @@ def test_mutations_are_shown_and_are_tests_in_junit(run, write, tmp_path):
 def test_a_first_file_describes_the_cloud_completely(run, tmp_path, name):
     path = str(tmp_path / 'first.yaml')
     cloud = f'examples/{name}'
-    result = run('test', '--init', path, '--snapshot', cloud)
+    result = run('test', '--init', '--output', path, '--snapshot', cloud)
     assert (result.code, result.err) == (0, '')
     assert result.out.startswith('Wrote ')
     # For readers, the name of each comes first.
@@ -615,7 +617,7 @@ def test_a_first_file_describes_the_cloud_completely(run, tmp_path, name):
 def test_a_first_file_replaces_no_other(run, tmp_path):
     path = tmp_path / 'first.yaml'
     path.write_text('mine')
-    result = run('test', '--init', str(path), '--snapshot', CLOUD)
+    result = run('test', '--init', '--output', str(path), '--snapshot', CLOUD)
     assert (result.code, path.read_text()) == (1, 'mine')
     assert 'exists already' in result.err
 
@@ -623,13 +625,17 @@ def test_a_first_file_replaces_no_other(run, tmp_path):
 def test_a_cloud_without_flavors_has_no_first_file(run, write_cloud, tmp_path):
     path = tmp_path / 'first.yaml'
     cloud = write_cloud('providers: []\n')
-    result = run('test', '--init', str(path), '--snapshot', str(cloud))
+    result = run(
+        'test', '--init', '--output', str(path), '--snapshot', str(cloud)
+    )
     assert (result.code, path.exists()) == (1, False)
     assert 'the cloud has no flavors' in result.err
 
 
-@pytest.mark.parametrize('option', [['--mutate'], ['--junit', 'x.xml']])
+@pytest.mark.parametrize('option', [['--mutate'], ['e.yaml']])
 def test_a_first_file_is_not_tested_at_once(run, tmp_path, option):
     path = tmp_path / 'first.yaml'
-    result = run('test', '--init', str(path), '--snapshot', CLOUD, *option)
+    result = run(
+        'test', '--init', '--output', str(path), '--snapshot', CLOUD, *option
+    )
     assert (result.code, path.exists()) == (2, False)

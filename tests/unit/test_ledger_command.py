@@ -123,8 +123,8 @@ def test_a_lock_that_is_gone_is_found_by_the_name_that_it_had(run, tmp_path):
     [
         (('sync', '--ledger', 'x'), '--ledger needs --watch'),
         (
-            ('exporter', '--ledger', 'x', '--textfile', 'y.prom'),
-            '--ledger cannot be combined with --textfile or --no-cloud',
+            ('exporter', '--ledger', 'x', '--output', 'y.prom'),
+            '--ledger cannot be combined with --output or --no-cloud',
         ),
         (
             ('exporter', '--ledger', 'x', '--snapshot', 'y.yaml'),

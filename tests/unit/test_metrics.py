@@ -546,7 +546,7 @@ def test_the_file_on_the_page_is_the_written_one(run, tmp_path, monkeypatch):
     example = EXAMPLES / 'windows-licensing.yaml'
     path = tmp_path / 'isolation.prom'
     written = run(
-        'exporter', '--snapshot', str(example), '--textfile', str(path)
+        'exporter', '--snapshot', str(example), '--output', str(path)
     )
     assert written == type(written)(0, '', '')
     [shown] = [b.text for b in blocks(PAGE) if b.caption == 'isolation.prom']

@@ -27,13 +27,13 @@ def copies(tmp_path):
 @pytest.mark.parametrize(
     'line',
     [
-        'report --snapshot C C',
-        'report --snapshot C E',
-        'exporter --textfile C --snapshot C',
-        'exporter --textfile E --snapshot C',
-        'test E --snapshot C --junit E',
-        'test E --snapshot C --junit C',
-        'test E --snapshot C --init',
+        'report --snapshot C --output C',
+        'report --snapshot C --output E',
+        'exporter --output C --snapshot C',
+        'exporter --output E --snapshot C',
+        'test E --snapshot C --output E',
+        'test E --snapshot C --output C',
+        'test --init --output E --snapshot C',
     ],
 )
 def test_an_input_is_not_replaced(run, copies, line):
@@ -48,9 +48,9 @@ def test_an_input_is_not_replaced(run, copies, line):
 @pytest.mark.parametrize(
     'line',
     [
-        'report --snapshot C OUT',
-        'exporter --textfile OUT --snapshot C',
-        'test E --snapshot C --junit OUT',
+        'report --snapshot C --output OUT',
+        'exporter --output OUT --snapshot C',
+        'test E --snapshot C --output OUT',
     ],
 )
 def test_an_earlier_output_is_replaced_and_no_other(
@@ -80,7 +80,7 @@ def test_metrics_of_sync_are_not_those_of_the_exporter(run, copies, tmp_path):
     last_sync.write(str(out), 2.0)
     before = out.read_text()
     result = run(
-        *('exporter', '--textfile', str(out), '--sync-textfile', str(out)),
+        *('exporter', '--output', str(out), '--sync-textfile', str(out)),
         *('--snapshot', str(copies['C'])),
     )
     assert HELD in result.err

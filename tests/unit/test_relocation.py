@@ -365,7 +365,7 @@ def test_the_report_shows_a_plan(run, tmp_path):
     plan_file.write_text(result.out)
     report = run(
         'report',
-        str(page),
+        *('--output', str(page)),
         *('--snapshot', EXAMPLE, '--plan', str(plan_file), '--servers'),
     )
     assert report.code == 0, report.err
@@ -375,7 +375,13 @@ def test_the_report_shows_a_plan(run, tmp_path):
     assert 'Without failover' in text
     plan_file.write_text('{}')
     report = run(
-        'report', str(page), '--snapshot', EXAMPLE, '--plan', str(plan_file)
+        'report',
+        '--output',
+        str(page),
+        '--snapshot',
+        EXAMPLE,
+        '--plan',
+        str(plan_file),
     )
     assert report.code == 1
     assert 'is not a plan of relocate' in report.err
@@ -411,7 +417,7 @@ def test_what_is_missing_gives_the_exit_status(run):
 
 def test_watcher_gets_an_audit_for_each_round(run):
     result = relocate(
-        run, '--host', 'win-1', '--output', 'watcher', '--parallel', '2'
+        run, '--host', 'win-1', '--as', 'watcher', '--parallel', '2'
     )
     assert result.code == 0
     *words, actions = shlex.split(result.out)
@@ -427,7 +433,7 @@ def test_watcher_gets_an_audit_for_each_round(run):
 
 
 def test_commands_of_cold_migrations_confirm_them(run):
-    result = relocate(run, '--host', 'win-1', '--output', 'commands', '--cold')
+    result = relocate(run, '--host', 'win-1', '--as', 'commands', '--cold')
     first, second = result.out.splitlines()
     assert '--live-migration' not in first
     assert ' && openstack server migrate confirm ' in second
@@ -435,7 +441,7 @@ def test_commands_of_cold_migrations_confirm_them(run):
 
 def test_what_is_left_is_said_beside_commands(run):
     result = relocate(
-        run, '--host', 'lin-1', '--host', 'lin-2', '--output', 'commands'
+        run, '--host', 'lin-1', '--host', 'lin-2', '--as', 'commands'
     )
     assert (result.code, result.out) == (4, '')
     assert 'no other host may be used' in result.err

@@ -419,7 +419,7 @@ def test_the_command_writes_the_page(run, tmp_path):
         'report',
         '--snapshot', 'examples/windows-licensing.yaml',
         '--image', 'windows-2022', '--image', 'debian-12',
-        str(path),
+        '--output', str(path),
     )  # fmt: skip
     assert (result.code, result.out) == (0, f'Wrote {path}.\n')
     rows = Page(path.read_text('utf-8')).cells['rows']
@@ -432,7 +432,7 @@ def test_the_command_writes_the_page(run, tmp_path):
 
 def test_the_command_offers_more_projects_to_try(run):
     biology, other = '5f1c2e0b7a9d4c6e8b3a1d2c4e6f8a0b', 'p-2'
-    campus = ('report', '--snapshot', 'examples/campus.yaml', '-')
+    campus = ('report', '--snapshot', 'examples/campus.yaml')
 
     def answers(cells, held):
         """Return the text of each group, by its first host."""
@@ -467,7 +467,7 @@ def test_the_command_offers_more_projects_to_try(run):
 def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
     example = pathlib.Path('examples/windows-licensing.yaml').absolute()
     monkeypatch.chdir(tmp_path)
-    result = run('report', '--snapshot', str(example), '-')
+    result = run('report', '--snapshot', str(example))
     assert (result.code, result.err) == (0, '')
     rows = Page(result.out).cells['rows']
     assert [row['table'] for row in rows] == [True, False, False] * 3
@@ -475,7 +475,10 @@ def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
 
 
 def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
-    result = run('report', '--snapshot', 'missing.yaml', 'missing/page.html')
+    result = run(
+        *('report', '--snapshot', 'missing.yaml'),
+        *('--output', 'missing/page.html'),
+    )
     assert result.err.startswith('The report cannot be written to ')
 
 
@@ -483,27 +486,21 @@ def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
     ('arguments', 'code', 'message'),
     [
         pytest.param(
-            [],
-            2,
-            'report: <file> is required. See ',
-            id='no output',
-        ),
-        pytest.param(
-            ['page.html', '--servers'],
+            ['--output', 'page.html', '--servers'],
             1,
             'examples/windows-licensing.yaml has no servers; save it again '
             'without --no-servers.\n',
             id='servers of a file',
         ),
         pytest.param(
-            ['page.html', '--calendar', '30'],
+            ['--output', 'page.html', '--calendar', '30'],
             2,
             '--calendar needs a live cloud: leave out --calendar or '
             '--snapshot',
             id='reservations of a file',
         ),
         pytest.param(
-            ['missing/page.html'],
+            ['--output', 'missing/page.html'],
             1,
             'The report cannot be written to missing/page.html: No such '
             'file or directory.\n',

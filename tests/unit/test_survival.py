@@ -248,7 +248,7 @@ def test_a_cloud_file_without_servers_is_named(run):
 def test_the_exporter_exports_them(run, tmp_path):
     path = tmp_path / 'metrics.prom'
     snapshot = str(EXAMPLES / 'full-rack.yaml')
-    arguments = ('exporter', '--textfile', str(path), '--snapshot', snapshot)
+    arguments = ('exporter', '--output', str(path), '--snapshot', snapshot)
     assert run(*arguments, '--servers').code == 0
     name = 'isolate_aggregates_survival_servers_without_host'
     lines = [

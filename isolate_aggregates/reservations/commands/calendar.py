@@ -14,7 +14,7 @@ from isolate_aggregates.reservations import views
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.cli import output
+from isolate_aggregates.tools.cli import base, output
 
 
 class ShowCalendar(output.ReportLister):
@@ -22,7 +22,7 @@ class ShowCalendar(output.ReportLister):
 
     A row is a time in which the free capacity of a host does not change. All
     reservations count, and what other servers use. As json or yaml: one
-    document with the hosts and their periods. With --ical: the reservations,
+    document with the hosts and their periods. With --output: the reservations,
     as a file for calendar programs.
     """
 
@@ -54,18 +54,17 @@ class ShowCalendar(output.ReportLister):
             help=f'End of the period, {common.TIME}, or a duration from its '
             'start, such as 7d; default: 30d',
         )
-        parser.add_argument(
-            '--ical',
-            metavar='<file>',
-            help='Write an iCalendar file with the reservations of that '
-            'period instead; - for standard output',
+        base.add_output_argument(
+            parser,
+            'Write an iCalendar file with the reservations of that period '
+            'instead; - for standard output',
         )
         self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Show the free capacity, or write an iCalendar file."""
-        if parsed_args.ical is None:
+        if parsed_args.output is None:
             return super().run(parsed_args)
         self._write_ical(parsed_args)
         return 0
@@ -100,7 +99,7 @@ class ShowCalendar(output.ReportLister):
         now = times.now()
         self._resolve(args, now)
         views.check_period(self._start, self._end)
-        path = args.ical
+        path = args.output
         if path != '-':
             with _write_errors(path):
                 files.check(path, ical.MARK)

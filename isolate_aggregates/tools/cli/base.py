@@ -46,6 +46,15 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_output_argument(
+    parser: argparse._ActionsContainer, meaning: str, required: bool = False
+) -> None:
+    """Add ``--output``, the file that a command writes."""
+    parser.add_argument(
+        '--output', metavar='<file>', required=required, help=meaning
+    )
+
+
 def add_servers_argument(
     parser: argparse.ArgumentParser,
     meaning: str = 'Also check whether the servers of all projects may run on '

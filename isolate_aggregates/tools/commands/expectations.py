@@ -52,14 +52,14 @@ class CheckExpectations(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            'file', metavar='<file>', help='File of expectations'
+            'file', nargs='?', metavar='<file>', help='File of expectations'
         )
         base.add_snapshot_argument(parser)
         parser.add_argument(
             '--init',
             action='store_true',
-            help='Write the file instead: expectations that describe the '
-            'cloud as it is',
+            help='Write a file of expectations that describe the cloud as it '
+            'is, to --output',
         )
         parser.add_argument(
             '--mutate',
@@ -68,10 +68,8 @@ class CheckExpectations(output.ReportLister):
             'copy of the cloud, one after the other, and show those that no '
             'expectation notices; this results in exit status 4, too',
         )
-        parser.add_argument(
-            '--junit',
-            metavar='<file>',
-            help='Also write the result to this file, as JUnit',
+        base.add_output_argument(
+            parser, 'Also write the result to this file, as JUnit'
         )
         change_arguments.add_arguments(parser)
         self._usage = parser
@@ -80,17 +78,21 @@ class CheckExpectations(output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Test the cloud; return the exit status."""
         if parsed_args.init:
-            if parsed_args.mutate or parsed_args.junit:
-                self._usage.error('--init takes neither --mutate nor --junit')
+            if parsed_args.mutate or parsed_args.file:
+                self._usage.error('--init takes neither --mutate nor a file')
+            if not parsed_args.output:
+                self._usage.error('--init needs --output')
             return self._init(parsed_args)
+        if not parsed_args.file:
+            self._usage.error('<file> is required')
         code = super().run(parsed_args)
         return code if self._report.is_passed else ExitStatus.NO
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        if parsed_args.junit:
-            report.check_junit(parsed_args.junit)
+        if parsed_args.output:
+            report.check_junit(parsed_args.output)
         expectations = document.load(parsed_args.file)
         with self._answers(parsed_args, expectations) as (answers, changed):
             # All of them have been read.
@@ -125,8 +127,8 @@ class CheckExpectations(output.ReportLister):
             not_known=tuple(not_known),
             coverage=coverage,
         )
-        if parsed_args.junit:
-            report.write_junit(self._report, parsed_args.junit)
+        if parsed_args.output:
+            report.write_junit(self._report, parsed_args.output)
         is_for_people = parsed_args.formatter == 'table'
         rows = [] if is_for_people else list(_rows(self._report))
         return ('Result', 'Expectation', 'Line', 'Problems'), rows
@@ -171,17 +173,17 @@ class CheckExpectations(output.ReportLister):
 
     def _init(self, args: argparse.Namespace) -> int:
         """Write a first file."""
-        document.check_new(args.file)
+        document.check_new(args.output)
         with self._answers(args, ()) as (answers, _), access.silent():
             entries = list(first_file.entries(answers))
         if not entries:
             raise exception.ExpectationsFileError(
-                args.file,
+                args.output,
                 of_file='was not written: the cloud has no flavors',
             )
-        document.save(entries, args.file)
+        document.save(entries, args.output)
         number = counted(len(entries), 'expectation')
-        self.app.stdout.write(f'Wrote {number} to {args.file}.\n')
+        self.app.stdout.write(f'Wrote {number} to {args.output}.\n')
         return 0
 
     @contextlib.contextmanager

@@ -52,11 +52,10 @@ class ExportMetrics(usage.Command):
             help='Address to serve the metrics on over HTTP; default: '
             f'{_LISTEN}',
         )
-        where.add_argument(
-            '--textfile',
-            metavar='<file>',
-            help='Write the metrics to this file, whose name should end in '
-            '.prom, and exit',
+        base.add_output_argument(
+            where,
+            'Write the metrics to this file, whose name should end in .prom, '
+            'and exit',
         )
         parser.add_argument(
             '--interval',
@@ -81,7 +80,7 @@ class ExportMetrics(usage.Command):
             '--sync-textfile',
             metavar='<file>',
             help='Also export the time of the last successful sync, from the '
-            'file that sync --textfile writes on this machine',
+            'file that sync --output writes on this machine',
         )
         parser.add_argument(
             '--no-cloud',
@@ -100,23 +99,23 @@ class ExportMetrics(usage.Command):
         import prometheus_client
 
         registry = prometheus_client.CollectorRegistry()
-        if parsed_args.textfile:
+        if parsed_args.output:
             self._write(parsed_args, registry)
         else:
             self._serve(parsed_args, registry)
 
     def _check(self, args: argparse.Namespace) -> None:
-        if args.textfile and args.interval:
-            self._usage.error('--interval has no effect with --textfile')
+        if args.output and args.interval:
+            self._usage.error('--interval has no effect with --output')
         if args.no_cloud and not (args.scheduler or args.sync_textfile):
             self._usage.error(
                 '--no-cloud leaves nothing to export; add --scheduler or '
                 '--sync-textfile'
             )
         base.check_live(self._usage, args, 'ledger')
-        if args.ledger and (args.textfile or args.no_cloud):
+        if args.ledger and (args.output or args.no_cloud):
             self._usage.error(
-                '--ledger cannot be combined with --textfile or --no-cloud'
+                '--ledger cannot be combined with --output or --no-cloud'
             )
         if args.no_cloud and (args.snapshot or args.servers):
             self._usage.error(
@@ -128,20 +127,20 @@ class ExportMetrics(usage.Command):
     ) -> None:
         from isolate_aggregates.tools.metrics import reading, textfile
 
-        textfile.check(args.textfile)
+        textfile.check(args.output)
         _register(registry, args)
         failure = None
         if not args.no_cloud:
             cloud = reading.CloudReading(
                 self._families(args, threading.Event(), lambda cloud: None),
-                textfile.last_reading(args.textfile),
+                textfile.last_reading(args.output),
             )
             registry.register(cloud)
             try:
                 cloud.read()
             except exception.IsolateAggregatesError as exc:
                 failure = exc
-        textfile.write(args.textfile, registry)
+        textfile.write(args.output, registry)
         if failure:
             raise failure
 

@@ -132,7 +132,8 @@ class Relocate(preview.Previewing, output.ReportLister):
             'default: 3600',
         )
         parser.add_argument(
-            '--output',
+            '--as',
+            dest='form',
             choices=list(formats.FORMATS),
             help='Only write the plan: as commands of the openstack client, '
             'or as audits of Watcher with its strategy actuator',
@@ -145,7 +146,7 @@ class Relocate(preview.Previewing, output.ReportLister):
         """Plan and carry out; return the exit status."""
         self._check(parsed_args)
         base.check_live(self._usage, parsed_args, 'yes')
-        if parsed_args.output:
+        if parsed_args.form:
             return self._write_plan(parsed_args)
         parsed_args.dry_run = (
             parsed_args.dry_run
@@ -344,7 +345,7 @@ class Relocate(preview.Previewing, output.ReportLister):
         with unabridged():
             self._write(
                 terminal.Shell(line)
-                for line in formats.FORMATS[args.output](rounds)
+                for line in formats.FORMATS[args.form](rounds)
             )
         return ExitStatus.NO if self._is_incomplete else 0
 

@@ -29,10 +29,8 @@ class WriteReport(usage.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'file',
-            metavar='<file>',
-            help='HTML file to write; - for standard output',
+        base.add_output_argument(
+            parser, 'HTML file to write; default: standard output'
         )
         add_row_arguments(parser)
         parser.add_argument(
@@ -69,8 +67,8 @@ class WriteReport(usage.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         base.check_live(self._usage, parsed_args, 'calendar')
-        path = parsed_args.file
-        if path != '-':
+        path = parsed_args.output
+        if path:
             # Fail now, as reading a large cloud takes minutes.
             page.check(path)
         effect = saved.load(parsed_args.effect) if parsed_args.effect else None
@@ -108,11 +106,11 @@ class WriteReport(usage.Command):
             plan=plan,
             survival=survival_of(audited_cloud, self.app.conf),
         )
-        if path == '-':
-            self.app.stdout.write(page.render(content))
-        else:
+        if path:
             page.write(content, path)
             self.app.stdout.write(f'Wrote {path}.\n')
+        else:
+            self.app.stdout.write(page.render(content))
 
     def _calendar(
         self, days: int | None, now: datetime.datetime

@@ -34,9 +34,7 @@ class SaveSnapshot(usage.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'file', metavar='<file>', help='Cloud file to write'
-        )
+        base.add_output_argument(parser, 'Cloud file to write', required=True)
         parser.add_argument(
             '--no-servers',
             action='store_true',
@@ -46,7 +44,7 @@ class SaveSnapshot(usage.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         conf = self.app.conf
-        cloud_file.check_output(parsed_args.file)
+        cloud_file.check_output(parsed_args.output)
         cloud = base.live_cloud(self.app)
         snapshot = snapshots.take(
             cloud.index,
@@ -83,12 +81,12 @@ class SaveSnapshot(usage.Command):
                 snapshot, servers=known, images=tuple(known.images.values())
             )
             servers = f', {len(known.placed)} servers'
-        cloud_file.save(snapshot, parsed_args.file)
+        cloud_file.save(snapshot, parsed_args.output)
         self.app.stdout.write(
             f'Wrote {len(snapshot.aggregates)} aggregates, '
             f'{len(snapshot.providers)} resource providers{servers}, '
             f'{len(snapshot.flavors)} flavors and '
-            f'{len(snapshot.images)} images to {parsed_args.file}.\n'
+            f'{len(snapshot.images)} images to {parsed_args.output}.\n'
         )
 
 

@@ -74,12 +74,10 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             'use it before you uninstall isolate-aggregates, but after you '
             'have switched it off in nova-scheduler',
         )
-        parser.add_argument(
-            '--textfile',
-            metavar='<file>',
-            help='With --yes or --watch, write the time of each successful '
-            'sync to this file, for exporter --sync-textfile or for Node '
-            'exporter',
+        base.add_output_argument(
+            parser,
+            'With --yes or --watch, write the time of each successful sync to '
+            'this file, for exporter --sync-textfile or for Node exporter',
         )
         recording.add_argument(parser, 'With --watch: ')
         base.add_snapshot_argument(parser)
@@ -89,18 +87,18 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Sync once, or repeatedly; return the exit status."""
         base.check_live(self._usage, parsed_args, 'yes', 'watch')
-        if parsed_args.textfile:
+        if parsed_args.output:
             if parsed_args.forget or not (
                 parsed_args.yes or parsed_args.watch
             ):
                 self._usage.error(
-                    '--textfile needs --yes or --watch, and cannot be '
+                    '--output needs --yes or --watch, and cannot be '
                     'combined with --forget'
                 )
             base.check_metrics_client()
             from isolate_aggregates.tools.metrics import last_sync
 
-            last_sync.check(parsed_args.textfile)
+            last_sync.check(parsed_args.output)
         if parsed_args.ledger and not parsed_args.watch:
             self._usage.error('--ledger needs --watch')
         if parsed_args.watch:
@@ -118,7 +116,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
         if self._result and not self._result.is_complete:
             return ExitStatus.ERROR
         if self._result:
-            _note_success(parsed_args.textfile)
+            _note_success(parsed_args.output)
         return code
 
     def take_action(
@@ -271,7 +269,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             self.app.stdout.flush()
             _report(result)
             if result.is_complete:
-                _note_success(args.textfile)
+                _note_success(args.output)
 
         with recording.recording(
             args.ledger, self.app.conf, args.watch
@@ -280,7 +278,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
 
 
 def _note_success(path: str | None) -> None:
-    """Write the time of a success to the file of ``--textfile``, if given."""
+    """Write the time of a success to the file of ``--output``, if given."""
     if path:
         from isolate_aggregates.tools.metrics import last_sync
 

@@ -74,7 +74,7 @@ def metrics(command, tmp_path):
 
     def export(*arguments):
         path = tmp_path / 'cloud.prom'
-        result = command('exporter', '--textfile', str(path), *arguments)
+        result = command('exporter', '--output', str(path), *arguments)
         assert result.code == 0, result.err
         return {
             (name.removeprefix('isolate_aggregates_'), *labels): value
@@ -190,7 +190,7 @@ def test_slots_that_a_later_lock_closes_are_found(
         ],
     }
     page = tmp_path / 'report.html'
-    assert command('report', str(page)).code == 0
+    assert command('report', '--output', str(page)).code == 0
     assert finding['consequence'] in page.read_text('utf-8')
     values = metrics()
     assert values['reservation_unusable_slots', 'closed'] == 2
@@ -323,7 +323,9 @@ def test_a_cloud_file_says_nothing_about_reservations(
     [finding] = findings()[1]
     assert finding['kind'] == 'reservation-not-reconciled'
     path = str(tmp_path / 'cloud.yaml')
-    assert command('snapshot', 'save', '--no-servers', path).code == 0
+    assert (
+        command('snapshot', 'save', '--no-servers', '--output', path).code == 0
+    )
     assert findings('--snapshot', path)[1] == []
     assert metrics('--snapshot', path) == {}
 

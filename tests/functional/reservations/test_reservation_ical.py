@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation calendar --ical``, read back as calendar programs do."""
+"""``reservation calendar --output``, read back as calendar programs do."""
 
 import datetime
 import sys
@@ -15,7 +15,14 @@ from isolate_aggregates.reservations import commands
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 LATER = '5e28e52b-941e-48c3-a2d8-50afd1bf722f'
 CREATE = ('create', '--vcpus', '4', '--ram', '1024', '--project')
-MONTH = ('calendar', '--start', '2127-03-01T00:00Z', '--end', '30d', '--ical')
+MONTH = (
+    'calendar',
+    '--start',
+    '2127-03-01T00:00Z',
+    '--end',
+    '30d',
+    '--output',
+)
 
 
 def utc(day, hour=0):
