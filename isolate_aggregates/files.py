@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files atomically."""
+"""Reads text of files, and writes files atomically."""
 
 from collections.abc import Iterator
 import contextlib
@@ -7,8 +7,9 @@ import errno
 import os
 import pathlib
 import shutil
+import stat
 import tempfile
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 # How much of a file is read to see what it is, in bytes.
 _HEAD = 4096
@@ -52,6 +53,35 @@ def _check_replaceable(target: pathlib.Path, mark: str | None) -> None:
             'it exists already and was not written by this command; remove it '
             'or name another file',
         )
+
+
+def read_text(path: str | os.PathLike[str], encoding: str = 'utf-8') -> str:
+    """Return the text of a file.
+
+    A device without an end, such as /dev/zero, is not read on.
+
+    :raises OSError: if it cannot be read or is not text.
+    :raises UnicodeDecodeError: if it has another encoding.
+    """
+    with open(path, 'rb') as stream:
+        return (_head_of_text(stream) + stream.read()).decode(encoding)
+
+
+def check_text(path: str | os.PathLike[str]) -> None:
+    """Check that a file that others read can be read, and has an end.
+
+    :raises OSError: if it cannot be read or is not text.
+    """
+    with open(path, 'rb') as stream:
+        _head_of_text(stream)
+
+
+def _head_of_text(stream: BinaryIO) -> bytes:
+    head = stream.read(_HEAD)
+    is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    if not is_file and b'\0' in head:
+        raise OSError(errno.EINVAL, 'Not a text file')
+    return head
 
 
 @contextlib.contextmanager

@@ -117,6 +117,43 @@ def test_the_package_runs_as_a_program() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ('shell', 'said'),
+    [
+        (
+            '"$@" query --snapshot "$FILE" --flavor ssd.small >/dev/full',
+            'The output cannot be written: No space left on device.\n',
+        ),
+        (
+            '"$@" query --snapshot "$FILE" --flavor ssd.small >&-',
+            'The standard output is closed.\n',
+        ),
+        (
+            '"$@" query --snapshot /dev/zero --flavor ssd.small',
+            '/dev/zero cannot be read: Not a text file.\n',
+        ),
+        (
+            '"$@" --config-file /dev/zero query --flavor ssd.small',
+            'The configuration /dev/zero cannot be read: Not a text file.\n',
+        ),
+    ],
+)
+def test_streams_without_room_or_end_are_answered(
+    shell: str, said: str
+) -> None:
+    result = subprocess.run(
+        [
+            *('sh', '-c', shell, 'sh'),
+            *(sys.executable, '-m', 'isolate_aggregates'),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, 'FILE': FILE},
+    )
+    assert (result.returncode, result.stdout) == (1, '')
+    assert result.stderr == said
+
+
 def test_names_that_the_terminal_cannot_show_are_escaped(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -135,6 +135,11 @@ def test_a_missing_thing_is_named_with_the_place_searched(
             id='an option of a command before it',
         ),
         pytest.param(
+            ('--config-file', '', 'query'),
+            '--config-file must not be empty',
+            id='a variable of the shell that is not set, of the program',
+        ),
+        pytest.param(
             ('query', '--flavor', ''),
             '--flavor must not be empty',
             id='a variable of the shell that is not set',
@@ -275,8 +280,8 @@ def test_help_needs_no_valid_configuration(
     [
         pytest.param(
             None,
-            'The configuration {path} cannot be read: Failed to find some '
-            'config files: {path}.',
+            'The configuration {path} cannot be read: No such file or '
+            'directory.',
             id='no file',
         ),
         pytest.param(

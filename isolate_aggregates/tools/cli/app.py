@@ -109,6 +109,7 @@ class IsolateAggregatesApp(app.App):
         parser.add_argument(
             '--config-file',
             action='append',
+            type=usage.not_empty,
             metavar='<path>',
             help='Configuration file, such as nova.conf; may be repeated. '
             f'Default: {settings.DEFAULT_FILES}',
@@ -116,6 +117,7 @@ class IsolateAggregatesApp(app.App):
         parser.add_argument(
             '--config-dir',
             action='append',
+            type=usage.not_empty,
             metavar='<path>',
             help='Directory of configuration files, read after '
             '--config-file; may be repeated',
@@ -226,6 +228,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         some commands have more.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:
+        # As after >&-.
+        print('The standard output is closed.', file=sys.stderr)
+        return ExitStatus.ERROR
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Names may have characters that the terminal's encoding lacks.

@@ -8,6 +8,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates import files as ia_files
 from isolate_aggregates.text import short
 
 PROJECT = 'isolate-aggregates'
@@ -61,6 +62,11 @@ def read(
 
     :param files: The files; empty for those in the default locations.
     """
+    for path in files:
+        try:
+            ia_files.check_text(path)
+        except OSError as exc:
+            raise unreadable(path or "''", exc) from exc
     try:
         conf(
             [

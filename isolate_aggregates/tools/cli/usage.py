@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+import errno
 import itertools
 import re
 import sys
@@ -11,11 +12,15 @@ from typing import Any, NoReturn, TypeVar
 
 from cliff import command
 
+from isolate_aggregates import exception
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cli import terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 _P = TypeVar('_P', bound='Parser')
+
+# What a write to the standard output fails with.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # The sentences of argparse, and ours.
 _SENTENCES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
@@ -149,6 +154,13 @@ class CommandParser(Parser):
         )
 
 
+def not_empty(value: str) -> str:
+    """Return the value of an option; refuse an empty one."""
+    if not value:
+        raise argparse.ArgumentTypeError('must not be empty')
+    return value
+
+
 class Command(command.Command):
     """A command that reports an invalid argument in one sentence."""
 
@@ -165,3 +177,18 @@ class Command(command.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         return CommandParser.like(super().get_parser(prog_name))
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :raises IsolateAggregatesError: if the output cannot be written.
+        """
+        try:
+            return int(super().run(parsed_args))
+        except OSError as exc:
+            # That of the files a command was given has been reported.
+            if exc.filename is not None or exc.errno not in _FULL:
+                raise
+            raise exception.IsolateAggregatesError(
+                f'The output cannot be written: {exc.strerror}.'
+            ) from exc

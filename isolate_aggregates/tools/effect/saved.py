@@ -4,12 +4,11 @@
 import importlib.resources
 import json
 import os
-import pathlib
 from typing import Any
 
 import jsonschema
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, files
 
 
 def schema() -> dict[str, Any]:
@@ -36,7 +35,7 @@ def document(
     :raises ChangesFileError: if it cannot be read or is something else.
     """
     try:
-        content = json.loads(pathlib.Path(path).read_text('utf-8'))
+        content = json.loads(files.read_text(path))
         jsonschema.validate(content, schema)
     except OSError as exc:
         problem = f'cannot be read: {exc.strerror or exc}'

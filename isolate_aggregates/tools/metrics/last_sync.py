@@ -2,7 +2,6 @@
 """Writes and reads the time of the last successful ``sync``."""
 
 from collections.abc import Iterator
-import pathlib
 
 from oslo_log import log as logging
 import prometheus_client
@@ -10,6 +9,7 @@ from prometheus_client import parser
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from isolate_aggregates import files
 from isolate_aggregates.tools.metrics import textfile
 
 LOG = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class LastSync(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         try:
-            text = pathlib.Path(self._path).read_text('utf-8')
+            text = files.read_text(self._path)
             families = [
                 family
                 for family in parser.text_string_to_metric_families(text)

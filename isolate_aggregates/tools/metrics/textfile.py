@@ -7,7 +7,6 @@ Its `textfile collector
 
 from collections.abc import Iterator
 import contextlib
-import pathlib
 
 from oslo_log import log as logging
 import prometheus_client
@@ -69,7 +68,7 @@ def last_reading(path: str) -> reading.LastReading:
     :returns: No metrics if the file does not exist or is invalid.
     """
     try:
-        text = pathlib.Path(path).read_text('utf-8')
+        text = files.read_text(path)
         families = list(parser.text_string_to_metric_families(text))
     except FileNotFoundError:
         return reading.LastReading()

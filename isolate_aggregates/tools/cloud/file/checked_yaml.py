@@ -2,10 +2,11 @@
 """Reads YAML files, with places and lines."""
 
 import os
-import pathlib
 from typing import Any, NoReturn
 
 import yaml
+
+from isolate_aggregates import files
 
 TEXT_TAG = 'tag:yaml.org,2002:str'
 # With "<<", which merges another mapping.
@@ -49,7 +50,7 @@ def text_of(path: str | os.PathLike[str]) -> str:
     :raises Unreadable: if it cannot be read.
     """
     try:
-        return pathlib.Path(path).read_text(encoding='utf-8')
+        return files.read_text(path)
     except OSError as exc:
         problem = f'cannot be read: {exc.strerror or exc}'
     except UnicodeDecodeError as exc:

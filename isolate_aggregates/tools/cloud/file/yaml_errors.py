@@ -6,6 +6,8 @@ import dataclasses
 
 import yaml
 
+from isolate_aggregates.text import counted
+
 # The most problems in one error message.
 _MOST = 5
 
@@ -47,7 +49,7 @@ def messages(problems: Iterable[Problem], document: yaml.Node) -> list[str]:
     texts = [text for _, text in sorted(lines)]
     more = len(texts) - _MOST
     if more > 0:
-        texts[_MOST:] = [f'and {more} more problems']
+        texts[_MOST:] = [f'and {counted(more, "more problem")}']
     return texts
 
 

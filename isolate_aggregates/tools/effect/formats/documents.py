@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 import dataclasses
 import json
 import os
-import pathlib
 from typing import Any, NoReturn
 
 import yaml
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, files
 from isolate_aggregates.text import short
 
 _KINDS = {
@@ -158,7 +157,7 @@ def _yaml(path: str | os.PathLike[str]) -> Iterator[Any]:
 
 def _text(path: str | os.PathLike[str]) -> str:
     try:
-        return pathlib.Path(path).read_text(encoding='utf-8-sig')
+        return files.read_text(path, 'utf-8-sig')
     except OSError as exc:
         _fail(path, f'cannot be read: {exc.strerror or exc}')
     except UnicodeDecodeError as exc:
