@@ -110,7 +110,7 @@ def _actions(document: Mapping[str, Any]) -> list[str]:
 def _details(document: Mapping[str, Any]) -> str:
     return next(
         (
-            str(event['details']).rstrip('.')
+            str(event['details']).strip(' .')
             for event in document['instanceAction']['events']
             if event.get('details')
         ),

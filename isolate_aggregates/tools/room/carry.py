@@ -198,7 +198,7 @@ class _Run:
 
     def _failed(self, move: Move, reason: str) -> str:
         """Note what went wrong; return it as a result."""
-        reason = reason.rstrip('.')
+        reason = reason.strip(' .')
         self._outcome.failures.append(
             f'Server {quoted(move.server.name)} ({move.server.id}) was not '
             f'moved from {move.source} to {move.target}: {reason}. {_GO_ON}'
