@@ -19,7 +19,7 @@ from isolate_aggregates.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.tools.cloud.file import load
+from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.simulator import Simulator, query, refusal
 
@@ -94,7 +94,7 @@ class Documents:
             _MAX_SQLITE,
         )
         self._consumers = {
-            load.consumer(provider): provider
+            placement_rows.consumer(provider): provider
             for provider in snapshot.providers
             if _used(provider)
         }
@@ -186,7 +186,9 @@ class Documents:
         if request.minor >= _CONSUMER_GENERATION:
             allocation['consumer_generation'] = 1
         return {
-            'allocations': {load.consumer(host): allocation} if usage else {},
+            'allocations': {placement_rows.consumer(host): allocation}
+            if usage
+            else {},
             **_WITH_GENERATION,
         }
 
@@ -198,8 +200,8 @@ class Documents:
         allocation = {'generation': _GENERATION, 'resources': _used(provider)}
         document = {
             'allocations': {provider.uuid: allocation},
-            'project_id': load.OWNER,
-            'user_id': load.OWNER,
+            'project_id': placement_rows.OWNER,
+            'user_id': placement_rows.OWNER,
             'consumer_generation': 1,
         }
         if request.minor >= _CONSUMER_TYPE:
@@ -225,10 +227,10 @@ class Documents:
             raise refusal.Refused(f'{kind!r} is not a consumer type')
         owners = {
             parameters['project_id'],
-            parameters.get('user_id', load.OWNER),
+            parameters.get('user_id', placement_rows.OWNER),
         }
         total: Document = {}
-        if owners == {load.OWNER} and kind in ('all', 'unknown'):
+        if owners == {placement_rows.OWNER} and kind in ('all', 'unknown'):
             for provider in self._consumers.values():
                 for resource_class, amount in _used(provider).items():
                     total[resource_class] = (

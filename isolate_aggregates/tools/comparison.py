@@ -47,17 +47,10 @@ class Difference:
     added: tuple[str, ...] = ()
     other_amounts: tuple[str, ...] = ()
     failure: str | None = None
-    was_queried: bool = True
 
     @property
     def sentences(self) -> Iterator[str]:
         """Sentences that describe the difference."""
-        if not self.was_queried:
-            yield (
-                'Placement may answer differently. It was not queried, '
-                'because loading so many resource providers into it takes '
-                f'long; the command candidates does so. See {_PAGE}.'
-            )
         if self.failure:
             yield f'Placement itself gives no answer: {self.failure}'
         if self.left_out:
@@ -100,7 +93,6 @@ def document(difference: Difference | None) -> dict[str, Any] | None:
         'adds': list(difference.added),
         'other_amounts': list(difference.other_amounts),
         'error': difference.failure,
-        'queried': difference.was_queried,
     }
 
 
@@ -119,8 +111,6 @@ def difference(
     own_answer = _by_root(
         query, simulator(providers, query).allocation_candidates(query), hosts
     )
-    if not cloud.placement_at_hand:
-        return Difference(len(own_answer), was_queried=False)
     failure = None
     answer: Mapping[str, _Candidates] = {}
     try:

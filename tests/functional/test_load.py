@@ -63,6 +63,20 @@ def test_a_loaded_cloud_reads_back_from_placement(cloud_from):
     assert again.providers == cloud.snapshot.providers
 
 
+def test_a_valid_cloud_is_written_in_rows(placement, monkeypatch):
+    """Row by row, or the API would take minutes for thousands of hosts."""
+    monkeypatch.setattr(load, '_load_provider', None)
+    provider = Provider(
+        '389c101c-cd28-5b94-9ada-57ce34d54e8b',
+        'cn1',
+        inventories={'VCPU': Inventory(2, reserved=2, allocation_ratio=16.0)},
+        usages={'VCPU': 3},
+        traits=frozenset({'CUSTOM_FAST', 'HW_CPU_X86_VMX'}),
+    )
+    load.into_placement(Snapshot('test', providers=(provider,)), placement)
+    assert placement.get(f'/resource_providers/{provider.uuid}')
+
+
 def test_traits_and_classes_that_no_provider_has_are_saved(
     cloud_from, tmp_path
 ):

@@ -20,6 +20,7 @@ import testtools
 from isolate_aggregates import exception, testing
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.file import cloud_file, load
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
@@ -73,7 +74,7 @@ def is_json(answer: requests.Response) -> bool:
 
 
 RACK_ = f'in:{RACK.uuid}'
-CONSUMER = load.consumer(NESTED.providers[1])
+CONSUMER = placement_rows.consumer(NESTED.providers[1])
 # All that a path of the mocked Placement is answered at.
 MICROVERSIONS = [
     f'placement 1.{minor}'
@@ -136,13 +137,13 @@ MICROVERSIONS = [
         '/usages',
         '/usages?project_id=nonesuch',
         '/usages?project_id=',
-        f'/usages?project_id={load.OWNER}',
-        f'/usages?project_id={load.OWNER}&user_id={load.OWNER}',
-        f'/usages?project_id={load.OWNER}&user_id=nonesuch',
-        f'/usages?project_id={load.OWNER}&consumer_type=all',
-        f'/usages?project_id={load.OWNER}&consumer_type=unknown',
-        f'/usages?project_id={load.OWNER}&consumer_type=INSTANCE',
-        f'/usages?project_id={load.OWNER}&consumer_type=in-stance',
+        f'/usages?project_id={placement_rows.OWNER}',
+        f'/usages?project_id={placement_rows.OWNER}&user_id={placement_rows.OWNER}',
+        f'/usages?project_id={placement_rows.OWNER}&user_id=nonesuch',
+        f'/usages?project_id={placement_rows.OWNER}&consumer_type=all',
+        f'/usages?project_id={placement_rows.OWNER}&consumer_type=unknown',
+        f'/usages?project_id={placement_rows.OWNER}&consumer_type=INSTANCE',
+        f'/usages?project_id={placement_rows.OWNER}&consumer_type=in-stance',
         '/resource_providers/nonesuch',
         '/resource_providers/nonesuch/traits',
         '/nonesuch',
@@ -251,13 +252,13 @@ def test_the_mocked_placement_answers_as_the_real_one_does(real, mocked, path):
         ('/resource_providers/{cn3}/traits', [6, 29, 39]),
         ('/resource_providers/{cn3}/usages', [29, 39]),
         ('/resource_providers/{cn3}/allocations', [0, 29, 39]),
-        (f'/allocations/{load.OWNER}', [28, 29, 39]),
+        (f'/allocations/{placement_rows.OWNER}', [28, 29, 39]),
         (
             '/allocation_candidates?resources=VCPU:1',
             [29, 31, 32, 33, 35, 36, 39],
         ),
         ('/traits', [6, 29, 39]),
-        (f'/usages?project_id={load.OWNER}', [9, 29, 39]),
+        (f'/usages?project_id={placement_rows.OWNER}', [9, 29, 39]),
     ],
 )
 def test_a_path_has_the_microversions_that_clients_send(mocked, path, minors):

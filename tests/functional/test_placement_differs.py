@@ -11,8 +11,6 @@ import sys
 from live_example import Live
 import pytest
 
-from isolate_aggregates.tools.cloud.file import saved_cloud
-
 SHARED_DISK = """
     placement_aggregates: [{name: shared}]
     providers:
@@ -102,7 +100,7 @@ def run_json(run):
 
 def lost(document):
     """Return the hosts that are reported as left out; check the rest."""
-    assert (document['queried'], document['error']) == (True, None)
+    assert document['error'] is None
     assert (document['adds'], document['other_amounts']) == ([], [])
     # Only one anchor is kept, which may be the storage.
     assert len(document['leaves_out']) >= 2
@@ -231,27 +229,6 @@ def test_all_providers_are_only_read_if_the_answers_may_differ(
         if request.method == 'GET' and request.url.endswith('/inventories')
     ]
     assert bool(read) is is_read
-
-
-def test_for_a_large_file_placement_is_not_queried(
-    run, run_json, write_cloud, monkeypatch
-):
-    """Loading it into Placement takes minutes; only ``candidates`` does."""
-    monkeypatch.setattr(saved_cloud, '_FEW', 4)
-    path = write_cloud(SHARED_DISK)
-    document = run_json('explain', path, 'grouped')['summary']
-    assert document['candidates'] == 3
-    assert document['placement_differs']['queried'] is False
-    assert document['placement_differs']['leaves_out'] == []
-    arguments = ('--snapshot', str(path), '--flavor', 'grouped')
-    lines = run('explain', *arguments).out.splitlines()
-    assert lines[2] == (
-        'Placement may answer differently. It was not queried, because '
-        'loading so many resource providers into it takes long; the command '
-        'candidates does so. See "Known Placement bugs" in the documentation.'
-    )
-    document = run_json('candidates', path, 'grouped')['placement_differs']
-    assert lost(document)
 
 
 def test_without_an_embedded_placement_its_answer_is_unknown(

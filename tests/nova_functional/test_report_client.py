@@ -15,11 +15,12 @@ from small_clouds import NESTED, RACK
 
 from isolate_aggregates import testing
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 UUIDS = {provider.name: provider.uuid for provider in NESTED.providers}
-CONSUMER = load.consumer(NESTED.providers[1])
+CONSUMER = placement_rows.consumer(NESTED.providers[1])
 CONTEXT = context.RequestContext('user', 'project', is_admin=True)
 
 
@@ -127,10 +128,10 @@ READS: dict[str, Callable[[report.SchedulerReportClient], Any]] = {
     ),
     'allocations of tree': allocations_of_tree,
     'usages for limits': lambda client: client.get_usages_counts_for_limits(
-        CONTEXT, load.OWNER
+        CONTEXT, placement_rows.OWNER
     ),
     'usages for quota': lambda client: client.get_usages_counts_for_quota(
-        CONTEXT, load.OWNER, load.OWNER
+        CONTEXT, placement_rows.OWNER, placement_rows.OWNER
     ),
     'usages of nobody': lambda client: client.get_usages_counts_for_quota(
         CONTEXT, 'nobody'

@@ -17,7 +17,7 @@ ONLY_IN = {
     'nova': ['nova'],
     'oslo_concurrency': ['reservations/blazar'],
     'oslo_db': ['nova', 'tools/embedded.py', 'reservations/blazar'],
-    'placement': ['tools/embedded.py'],
+    'placement': ['tools/embedded.py', 'tools/placement_rows.py'],
     'prometheus_client': [
         *('nova/worker_metrics.py', 'tools/cli/base.py'),
         *('tools/commands/exporter.py', 'tools/metrics'),

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes and reads many providers in an embedded Placement at once.
+"""Replaces and reads all providers of an embedded Placement at once."""
 
-The API takes some milliseconds for each of several calls per provider. Rows
-of the service's own tables take microseconds.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 from typing import Any
-import uuid
 
 from placement import db_api
 from placement.db.sqlalchemy import models
 import sqlalchemy
 
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools import placement_rows
 
-OWNER = str(uuid.UUID(int=0))
 _CLOUD = [
     models.Allocation,
+    models.Consumer,
+    models.Project,
+    models.User,
     models.Inventory,
     models.ResourceProviderTrait,
     models.ResourceProviderAggregate,
@@ -45,11 +43,18 @@ def load(providers: Iterable[Provider]) -> None:
 
     :param providers: The providers; parents before children.
     """
+    cloud = tuple(providers)
     engine = db_api.placement_context_manager.writer.get_engine()
     with engine.begin() as connection:
         for model in _CLOUD:
             connection.execute(sqlalchemy.delete(model))
-        _insert(connection, tuple(providers))
+        _add(models.Trait, {t for p in cloud for t in p.traits}, connection)
+        _add(
+            models.ResourceClass,
+            {rc for p in cloud for rc in p.inventories},
+            connection,
+        )
+    placement_rows.insert(cloud)
 
 
 def read() -> dict[str, ProviderRows]:
@@ -102,94 +107,12 @@ def custom(table: str) -> list[str]:
         return [name for (name,) in rows]
 
 
-def _insert(
-    connection: sqlalchemy.Connection, providers: tuple[Provider, ...]
+def _add(
+    model: type, names: set[str], connection: sqlalchemy.Connection
 ) -> None:
-    ids = {p.uuid: number for number, p in enumerate(providers, 1)}
-    roots: dict[str, int] = {}
-    for p in providers:
-        roots[p.uuid] = ids[p.uuid] if p.parent is None else roots[p.parent]
-    classes = _named(
-        connection,
-        models.ResourceClass,
-        {rc for p in providers for rc in p.inventories},
-    )
-    traits = _named(
-        connection, models.Trait, {t for p in providers for t in p.traits}
-    )
-    aggregates = {
-        aggregate: number
-        for number, aggregate in enumerate(
-            sorted({a for p in providers for a in p.aggregates}), 1
-        )
-    }
-    rows = {
-        models.ResourceProvider: [
-            {
-                'id': ids[p.uuid],
-                'uuid': p.uuid,
-                'name': p.name,
-                'generation': 1,
-                'root_provider_id': roots[p.uuid],
-                'parent_provider_id': p.parent and ids[p.parent],
-            }
-            for p in providers
-        ],
-        models.Inventory: [
-            {
-                'resource_provider_id': ids[p.uuid],
-                'resource_class_id': classes[rc],
-                **vars(inventory),
-            }
-            for p in providers
-            for rc, inventory in p.inventories.items()
-        ],
-        models.Allocation: [
-            {
-                'resource_provider_id': ids[p.uuid],
-                'resource_class_id': classes[rc],
-                'consumer_id': OWNER,
-                'used': used,
-            }
-            for p in providers
-            for rc, used in p.usages.items()
-            if used
-        ],
-        models.ResourceProviderTrait: [
-            {'resource_provider_id': ids[p.uuid], 'trait_id': traits[trait]}
-            for p in providers
-            for trait in p.traits
-        ],
-        models.PlacementAggregate: [
-            {'id': number, 'uuid': aggregate}
-            for aggregate, number in aggregates.items()
-        ],
-        models.ResourceProviderAggregate: [
-            {
-                'resource_provider_id': ids[p.uuid],
-                'aggregate_id': aggregates[aggregate],
-            }
-            for p in providers
-            for aggregate in p.aggregates
-        ],
-    }
-    for model, values in rows.items():
-        if values:
-            connection.execute(sqlalchemy.insert(model), values)
-
-
-def _named(
-    connection: sqlalchemy.Connection, model: type, names: set[str]
-) -> Mapping[str, int]:
-    """Return the ids of traits or classes, adding those that are new."""
-    table = model.__table__
-    known = dict(
-        connection.execute(sqlalchemy.select(table.c.name, table.c.id)).all()
-    )
-    new = sorted(names - known.keys())
+    """Add the traits or classes that are new."""
+    known = connection.scalars(sqlalchemy.select(model.name))
+    new = sorted(names.difference(known))
     if new:
-        connection.execute(
-            sqlalchemy.insert(table), [{'name': name} for name in new]
-        )
-        return _named(connection, model, names)
-    return known
+        rows = [{'name': name} for name in new]
+        connection.execute(sqlalchemy.insert(model), rows)

@@ -35,10 +35,6 @@ class Cloud(Protocol):
         """The Placement client of the cloud."""
 
     @property
-    def placement_at_hand(self) -> bool:
-        """Whether Placement can be queried without a long preparation."""
-
-    @property
     def provider_names(self) -> Mapping[str, str]:
         """The names of all resource providers, by uuid."""
 

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a snapshot into an empty Placement."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
 import dataclasses
-import uuid
+import itertools
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import generations
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
+from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _CUSTOM = 'CUSTOM_'
-# The project and user of all allocations.
-OWNER = str(uuid.UUID(int=0))
+# The largest number that Placement accepts as an allocation ratio.
+_MAX_RATIO = 3.40282e38
 # Accepts any usage, even one that exceeds the inventory of the live cloud.
 _BOTTOMLESS = Inventory(total=MAX_INT)
 
 
 def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
-    """Create all providers of a snapshot in an empty Placement.
+    """Create all providers of a snapshot in an empty embedded Placement.
+
+    From the first provider on that Placement may reject, the API is used: it
+    tells what is wrong.
 
     :raises CloudFileError: if Placement rejects an object, for example a
         standard trait that it does not have.
@@ -36,14 +40,35 @@ def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
     for resource_class in sorted(c for c in classes if c.startswith(_CUSTOM)):
         with _naming(snapshot, f'resource class {resource_class}'):
             placement.send('PUT', f'/resource_classes/{resource_class}')
-    for provider in providers:
+    valid = tuple(itertools.takewhile(_is_valid_in(placement), providers))
+    placement_rows.insert(valid)
+    for provider in providers[len(valid) :]:
         with _naming(snapshot, f'provider {provider.name}'):
             _load_provider(provider, placement)
 
 
-def consumer(provider: Provider) -> str:
-    """Return the uuid of the consumer of all usage of a provider."""
-    return str(uuid.uuid5(uuid.UUID(provider.uuid), 'usage'))
+def _is_valid_in(placement: PlacementClient) -> Callable[[Provider], bool]:
+    """Return a check for what a cloud file may have that Placement rejects."""
+    traits = set(placement.get('/traits')['traits'])
+    classes = {
+        each['name']
+        for each in placement.get('/resource_classes')['resource_classes']
+    }
+
+    def is_valid(provider: Provider) -> bool:
+        return (
+            provider.traits <= traits
+            and provider.usages.keys()
+            <= provider.inventories.keys()
+            <= classes
+            and all(
+                inventory.reserved <= inventory.total
+                and inventory.allocation_ratio <= _MAX_RATIO
+                for inventory in provider.inventories.values()
+            )
+        )
+
+    return is_valid
 
 
 @contextlib.contextmanager
@@ -84,13 +109,13 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
         put('inventories', _inventories(inventories))
         placement.send(
             'PUT',
-            f'/allocations/{consumer(provider)}',
+            f'/allocations/{placement_rows.consumer(provider)}',
             {
                 'allocations': {
                     provider.uuid: {'resources': dict(provider.usages)}
                 },
-                'project_id': OWNER,
-                'user_id': OWNER,
+                'project_id': placement_rows.OWNER,
+                'user_id': placement_rows.OWNER,
                 'consumer_generation': None,
             },
         )

@@ -19,10 +19,6 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
 
-# The number of providers that can be loaded into Placement in about ten
-# seconds.
-_FEW = 200
-
 
 class SnapshotCloud:
     """A :class:`~isolate_aggregates.tools.cloud.cloud.Cloud` from a snapshot.
@@ -51,13 +47,7 @@ class SnapshotCloud:
         load.into_placement(self.snapshot, placement)
         return placement
 
-    @property
-    def placement_at_hand(self) -> bool:
-        """Whether the snapshot is loaded, or can be loaded within seconds."""
-        few = len(self.snapshot.providers) <= _FEW
-        return few or 'placement' in vars(self)
-
-    @property
+    @lazy_property
     def provider_names(self) -> Mapping[str, str]:
         """The names of all resource providers, by uuid."""
         return {p.uuid: p.name for p in self.snapshot.providers}

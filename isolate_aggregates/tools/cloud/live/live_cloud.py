@@ -81,8 +81,6 @@ class LiveCloud:
         """Placement."""
         return PlacementClient(self.connection.adapter('placement'))
 
-    placement_at_hand = True
-
     @lazy_property
     def index(self) -> AggregateIndex:
         """All host aggregates, from the configured source."""
