@@ -2,27 +2,51 @@
 """JSON documents of commands: dataclasses, and the schemas of these.
 
 The fields of a dataclass are the keys of an object. ``Annotated`` adds the
-description of a key, or more of its schema.
+description of a key, or more of its schema. A field whose name is reserved in
+Python ends with an underscore, which the key has not.
 """
 
 from collections.abc import Mapping
 import dataclasses
 import types
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 Count = Annotated[int, {'minimum': 0}]
+Time = Annotated[str, {'format': 'date-time'}]
+SHA256 = Annotated[str, {'pattern': '^[0-9a-f]{64}$'}]
+Names = tuple[str, ...]
 
-_TYPES = {bool: 'boolean', int: 'integer', str: 'string', dict: 'object'}
+_TYPES = {
+    bool: 'boolean',
+    dict: 'object',
+    float: 'number',
+    int: 'integer',
+    str: 'string',
+}
 
 
 def content(value: Any) -> Any:
     """Return a document as JSON writes it."""
     if dataclasses.is_dataclass(value):
         names = (field.name for field in dataclasses.fields(value))
-        return {name: content(getattr(value, name)) for name in names}
-    if isinstance(value, tuple):
+        return {_key(name): content(getattr(value, name)) for name in names}
+    if isinstance(value, tuple | list):
         return list(map(content, value))
+    if isinstance(value, Mapping):
+        return {key: content(one) for key, one in value.items()}
     return value
+
+
+def one_of(*values: str) -> dict[str, Any]:
+    """Return the schema of a text that is one of some."""
+    return {'enum': list(values)}
 
 
 def schema(kind: type, title: str) -> dict[str, Any]:
@@ -31,16 +55,22 @@ def schema(kind: type, title: str) -> dict[str, Any]:
     return {'$schema': draft, 'title': title, **_schema(kind)}
 
 
+def _key(name: str) -> str:
+    return name.removesuffix('_')
+
+
 def _schema(kind: Any) -> dict[str, Any]:
     arguments, origin = get_args(kind), get_origin(kind)
+    if kind is Any:
+        return {}
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind, include_extras=True)
         names = [field.name for field in dataclasses.fields(kind)]
         return {
             'type': 'object',
             'additionalProperties': False,
-            'required': names,
-            'properties': {name: _schema(hints[name]) for name in names},
+            'required': list(map(_key, names)),
+            'properties': {_key(name): _schema(hints[name]) for name in names},
         }
     if origin is Annotated:
         found = _schema(arguments[0])
@@ -54,9 +84,10 @@ def _schema(kind: Any) -> dict[str, Any]:
             'type': 'object',
             'additionalProperties': _schema(arguments[1]),
         }
-    if origin is types.UnionType:
-        some = _schema(arguments[0])
-        if some.keys() == {'type'}:
-            return {'type': [some['type'], 'null']}
-        return {'anyOf': [{'type': 'null'}, some]}
+    if origin in (types.UnionType, Union):
+        some = [_schema(one) for one in arguments if one is not type(None)]
+        null = [{'type': 'null'}] * (type(None) in arguments)
+        if all(each.keys() == {'type'} for each in some):
+            return {'type': [each['type'] for each in (*some, *null)]}
+        return {'anyOf': [*null, *some]}
     return {'type': _TYPES[origin or kind]}

@@ -960,7 +960,7 @@ def effect_of_a_lock():
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
     )
-    return shown.document(effect(before, after, conf))
+    return content(shown.document(effect(before, after, conf)))
 
 
 def test_the_effect_of_a_change_is_shown(open_report):

@@ -10,6 +10,7 @@ from day_two import CommandTest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.effect import effect, shown
 
 # How many clouds are made up, and from which number on.
@@ -209,7 +210,7 @@ class EffectTest(CommandTest):
             return
         isolating = ia_conf.SCHEDULER, 'enable_isolated_aggregate_filtering'
         assert CONF[isolating[0]][isolating[1]]
-        assert told == shown.document(effect(before, after, CONF))
+        assert told == content(shown.document(effect(before, after, CONF)))
         self.check_servers(told)
         slots = {
             each['flavor']: each['slots']['after']

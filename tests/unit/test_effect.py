@@ -17,8 +17,10 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.cloud import changes
-from isolate_aggregates.tools.effect import effect, saved, shown
+from isolate_aggregates.tools.documents import content, schema
+from isolate_aggregates.tools.effect import documents, effect, shown
 
+SCHEMA = schema(documents.Effect, 'An effect')
 SMALL = make_flavor('small', vcpus=1, ram=512, disk=0)
 KEYED = make_flavor('keyed', vcpus=1, ram=512, disk=0, extra_specs=LOCK)
 
@@ -63,7 +65,7 @@ def of(before, *made, conf=None):
     for change in made:
         after = change(after)
     result = effect(before, after, conf or configuration())
-    jsonschema.validate(shown.document(result), saved.schema())
+    jsonschema.validate(content(shown.document(result)), SCHEMA)
     return result
 
 
@@ -134,7 +136,7 @@ def test_unknown_servers_are_not_called_in_place():
     before = dataclasses.replace(cloud(), servers=None)
     result = of(before, lock(before))
     assert not result.servers_known
-    assert shown.document(result)['servers'] is None
+    assert shown.document(result).servers is None
     assert shown.summary(result).endswith('The servers are not known.')
 
 
@@ -172,7 +174,7 @@ def test_a_flavor_without_any_host_left_is_named():
     assert 'traits-nowhere' in {f.kind for f in result.new_findings} or (
         result.new_findings
     )
-    assert shown.document(result)['nowhere'] == {
+    assert content(shown.document(result).nowhere) == {
         'flavors': ['keyed'],
         'images': [],
     }

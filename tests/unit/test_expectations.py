@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.expectations.documents import TEST
 
 ROOT = pathlib.Path(__file__).parents[2]
 CLOUD = 'examples/hosting.yaml'
@@ -410,17 +411,12 @@ def test_the_room_is_explained_with_what_is_in_use(run, write):
 
 
 def test_the_document_is_as_its_schema_says(run):
-    schema = json.loads(
-        (ROOT / 'isolate_aggregates/tools/expectations/report.json').read_text(
-            'utf-8'
-        )
-    )
     for more in (), ('--mutate', '--unset', 'lease', 'reservation:4d17d41a'):
         result = run(
             *('test', EXPECTATIONS, '--snapshot', CLOUD, '-f', 'json', *more)
         )
         document = json.loads(result.out)
-        jsonschema.validate(document, schema)
+        jsonschema.validate(document, TEST)
         assert all(
             (each['result'] == 'failed') == bool(each['problems'])
             for each in document['expectations']

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``ledger`` says what is wrong, and its JSON has the schema."""
 
-import importlib.resources
 import json
 import pathlib
 
 import jsonschema
 import pytest
 
-from isolate_aggregates.tools import ledger
 from isolate_aggregates.tools.ledger import times
+from isolate_aggregates.tools.ledger.documents import LEDGER
 from isolate_aggregates.tools.ledger.state import (
     AggregateState,
     Placement,
@@ -38,9 +37,8 @@ def test_the_document_has_the_schema(run, subject):
         *('-f', 'json'),
     )
     document = json.loads(result.out)
-    schema = importlib.resources.files(ledger) / 'schema.json'
     jsonschema.Draft202012Validator(
-        json.loads(schema.read_text('utf-8')),
+        LEDGER,
         format_checker=jsonschema.FormatChecker(),
     ).validate(document)
     assert document['days']

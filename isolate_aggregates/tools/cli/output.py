@@ -12,6 +12,7 @@ from cliff.formatters import json_format, yaml_format
 from isolate_aggregates import exception
 from isolate_aggregates.text import all_escaped, escaped, meant, unabridged
 from isolate_aggregates.tools.cli import fields, terminal, usage
+from isolate_aggregates.tools.documents import content
 
 if TYPE_CHECKING:
     from isolate_aggregates.tools.advice import Advice
@@ -156,8 +157,11 @@ class ReportLister(Lister):
         with unabridged() if full else contextlib.nullcontext():
             return int(super().run(parsed_args))
 
-    def document(self) -> dict[str, Any]:
-        """Return the whole report for json and yaml."""
+    def document(self) -> Any:
+        """Return the whole report for json and yaml.
+
+        It is a dataclass, or a dictionary with such values.
+        """
         return {}
 
     def before(self) -> Iterable[str]:
@@ -175,7 +179,7 @@ class ReportLister(Lister):
         data: Iterable[Sequence[Any]],
     ) -> int:
         if parsed_args.formatter in _DOCUMENT_FORMATTERS:
-            document = self.document()
+            document = content(self.document())
             _DOCUMENT_FORMATTERS[parsed_args.formatter]().emit_one(
                 tuple(document),
                 tuple(document.values()),

@@ -4,7 +4,7 @@
 import argparse
 from collections.abc import Iterable, Sequence
 import dataclasses
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from oslo_log import log as logging
 
@@ -14,7 +14,12 @@ from isolate_aggregates.tools.cloud.changes import Change, pool
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.effect import Effect, effect, shown
+from isolate_aggregates.tools.effect import (
+    Effect,
+    documents,
+    effect,
+    shown,
+)
 
 if TYPE_CHECKING:
     from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
@@ -118,7 +123,7 @@ class Previewing(consent.Confirming):
             return
         yield from shown.lines(self._effect)
 
-    def effect_document(self) -> dict[str, Any] | None:
+    def effect_document(self) -> documents.Effect | None:
         """Return the effect as a document; None if it was not computed."""
         if self._effect is None:
             return None

@@ -11,7 +11,7 @@ from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cli import base, output, preview, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import change_arguments
-from isolate_aggregates.tools.effect import effect, formats, shown
+from isolate_aggregates.tools.effect import documents, effect, formats, shown
 from isolate_aggregates.tools.mirrored import chain
 
 
@@ -75,13 +75,13 @@ class ShowEffect(output.ReportLister):
             [(row.what, row.before, row.after, row.why) for row in rows],
         )
 
-    def document(self) -> dict[str, Any]:
-        return {
-            **shown.document(self._effect),
-            'steps': [commands.shown([each]) for each in self._order.commands],
-            'gaps': list(self._order.sentences),
-            'unknown': list(self._unknown),
-        }
+    def document(self) -> documents.PlannedEffect:
+        return documents.PlannedEffect(
+            **vars(shown.document(self._effect)),
+            steps=tuple(commands.shown([c]) for c in self._order.commands),
+            gaps=tuple(self._order.sentences),
+            unknown=tuple(self._unknown),
+        )
 
     def before(self) -> Iterable[str]:
         """Yield the effect, the worst first, and the steps."""

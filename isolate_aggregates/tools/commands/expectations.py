@@ -19,6 +19,7 @@ from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.commands import change_arguments
 from isolate_aggregates.tools.expectations import (
     document,
+    documents,
     first_file,
     mutations,
     report,
@@ -133,7 +134,7 @@ class CheckExpectations(output.ReportLister):
         rows = [] if is_for_people else list(_rows(self._report))
         return ('Result', 'Expectation', 'Line', 'Problems'), rows
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.Test:
         return report.document(self._report)
 
     def before(self) -> Iterable[str]:

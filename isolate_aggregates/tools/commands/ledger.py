@@ -9,6 +9,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.tools.cli import base, fields, output
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import (
+    documents,
     history,
     ledger,
     reading,
@@ -126,7 +127,7 @@ class ShowLedger(output.ReportLister):
             shown.day_row(day, self._ledger.sizes) for day in self._days
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.Ledger:
         return shown.document(self._ledger, self._days, self._history)
 
     def before(self) -> Iterable[str]:

@@ -19,7 +19,6 @@ from isolate_aggregates.tools.cli import (
 )
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import carry, documents, formats, shown
 from isolate_aggregates.tools.room.plan import Batch, Planner
@@ -297,28 +296,24 @@ class Relocate(preview.Previewing, output.ReportLister):
             [(*row, self._results.get(row[2], 'not tried')) for row in rows],
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.Relocation:
         [plan, *_] = [*self._plans, None]
-        return dict(
-            content(
-                documents.Relocation(
-                    plan=None
-                    if self._batches or plan is None
-                    else shown.plan_document(plan),
-                    batches=tuple(
-                        documents.Batch(
-                            hosts=tuple(batch.hosts),
-                            again=batch.again,
-                            **vars(shown.plan_document(batch.plan)),
-                        )
-                        for batch in self._batches
-                    ),
-                    left=shown.left_document(self._left),
-                    results=self._results,
-                    effect=self.effect_document(),
-                    not_known=tuple(self._not_known),
+        return documents.Relocation(
+            plan=None
+            if self._batches or plan is None
+            else shown.plan_document(plan),
+            batches=tuple(
+                documents.Batch(
+                    hosts=tuple(batch.hosts),
+                    again=batch.again,
+                    **vars(shown.plan_document(batch.plan)),
                 )
-            )
+                for batch in self._batches
+            ),
+            left=shown.left_document(self._left),
+            results=self._results,
+            effect=self.effect_document(),
+            not_known=tuple(self._not_known),
         )
 
     def before(self) -> Iterable[str]:

@@ -12,9 +12,8 @@ from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools.cli import base, output, preview
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.operate import names
-from isolate_aggregates.tools.room import shown
+from isolate_aggregates.tools.room import documents, shown
 from isolate_aggregates.tools.room.survival import survival
 
 
@@ -85,8 +84,8 @@ class ShowSurvival(output.ReportLister):
             return frozenset(h for a in lock.aggregates for h in a.hosts)
         return None
 
-    def document(self) -> dict[str, Any]:
-        return dict(content(shown.survival_document(self._survival)))
+    def document(self) -> documents.Survival:
+        return shown.survival_document(self._survival)
 
     def before(self) -> Iterable[str]:
         """Yield what happens in the worst case."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads effects and other documents that were saved as JSON."""
 
-import importlib.resources
 import json
 import os
 from typing import Any
@@ -9,13 +8,7 @@ from typing import Any
 import jsonschema
 
 from isolate_aggregates import exception, files
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of an effect."""
-    source = importlib.resources.files(__package__) / 'schema.json'
-    document: dict[str, Any] = json.loads(source.read_text('utf-8'))
-    return document
+from isolate_aggregates.tools.effect.documents import EFFECT
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -23,7 +16,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     :raises ChangesFileError: if it cannot be read or is no effect.
     """
-    return document(path, 'an effect', schema())
+    return document(path, 'an effect', EFFECT)
 
 
 def document(

@@ -3,12 +3,13 @@
 
 from collections.abc import Iterator
 import dataclasses
-from typing import Any
 
 from isolate_aggregates import ranges
 from isolate_aggregates.text import counted, listed, quoted
 from isolate_aggregates.tools.audit import Finding
 from isolate_aggregates.tools.audit.servers import OutOfPlace
+from isolate_aggregates.tools.documents import Names
+from isolate_aggregates.tools.effect import documents
 from isolate_aggregates.tools.effect.effect import (
     AccessChange,
     Effect,
@@ -115,51 +116,51 @@ def lines(effect: Effect, most: int | None = MOST) -> Iterator[str]:
         yield f'  and {len(some) - most} more, which -f json shows'
 
 
-def document(effect: Effect) -> dict[str, Any]:
-    """Return an effect as a JSON document; see ``schema.json``."""
-    return {
-        'servers': {
-            state: [*map(_server_document, _sorted(servers))]
-            for state, servers in (
-                ('out_of_place', effect.displaced),
-                ('in_place', effect.placed),
-            )
-        }
+def document(effect: Effect) -> documents.Effect:
+    """Return an effect as a JSON document."""
+    return documents.Effect(
+        servers=documents.Servers(
+            out_of_place=_servers(effect.displaced),
+            in_place=_servers(effect.placed),
+        )
         if effect.servers_known
         else None,
-        'flavors': [
-            {
-                'flavor': each.flavor or None,
-                'image': each.image,
-                'hosts': _pair(each.hosts),
-                'slots': _pair(each.slots),
+        flavors=tuple(
+            documents.Flavor(
+                flavor=each.flavor or None,
+                image=each.image,
+                hosts=_pair(each.hosts),
+                slots=_pair(each.slots),
                 **_hosts(each),
-            }
+            )
             for each in sorted(effect.flavors, key=_badness)
-        ],
-        'nowhere': {
-            'flavors': [name or None for name in effect.stranded_flavors],
-            'images': list(effect.stranded_images),
-        },
-        'projects': [
-            {'project': each.project, **_hosts(each)}
+        ),
+        nowhere=documents.Nowhere(
+            flavors=tuple(name or None for name in effect.stranded_flavors),
+            images=tuple(effect.stranded_images),
+        ),
+        projects=tuple(
+            documents.Project(project=each.project, **_hosts(each))
             for each in effect.projects
-        ],
-        'locks': [
-            {'lock': each.lock, **_hosts(each)} for each in effect.locks
-        ],
-        'reservations': [
-            {'key': each.lock, **_hosts(each)} for each in effect.reservations
-        ],
-        'findings': {
-            'new': [*map(_finding_document, effect.new_findings)],
-            'resolved': [*map(_finding_document, effect.old_findings)],
-        },
-        'longest_query': {
-            **_pair(effect.longest_query),
-            'limit': effect.max_query_length or None,
-        },
-    }
+        ),
+        locks=tuple(
+            documents.Lock(lock=each.lock, **_hosts(each))
+            for each in effect.locks
+        ),
+        reservations=tuple(
+            documents.Reservation(key=each.lock, **_hosts(each))
+            for each in effect.reservations
+        ),
+        findings=documents.Findings(
+            new=_findings(effect.new_findings),
+            resolved=_findings(effect.old_findings),
+        ),
+        longest_query=documents.LongestQuery(
+            before=effect.longest_query[0],
+            after=effect.longest_query[1],
+            limit=effect.max_query_length or None,
+        ),
+    )
 
 
 def _badness(change: AccessChange) -> tuple[object, ...]:
@@ -240,33 +241,41 @@ def _sorted(some: tuple[OutOfPlace, ...]) -> list[OutOfPlace]:
     )
 
 
-def _server_document(each: OutOfPlace) -> dict[str, Any]:
-    server = each.server
-    return {
-        'id': server.id,
-        'name': server.name,
-        'project': server.project_id,
-        'host': server.host,
-        'flavor': server.flavor and server.flavor.name,
-        'kind': each.kind,
-        'reasons': list(each.reasons),
-    }
+def _servers(some: tuple[OutOfPlace, ...]) -> tuple[documents.Server, ...]:
+    return tuple(
+        documents.Server(
+            id=each.server.id,
+            name=each.server.name,
+            project=each.server.project_id,
+            host=each.server.host,
+            flavor=each.server.flavor.name if each.server.flavor else None,
+            kind=each.kind,
+            reasons=tuple(each.reasons),
+        )
+        for each in _sorted(some)
+    )
 
 
-def _finding_document(finding: Finding) -> dict[str, Any]:
-    return {
-        'kind': finding.kind,
-        'severity': finding.severity.label,
-        'subject': finding.subject,
-        'problem': finding.problem,
-    }
+def _findings(some: tuple[Finding, ...]) -> tuple[documents.Finding, ...]:
+    return tuple(
+        documents.Finding(
+            kind=finding.kind,
+            severity=finding.severity.label,
+            subject=finding.subject,
+            problem=finding.problem,
+        )
+        for finding in some
+    )
 
 
 def _hosts(
     change: AccessChange | ProjectChange | LockChange,
-) -> dict[str, list[str]]:
-    return {'gained': sorted(change.gained), 'lost': sorted(change.lost)}
+) -> dict[str, Names]:
+    return {
+        'gained': tuple(sorted(change.gained)),
+        'lost': tuple(sorted(change.lost)),
+    }
 
 
-def _pair(values: tuple[int | None, int | None]) -> dict[str, int | None]:
-    return {'before': values[0], 'after': values[1]}
+def _pair(values: tuple[int | None, int | None]) -> documents.Pair:
+    return documents.Pair(before=values[0], after=values[1])

@@ -10,6 +10,6 @@
 5. ``reasons`` explains the differences.
 6. ``mutations`` alters the cloud, to find what the expectations leave out.
 7. ``first_file`` describes a cloud by expectations.
-8. ``report`` writes the result as JSON, described by ``report.json``, and as
+8. ``report`` writes the result as JSON, described by ``documents``, and as
    JUnit.
 """

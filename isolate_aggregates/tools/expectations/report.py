@@ -18,6 +18,7 @@ from isolate_aggregates import exception, files
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.expectations import documents
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import Result
 from isolate_aggregates.tools.expectations.mutations import Coverage
@@ -112,57 +113,59 @@ def lines(results: Iterable[Result], answers: Answers) -> Iterator[Line]:
         )
 
 
-def document(report: Report) -> dict[str, Any]:
-    """Return a report as a JSON document; see ``report.json``."""
+def document(report: Report) -> documents.Test:
+    """Return a report as a JSON document."""
     coverage = report.coverage
-    return {
-        'time': report.time.isoformat(timespec='seconds'),
-        'version': metadata.version(_PACKAGE),
-        'filters': [
-            {'name': name, 'origin': origin} for name, origin in report.filters
-        ],
-        'cloud': {'source': report.cloud, 'sha256': report.cloud_digest},
-        'files': [
-            {'name': name, 'sha256': digest}
+    return documents.Test(
+        time=report.time.isoformat(timespec='seconds'),
+        version=metadata.version(_PACKAGE),
+        filters=tuple(
+            documents.Filter(name=name, origin=origin)
+            for name, origin in report.filters
+        ),
+        cloud=documents.Cloud(source=report.cloud, sha256=report.cloud_digest),
+        files=tuple(
+            documents.File(name=name, sha256=digest)
             for name, digest in report.file_digests.items()
-        ],
-        'changes': list(report.changes),
-        'passed': len(report.lines) - len(report.failures),
-        'failed': len(report.failures),
-        'expectations': [
-            {
-                'name': line.name,
-                'line': line.line,
-                'result': 'failed' if line.problems else 'passed',
-                'problems': [
-                    {
-                        'problem': problem.text,
-                        'extra_hosts': sorted(problem.extra_hosts),
-                        'missing_hosts': sorted(problem.missing_hosts),
-                        'reasons': list(problem.reasons),
-                    }
+        ),
+        changes=report.changes,
+        passed=len(report.lines) - len(report.failures),
+        failed=len(report.failures),
+        expectations=tuple(
+            documents.Expectation(
+                name=line.name,
+                line=line.line,
+                result='failed' if line.problems else 'passed',
+                problems=tuple(
+                    documents.Problem(
+                        problem=problem.text,
+                        extra_hosts=tuple(sorted(problem.extra_hosts)),
+                        missing_hosts=tuple(sorted(problem.missing_hosts)),
+                        reasons=problem.reasons,
+                    )
                     for problem in line.problems
-                ],
-            }
+                ),
+            )
             for line in report.lines
-        ],
-        'not_known': list(report.not_known),
-        'mutations': coverage
-        and {
-            'noticed': coverage.noticed,
-            'without_effect': coverage.without_effect,
-            'unnoticed': [
-                {
-                    'kind': gap.mutation.kind,
-                    'subject': gap.mutation.subject,
-                    'key': gap.mutation.key,
-                    'replacement': gap.mutation.replacement,
-                    'effect': gap.effect,
-                }
+        ),
+        not_known=report.not_known,
+        mutations=None
+        if coverage is None
+        else documents.Mutations(
+            noticed=coverage.noticed,
+            without_effect=coverage.without_effect,
+            unnoticed=tuple(
+                documents.Mutation(
+                    kind=gap.mutation.kind,
+                    subject=gap.mutation.subject,
+                    key=gap.mutation.key,
+                    replacement=gap.mutation.replacement,
+                    effect=gap.effect,
+                )
                 for gap in coverage.gaps
-            ],
-        },
-    }
+            ),
+        ),
+    )
 
 
 def digest_of_file(path: str | os.PathLike[str]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a ledger as lines, rows and a JSON document; see ``schema.json``."""
+"""Shows a ledger as lines, rows and a JSON document."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
@@ -10,6 +10,8 @@ from typing import Any
 import pbr.version
 
 from isolate_aggregates.text import counted, quoted
+from isolate_aggregates.tools.documents import content
+from isolate_aggregates.tools.ledger import documents
 from isolate_aggregates.tools.ledger.days import HostDay, HostSize, Peak
 from isolate_aggregates.tools.ledger.history import History
 from isolate_aggregates.tools.ledger.ledger import Ledger
@@ -111,46 +113,51 @@ def gaps(ledger: Ledger, most: int | None) -> Iterator[str]:
 
 def document(
     ledger: Ledger, days: Iterable[HostDay], history: History | None
-) -> dict[str, Any]:
-    """Return a ledger as a JSON document; see ``schema.json``."""
+) -> documents.Ledger:
+    """Return a ledger as a JSON document."""
     has_lock = ledger.subject.kind == 'lock'
-    stays = [_stay(stay, has_lock) for stay in ledger.stays]
-    host_days = [_day(day) for day in days]
-    return {
-        'subject': dataclasses.asdict(ledger.subject),
-        'since': as_text(ledger.since),
-        'until': as_text(ledger.until),
-        'version': pbr.version.VersionInfo(
-            'isolate-aggregates'
-        ).release_string(),
-        'peaks': {
-            name: {
-                'number': peak.number,
-                'at': as_text(peak.at),
-                'unknown': peak.unknown,
+    stays = tuple(_stay(stay, has_lock) for stay in ledger.stays)
+    host_days = tuple(map(_day, days))
+    return documents.Ledger(
+        subject=documents.Subject(**vars(ledger.subject)),
+        since=_time(ledger.since),
+        until=_time(ledger.until),
+        version=pbr.version.VersionInfo('isolate-aggregates').release_string(),
+        peaks=documents.Peaks(
+            **{
+                name: documents.Peak(
+                    number=peak.number,
+                    at=as_text(peak.at),
+                    unknown=peak.unknown,
+                )
+                for name, peak in vars(ledger.peaks).items()
             }
-            for name, peak in vars(ledger.peaks).items()
+        ),
+        hosts={
+            host: documents.Size(
+                **dataclasses.asdict(ledger.sizes.get(host, HostSize()))
+            )
+            for host in sorted({day.host for day in host_days})
         },
-        'hosts': {
-            host: dataclasses.asdict(ledger.sizes.get(host, HostSize()))
-            for host in sorted({day['host'] for day in host_days})
-        },
-        'days': host_days,
-        'stays': stays,
-        'gaps': [
-            {'start': as_text(gap.start), 'end': as_text(gap.end)}
+        days=host_days,
+        stays=stays,
+        gaps=tuple(
+            documents.Gap(start=_time(gap.start), end=_time(gap.end))
             for gap in ledger.unknown
-        ],
-        'not_known': _sentences(ledger),
-        'file': history
-        and {
-            'names': history.files,
-            'lines': history.lines,
-            'first': history.digests[0],
-            'last': history.digests[1],
-        },
-        'digests': {'days': _digest(host_days), 'stays': _digest(stays)},
-    }
+        ),
+        not_known=tuple(_sentences(ledger)),
+        file=None
+        if history is None
+        else documents.File(
+            names=tuple(history.files),
+            lines=history.lines,
+            first=history.digests[0],
+            last=history.digests[1],
+        ),
+        digests=documents.Digests(
+            days=_digest(host_days), stays=_digest(stays)
+        ),
+    )
 
 
 def _peak(name: str, peak: Peak) -> str:
@@ -189,36 +196,43 @@ def _sentences(ledger: Ledger) -> list[str]:
     ]
 
 
-def _day(day: HostDay) -> dict[str, Any]:
-    return {
-        'host': day.host,
-        'day': as_day(day.day),
-        'could': day.could,
-        'servers': day.servers,
-        'vcpus': day.cores,
-    }
+def _day(day: HostDay) -> documents.Day:
+    return documents.Day(
+        host=day.host,
+        day=as_day(day.day),
+        could=day.could,
+        servers=day.servers,
+        vcpus=day.cores,
+    )
 
 
-def _stay(stay: Stay, has_lock: bool) -> dict[str, Any]:
-    return {
-        'host': stay.host,
-        'server': stay.server,
-        'project': stay.project,
-        'flavor': stay.flavor,
-        'vcpus': stay.cores,
+def _stay(stay: Stay, has_lock: bool) -> documents.Stay:
+    return documents.Stay(
+        host=stay.host,
+        server=stay.server,
+        project=stay.project,
+        flavor=stay.flavor,
+        vcpus=stay.cores,
         # Stays without the key are not in the ledger of a lock.
-        'has_key': (stay.keys is not None or None) if has_lock else None,
-        'from': as_text(stay.start),
-        'from_by': as_text(stay.start_by),
-        'to': as_text(stay.end),
-        'to_from': as_text(stay.end_from),
-    }
+        has_key=(stay.keys is not None or None) if has_lock else None,
+        from_=_time(stay.start),
+        from_by=as_text(stay.start_by),
+        to=as_text(stay.end),
+        to_from=as_text(stay.end_from),
+    )
+
+
+def _time(time: int | None) -> str:
+    # A stay is clipped to the period, so it has a start.
+    return as_text(time) or ''
 
 
 def _digest(entries: Sequence[Any]) -> str:
     """Return the SHA-256 of entries as canonical JSON."""
     digest = hashlib.sha256()
     for entry in entries:
-        text = json.dumps(entry, sort_keys=True, separators=(',', ':'))
+        text = json.dumps(
+            content(entry), sort_keys=True, separators=(',', ':')
+        )
         digest.update(text.encode() + b'\n')
     return digest.hexdigest()

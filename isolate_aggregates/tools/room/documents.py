@@ -3,10 +3,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.documents import Count
+from isolate_aggregates.tools.effect.documents import Effect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +166,7 @@ class Relocation:
         'What became of each server that was to be moved, by its id.',
     ]
     effect: Annotated[
-        dict[str, Any] | None,
-        'As in the schema of effect; null if it was not computed.',
+        Effect | None, 'What the moves do; null if it was not computed.'
     ]
     not_known: tuple[str, ...]
 

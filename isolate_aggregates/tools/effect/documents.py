@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON document of an effect."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from isolate_aggregates.tools import documents
+from isolate_aggregates.tools.documents import Names, one_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server whose place changes."""
+
+    id: str
+    name: Annotated[str, 'Chosen by its owner.']
+    project: str
+    host: str | None
+    flavor: str | None
+    kind: Annotated[
+        str,
+        one_of('server-misplaced', 'server-changed'),
+        'The kind of finding, as of an audit.',
+    ]
+    reasons: Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """The servers whose place changes."""
+
+    out_of_place: Annotated[
+        tuple[Server, ...],
+        'On hosts that an equal new server could not use after the change, '
+        'but could before.',
+    ]
+    in_place: Annotated[
+        tuple[Server, ...],
+        'On hosts that an equal new server could use after the change, but '
+        'could not before.',
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A number before and after the change."""
+
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flavor:
+    """A flavor whose hosts or room change."""
+
+    flavor: Annotated[
+        str | None,
+        'Its name; null for any flavor without extra specs.',
+    ]
+    image: Annotated[
+        str | None, 'The name of the image; null for images without keys.'
+    ]
+    hosts: Annotated[
+        Pair, 'The number of hosts that its servers may use, full or not.'
+    ]
+    slots: Annotated[
+        Pair,
+        'The number of its servers for which there is room; null if not '
+        'known.',
+    ]
+    gained: Names
+    lost: Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nowhere:
+    """Who has no host left."""
+
+    flavors: tuple[str | None, ...]
+    images: Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A project whose hosts change."""
+
+    project: str
+    gained: Names
+    lost: Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """A lock whose hosts change."""
+
+    lock: str
+    gained: Names
+    lost: Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """A reservation whose hosts change."""
+
+    key: str
+    gained: Names
+    lost: Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A finding of an audit that appears or goes."""
+
+    kind: str
+    severity: Annotated[str, one_of('info', 'warning', 'error')]
+    subject: str
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """The findings of an audit that appear and go."""
+
+    new: tuple[Finding, ...]
+    resolved: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongestQuery(Pair):
+    """The longest query to Placement."""
+
+    before: int
+    after: int
+    limit: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What changes of a cloud do."""
+
+    servers: Annotated[
+        Servers | None,
+        'The servers whose place changes; null if the servers are not known.',
+    ]
+    flavors: Annotated[
+        tuple[Flavor, ...],
+        'The flavors whose hosts or room change, alone and with each kind of '
+        'image that opens locks; who is let in comes first.',
+    ]
+    nowhere: Annotated[Nowhere, 'Who has no host left.']
+    projects: Annotated[
+        tuple[Project, ...],
+        'The projects whose hosts change, by what tags of aggregates say of '
+        'them.',
+    ]
+    locks: Annotated[tuple[Lock, ...], 'The locks whose hosts change.']
+    reservations: Annotated[
+        tuple[Reservation, ...],
+        'The reservations whose hosts change, by the key in the metadata of '
+        'their aggregates.',
+    ]
+    findings: Annotated[
+        Findings,
+        'The findings of an audit that appear and go, without those on '
+        'servers.',
+    ]
+    longest_query: Annotated[
+        LongestQuery,
+        'The length in bytes of the longest query to Placement, before it is '
+        'shortened, and the limit.',
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedEffect(Effect):
+    """What the changes that ``effect`` was given do, and their order."""
+
+    steps: Annotated[Names, 'The changes as commands, in a safe order.']
+    gaps: Annotated[
+        Names,
+        'Who is let in or refused between the steps, if no order avoids it.',
+    ]
+    unknown: Annotated[
+        Names, 'What a file leaves open, and what was left out for it.'
+    ]
+
+
+EFFECT = documents.schema(PlannedEffect, 'What changes of a cloud do')
