@@ -39,11 +39,14 @@ class Scheduling:
     """What differs between Placement's offers and what Nova does with them.
 
     :param candidates: The number of candidates; None if Nova receives all.
+    :param hosts: The number of hosts with candidates, if there are more
+        candidates than Nova receives.
     :param limit: The maximum number that Nova requests.
     :param mixed: The hosts on which Nova may use resources of other hosts.
     """
 
     candidates: int | None = None
+    hosts: int = 0
     limit: int = 0
     mixed: tuple[str, ...] = ()
 
@@ -51,17 +54,7 @@ class Scheduling:
     def sentences(self) -> Iterator[str]:
         """Sentences that describe the differences."""
         if self.candidates is not None:
-            number = (
-                f'more than {_MOST}'
-                if self.candidates > _MOST
-                else str(self.candidates)
-            )
-            yield (
-                f'Of {number} allocation candidates Nova sees {self.limit}, '
-                'and not always the same. If host filters drop their hosts, '
-                'Nova finds no host, although others would do. Increase '
-                '[scheduler] max_placement_results.'
-            )
+            yield self._of_limit(self.candidates)
         if self.mixed:
             shares = plural(
                 len(self.mixed),
@@ -73,6 +66,34 @@ class Scheduling:
                 f'{listed(self.mixed)}, which {shares}. This is a mistake of '
                 'Nova: see "Known Placement bugs" in the documentation.'
             )
+
+    def _of_limit(self, candidates: int) -> str:
+        number = (
+            f'more than {_MOST}' if candidates > _MOST else str(candidates)
+        )
+        if self.hosts == 1:
+            return (
+                f'Placement computes {number} allocation candidates for one '
+                'host, as several of its child providers can serve the same '
+                'request group. With Placement 13 or newer, [placement] '
+                'max_allocation_candidates in its configuration limits them.'
+            )
+        way = (
+            f'Increase [scheduler] max_placement_results to {self.hosts} or '
+            'more.'
+            if self.hosts > self.limit
+            else 'The candidates differ in the child providers that they use. '
+            'With Placement 13 or newer, set [placement] '
+            'allocation_candidates_generation_strategy to breadth-first in '
+            'its configuration: then each host is among those that Nova '
+            'sees, also if max_allocation_candidates limits them.'
+        )
+        return (
+            f'Of {number} allocation candidates on {self.hosts} hosts Nova '
+            f'sees {self.limit}, and not always the same. If host filters '
+            'drop their hosts, Nova finds no host, although others would do. '
+            f'{way}'
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield the lines below a table."""
@@ -87,6 +108,7 @@ class Scheduling:
             if self.candidates is None
             else {
                 'candidates': self.candidates,
+                'hosts': self.hosts,
                 'max_placement_results': self.limit,
             },
             'nova_mixes_hosts': list(self.mixed),
@@ -106,7 +128,7 @@ def simulated(
     :param queries: The queries, each with the simulator that answers it.
     """
     exceeding = [
-        (number, query.limit)
+        (number, simulation.hosts(query).bit_count(), query.limit)
         for simulation, query in queries
         if query.limit
         and (number := simulation.count(query, _MOST + 1)) > query.limit
@@ -121,8 +143,7 @@ def simulated(
         whole = dataclasses.replace(query, limit=_MOST)
         answer = simulation.allocation_candidates(whole)
         mixed.update(mixing(answer, query, nodes))
-    candidates, limit = max(exceeding, default=(None, 0))
-    return Scheduling(candidates, limit, tuple(sorted(mixed)))
+    return Scheduling(*_most(exceeding), tuple(sorted(mixed)))
 
 
 def returned(
@@ -144,10 +165,16 @@ def returned(
             whole = ask(dataclasses.replace(query, limit=None))
             number = len(whole.allocation_requests)
             if number > query.limit:
-                exceeding.append((number, query.limit))
+                hosts = len(whole.by_root(query))
+                exceeding.append((number, hosts, query.limit))
         mixed.update(mixing(answer, query, nodes))
-    candidates, limit = max(exceeding, default=(None, 0))
-    return Scheduling(candidates, limit, tuple(sorted(mixed)))
+    return Scheduling(*_most(exceeding), tuple(sorted(mixed)))
+
+
+def _most(
+    exceeding: Collection[tuple[int, int, int]],
+) -> tuple[int | None, int, int]:
+    return max(exceeding, default=(None, 0, 0))
 
 
 def mixing(

@@ -87,7 +87,7 @@ def test_no_command_advises_to_drop_what_nova_relies_on(run, write_cloud):
         cloud.replace('    - name: cn2\n      host: cn2\n      ', '    ')
     )
     result = run('explain', '--snapshot', str(path), '--flavor', 'only-gpu')
-    assert (result.code, result.err) == (0, '')
+    assert (result.code, result.err) == (4, '')
     assert '0 of 1 host may be used.' in result.out
     assert 'Dropping any one' not in result.out
 
@@ -117,16 +117,75 @@ def test_more_candidates_than_nova_receives_are_named(
     answer = ask(many(7, 6), command, '--flavor', 'f')
     assert answer.get('summary', answer)['limited'] == {
         'candidates': 7,
+        'hosts': 7,
         'max_placement_results': 6,
     }
     result = run(
         command, '--snapshot', str(write_cloud(many(7, 6))), '--flavor', 'f'
     )
     assert (
-        'Of 7 allocation candidates Nova sees 6, and not always the same. If '
-        'host filters drop their hosts, Nova finds no host, although others '
-        'would do. Increase [scheduler] max_placement_results.'
+        'Of 7 allocation candidates on 7 hosts Nova sees 6, and not always '
+        'the same. If host filters drop their hosts, Nova finds no host, '
+        'although others would do. Increase [scheduler] max_placement_results '
+        'to 7 or more.'
     ) in ' '.join(result.out.split())
+
+
+def wide(hosts):
+    """Return a cloud in which each host can serve a flavor in twelve ways."""
+    trees = '\n'.join(
+        f"""
+    - name: cn{number}
+      inventories: {{{NODE}}}
+      children:
+      - {{name: a{number}, inventories: {{CUSTOM_PCI: 1}}}}
+      - {{name: b{number}, inventories: {{CUSTOM_PCI: 1}}}}
+      - {{name: c{number}, inventories: {{CUSTOM_PCI: 1}}}}
+      - {{name: d{number}, inventories: {{CUSTOM_PCI: 1}}}}"""
+        for number in range(hosts)
+    )
+    return f"""
+    settings:
+      scheduler: {{max_placement_results: 10}}
+    providers:
+{trees}
+    flavors:
+    - name: f
+      vcpus: 1
+      ram: 1024
+      disk: 10
+      extra_specs:
+        resources1:CUSTOM_PCI: 1
+        resources2:CUSTOM_PCI: 1
+        group_policy: isolate
+"""
+
+
+@pytest.mark.parametrize('command', ['explain', 'candidates', 'capacity'])
+@pytest.mark.parametrize(
+    ('hosts', 'said'),
+    [
+        (
+            3,
+            'set [placement] allocation_candidates_generation_strategy to '
+            'breadth-first in its configuration',
+        ),
+        (
+            1,
+            'Placement computes 12 allocation candidates for one host, as '
+            'several of its child providers can serve the same request group.',
+        ),
+    ],
+)
+def test_more_results_do_not_help_with_wide_trees(
+    run, write_cloud, command, hosts, said
+):
+    result = run(
+        command, '--snapshot', str(write_cloud(wide(hosts))), '--flavor', 'f'
+    )
+    text = ' '.join(result.out.split())
+    assert said in text
+    assert 'Increase [scheduler]' not in text
 
 
 def pinned(fallback):
