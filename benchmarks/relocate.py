@@ -74,7 +74,8 @@ def full(hosts: int) -> Snapshot:
             for provider in snapshot.providers
             for cpus, memory in [used[provider.host or '']]
         ),
-        servers=dataclasses.replace(servers, groups=(), services=()),
+        servers=dataclasses.replace(servers, groups=()),
+        services=(),
     )
 
 

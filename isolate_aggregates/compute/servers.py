@@ -117,14 +117,12 @@ class Servers:
     :param placed: All servers, including those without a host.
     :param images: Their images by id, without deleted ones.
     :param groups: The server groups of all projects; None if unknown.
-    :param services: The compute services; None if unknown.
     """
 
     placed: tuple[Server, ...]
     images: Mapping[str, Image]
     hints_known: bool
     groups: tuple[ServerGroup, ...] | None = None
-    services: tuple[ComputeService, ...] | None = None
 
 
 def original_request(document: Mapping[str, Any]) -> Server:

@@ -12,6 +12,7 @@ import types
 import uuid as uuids
 
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute.servers import ComputeService
 from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import (
     MAX_INT,
@@ -248,6 +249,7 @@ def make_snapshot(
     origin: str = 'test',
     traits: Iterable[str] = (),
     resource_classes: Iterable[str] = (),
+    services: Iterable[ComputeService] | None = None,
 ) -> Snapshot:
     """Return a cloud.
 
@@ -262,6 +264,7 @@ def make_snapshot(
         has. Standard traits always exist.
     :param resource_classes: Further custom resource classes that exist, for
         those without an inventory. Standard classes always exist.
+    :param services: The compute services; if unknown, all are up and enabled.
     :raises ValueError: if an aggregate has an unknown host, two providers or
         two aggregates have the same uuid, or a trait or resource class is
         invalid.
@@ -279,6 +282,7 @@ def make_snapshot(
         providers=flat,
         flavors=tuple(flavors),
         images=tuple(images),
+        services=None if services is None else tuple(services),
     )
     return declare(snapshot, traits, resource_classes)
 

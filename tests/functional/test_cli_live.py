@@ -237,7 +237,7 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     )
     assert (saved.code, saved.err) == (0, '')
     saved_cloud = cloud_file.load(path)
-    services = saved_cloud.known_servers.services or ()
+    services = saved_cloud.services or ()
     assert {(each.host, each.is_up) for each in services} == {
         (provider.host, True) for provider in saved_cloud.providers
     }

@@ -47,6 +47,9 @@ class NoNova:
     def images(self):
         return []
 
+    def compute_services(self):
+        return ()
+
 
 def asking(**resources):
     request = ResourceRequest()

@@ -36,11 +36,17 @@ def findings(
     images=(),
     mirror=True,
     conf=None,
+    services=None,
     **more,
 ) -> list[Finding]:
     """Audit a cloud, without the finding for clouds without flavors."""
     snapshot = make_snapshot(
-        aggregates, providers, flavors=flavors, images=images, mirror=mirror
+        aggregates,
+        providers,
+        flavors=flavors,
+        images=images,
+        mirror=mirror,
+        services=services,
     )
     audited_cloud = AuditedCloud.of(snapshot, conf or configuration(), **more)
     return [f for f in audit(audited_cloud) if f.kind != 'no-flavors']

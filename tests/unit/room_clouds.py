@@ -85,8 +85,8 @@ def cloud(hosts, servers, locked=(), groups=(), services=(), **more):
             {IMAGE.id: IMAGE},
             True,
             tuple(groups),
-            tuple(services),
         ),
+        services=tuple(services),
     )
 
 

@@ -370,9 +370,6 @@ def test_servers_are_checked_only_if_they_were_read():
     assert judged(None) == []
 
 
-# The services, which are read with the servers.
-
-
 @pytest.mark.parametrize(
     ('state', 'kind', 'problem'),
     [
@@ -390,6 +387,6 @@ def test_a_service_that_gets_no_servers_is_reported(state, kind, problem):
         ComputeService('h2', **state),
         ComputeService('without-node', **state),
     )
-    [finding] = judged(dataclasses.replace(servers(), services=known))
+    [finding] = judged(None, services=known)
     assert (finding.kind, finding.subject) == (kind, 'host h2')
     assert finding.problem == problem

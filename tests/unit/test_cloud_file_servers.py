@@ -179,18 +179,19 @@ def test_groups_and_services_are_kept(write_cloud, tmp_path):
     assert (first.policy, first.max_per_host) == ('anti-affinity', 2)
     assert first.members == {'s2'}
     assert (second.max_per_host, second.members) == (1, frozenset())
-    down, disabled = snapshot.servers.services
+    down, disabled = snapshot.services
     assert (down.is_up, down.is_enabled) == (False, True)
     assert (disabled.is_enabled, disabled.reason) == (False, 'reserved')
     again = tmp_path / 'again.yaml'
     cloud_file.save(snapshot, str(again))
     assert cloud_file.load(str(again)).servers == snapshot.servers
+    assert cloud_file.load(str(again)).services == snapshot.services
 
 
 def test_unknown_groups_and_services_stay_unknown(path, tmp_path):
     snapshot = cloud_file.load(path)
     assert snapshot.servers.groups is None
-    assert snapshot.servers.services is None
+    assert snapshot.services is None
     again = tmp_path / 'again.yaml'
     cloud_file.save(snapshot, str(again))
     assert cloud_file.load(str(again)).servers == snapshot.servers

@@ -313,7 +313,7 @@ def test_slots_of_reservations_count(number, names):
         [], [slots('h1', 2, number), slots('h2', 1, 0)], flavors=[flavor]
     )
     snapshot = dataclasses.replace(
-        snapshot, servers=Servers(tuple(servers), {}, True, (), ())
+        snapshot, servers=Servers(tuple(servers), {}, True, ())
     )
     [case, _] = survival(snapshot, CONF).cases
     assert [each.server.name for each in case.stranded] == names

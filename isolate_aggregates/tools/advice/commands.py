@@ -14,8 +14,6 @@ import shlex
 from types import MappingProxyType
 from typing import Any
 
-import os_traits
-
 from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
@@ -358,11 +356,8 @@ def create_trait(trait: str) -> Commands:
 def enable_service(host: str) -> Commands:
     """Return the command that enables the compute service of a host."""
     words = ('compute', 'service', 'set', '--enable')
-    change = changes.traits_of_host(host, without={_DISABLED})
+    change = changes.enabled_services([host])
     return (Command(_openstack(words, host, 'nova-compute'), change),)
-
-
-_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 
 def list_servers(host: str) -> Commands:

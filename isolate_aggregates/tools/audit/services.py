@@ -3,13 +3,10 @@
 
 from collections.abc import Iterable, Iterator
 
-import os_traits
-
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
-from isolate_aggregates.compute.servers import ComputeService
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import ExplainedDestination
@@ -150,42 +147,29 @@ def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def disabled(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts whose compute service is disabled.
-
-    nova-compute reports the trait, so it is late while the service is down.
-    """
-    in_nova = {s.host for s in _known(cloud) if not s.is_enabled}
-    for host, nodes in sorted(cloud.nodes.items()):
-        if host in in_nova or any(
-            os_traits.COMPUTE_STATUS_DISABLED in n.traits for n in nodes
-        ):
-            yield Finding(
-                'service-disabled',
-                Severity.INFO,
-                f'host {host}',
-                'its compute service is disabled',
-                'no new server can land there',
-                (Repair(commands.enable_service(host)),),
-            )
+    """Find hosts whose compute service is disabled."""
+    for host in sorted(cloud.snapshot.disabled_hosts & cloud.nodes.keys()):
+        yield Finding(
+            'service-disabled',
+            Severity.INFO,
+            f'host {host}',
+            'its compute service is disabled',
+            'no new server can land there',
+            (Repair(commands.enable_service(host)),),
+        )
 
 
 def down(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts whose compute service is down."""
-    for service in sorted(_known(cloud), key=lambda one: one.host):
-        if not service.is_up and service.host in cloud.nodes:
-            yield Finding(
-                'service-down',
-                Severity.WARNING,
-                f'host {service.host}',
-                'its compute service is down',
-                'no new server can land there: Placement goes on offering '
-                'the host, and ComputeFilter of nova-scheduler drops it',
-            )
-
-
-def _known(cloud: AuditedCloud) -> tuple[ComputeService, ...]:
-    """Return the compute services, which are read with the servers."""
-    return (cloud.servers and cloud.servers.services) or ()
+    for host in sorted(cloud.snapshot.down_hosts & cloud.nodes.keys()):
+        yield Finding(
+            'service-down',
+            Severity.WARNING,
+            f'host {host}',
+            'its compute service is down',
+            'no new server can land there: Placement goes on offering '
+            'the host, and ComputeFilter of nova-scheduler drops it',
+        )
 
 
 def _number(microversion: str) -> tuple[int, ...]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 from typing import Any
 
+import os_traits
+
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
@@ -140,15 +142,27 @@ def names_of_provider(
     )
 
 
-def traits_of_host(host: str, without: Iterable[str]) -> Change:
-    """Return the removal of traits from the compute nodes of a host."""
-    traits = frozenset(without)
-    return lambda snapshot: altered(
-        snapshot,
-        'providers',
-        lambda one: one.host == host,
-        lambda one: dataclasses.replace(one, traits=one.traits - traits),
-    )
+def enabled_services(hosts: Iterable[str]) -> Change:
+    """Return the enabling of the compute services of hosts."""
+    names = frozenset(hosts)
+    disabled = {os_traits.COMPUTE_STATUS_DISABLED}
+
+    def change(snapshot: Snapshot) -> Snapshot:
+        if snapshot.services is not None:
+            snapshot = altered(
+                snapshot,
+                'services',
+                lambda one: one.host in names,
+                lambda one: dataclasses.replace(one, is_enabled=True),
+            )
+        return altered(
+            snapshot,
+            'providers',
+            lambda one: one.host in names,
+            lambda one: dataclasses.replace(one, traits=one.traits - disabled),
+        )
+
+    return change
 
 
 def pool(names: Iterable[str], is_enabled: bool) -> Change:
@@ -195,7 +209,7 @@ def altered(
     is_meant: Callable[[Any], bool],
     change: Callable[[Any], Any],
 ) -> Snapshot:
-    """Change some aggregates, flavors, images or providers."""
+    """Change some aggregates, flavors, images, providers or services."""
     return _replaced(
         snapshot,
         field,

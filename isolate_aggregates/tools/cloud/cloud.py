@@ -6,7 +6,7 @@ from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.domains import Projects
-from isolate_aggregates.compute.servers import Port, Server
+from isolate_aggregates.compute.servers import ComputeService, Port, Server
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.providers import Below
@@ -44,6 +44,10 @@ class Cloud(Protocol):
 
         Empty if Nova does not provide the uuids.
         """
+
+    @property
+    def services(self) -> tuple[ComputeService, ...] | None:
+        """The compute services; None if unknown."""
 
     @property
     def snapshot(self) -> Snapshot:

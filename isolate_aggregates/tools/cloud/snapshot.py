@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a cloud, as plain values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 from typing import TypeVar
 
@@ -9,12 +9,13 @@ import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
-from isolate_aggregates.compute.servers import Server, Servers
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.compute.servers import ComputeService, Server, Servers
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 
 _T = TypeVar('_T', Flavor, Image, Server)
 
@@ -34,6 +35,7 @@ class Snapshot:
     :param domains: The projects of domains that aggregates are reserved for,
         by id; None if a domain does not exist. A cloud file may not have all.
     :param servers: The servers of all projects; None if they were left out.
+    :param services: The compute services; None if unknown.
     """
 
     origin: str
@@ -53,10 +55,44 @@ class Snapshot:
         default_factory=dict
     )
     servers: Servers | None = None
+    services: tuple[ComputeService, ...] | None = None
 
     @lazy_property
-    def index(self) -> AggregateIndex:
-        return AggregateIndex(self.aggregates)
+    def index(self) -> CloudIndex:
+        return CloudIndex(self.aggregates, self._dropped_services)
+
+    def _dropped_services(self) -> Iterator[ComputeService]:
+        """Yield the services, but what Placement knows of them already."""
+        for service in self.services or ():
+            if service.host in self._disabled_in_placement:
+                yield dataclasses.replace(service, is_enabled=True)
+            else:
+                yield service
+
+    @lazy_property
+    def _disabled_in_placement(self) -> frozenset[str]:
+        nodes = [provider for provider in self.providers if provider.host]
+        return frozenset(
+            node.host for node in nodes if node.host and _is_disabled(node)
+        ) - {node.host for node in nodes if not _is_disabled(node)}
+
+    @lazy_property
+    def disabled_hosts(self) -> frozenset[str]:
+        """The hosts whose compute service is disabled.
+
+        nova-compute reports the trait, so it is late while the service is
+        down.
+        """
+        return frozenset(
+            node.host
+            for node in self.providers
+            if node.host and _is_disabled(node)
+        ).union(s.host for s in self.services or () if not s.is_enabled)
+
+    @lazy_property
+    def down_hosts(self) -> frozenset[str]:
+        """The hosts whose compute service is known to be down."""
+        return frozenset(s.host for s in self.services or () if not s.is_up)
 
     @lazy_property
     def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
@@ -126,6 +162,10 @@ class Snapshot:
         if len(matches) > 1:
             raise exception.NotUnique(kind, name, [t.id for t in matches])
         return matches[0]
+
+
+def _is_disabled(node: Provider) -> bool:
+    return os_traits.COMPUTE_STATUS_DISABLED in node.traits
 
 
 def compute_host(

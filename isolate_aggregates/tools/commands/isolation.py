@@ -61,7 +61,7 @@ class ListLocks(output.ReportLister):
             (
                 entry.lock.name,
                 len(entry.lock.aggregates),
-                len(entry.hosts),
+                _hosts(entry) if people else len(entry.hosts),
                 *amounts([entry.capacity.get(rc) for rc in _CLASSES]),
                 *self._without_host(entry),
             )
@@ -126,6 +126,13 @@ class ShowDetails(output.ShowOne):
         ]
 
 
+def _hosts(entry: LockOverview) -> int | str:
+    number, unusable = len(entry.hosts), len(entry.unusable)
+    if not unusable:
+        return number
+    return f'{number}, {unusable} down or disabled'
+
+
 def _amounts(usages: Sequence[ResourceUsage | None]) -> Iterable[str]:
     for usage in usages:
         yield f'{usage.free} free, {usage.used} used' if usage else '-'
@@ -143,5 +150,6 @@ def _document(entry: LockOverview) -> dict[str, Any]:
             {'name': a.name, 'uuid': a.uuid} for a in entry.lock.aggregates
         ],
         'hosts': list(entry.hosts),
+        'unusable_hosts': sorted(entry.unusable),
         'capacity': usage_document(entry.capacity),
     }

@@ -22,7 +22,11 @@ from isolate_aggregates.tools.commands.requested_zone import (
     RequestedZone,
     requested_zone,
 )
-from isolate_aggregates.tools.mirrored import MIRRORS, chain
+from isolate_aggregates.tools.mirrored import (
+    MIRRORS,
+    chain,
+    compute_services,
+)
 from isolate_aggregates.tools.mirrored.mirror import Remark
 
 # The type of ports that are managed by another device.
@@ -234,14 +238,18 @@ def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
             request,
             decision,
             NotKnown(
-                (*builder.not_known, *remarks, *_afterwards(app.conf)),
+                (
+                    *builder.not_known,
+                    *remarks,
+                    *_afterwards(app.conf, cloud),
+                ),
                 is_live=not args.snapshot,
             ),
         )
         base.warn_if_unguarded(cloud, app.conf)
 
 
-def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
+def _afterwards(conf: cfg.ConfigOpts, cloud: Cloud) -> Iterator[str]:
     """Yield what is unknown about the host filters of Nova."""
     enabled = conf[ia_conf.HOST_FILTERS].enabled_filters
     if enabled is None:
@@ -250,6 +258,8 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
     own_filters = {mirror.name for mirror in MIRRORS if mirror.host_filter}
     # It enforces the conclusions of the request filters, which are known.
     own_filters.add(_OURS)
+    if cloud.services is None:
+        own_filters.remove(compute_services.NAME)
     others = [name for name in enabled if name not in own_filters]
     if others:
         yield (

@@ -27,11 +27,11 @@ from isolate_aggregates.tools.advice.spelling import (
     groups_without_resources,
     similar_traits,
 )
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 # The most ways of one kind that are proposed.
 _OF_A_KIND = 3
-_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 _NONE: frozenset[str] = frozenset()
 
 
@@ -209,20 +209,8 @@ class Ways:
 
     def _services(self) -> Iterator[Commands]:
         """Yield how to enable disabled hosts, those that would do first."""
-        disabled = sorted(
-            provider.host
-            for provider in self.snapshot.providers
-            if provider.host and _DISABLED in provider.traits
-        )
-        enabled = dataclasses.replace(
-            self.snapshot,
-            providers=tuple(
-                dataclasses.replace(
-                    provider, traits=provider.traits - {_DISABLED}
-                )
-                for provider in self.snapshot.providers
-            ),
-        )
+        disabled = sorted(self.snapshot.disabled_hosts)
+        enabled = changes.enabled_services(disabled)(self.snapshot)
         hosts = self.hosts(enabled, self.request) if disabled else _NONE
         suitable = [host for host in disabled if host in hosts]
         # None of them is enough alone; in a pair, any may be.

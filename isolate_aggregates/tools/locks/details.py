@@ -94,6 +94,7 @@ class Details:
             'name': lock.name,
             'aggregates': sorted(a.name for a in lock.aggregates),
             'hosts': list(summary.hosts),
+            **_unusable(summary.unusable),
             'capacity': usage_document(summary.capacity),
             **self._keys([lock]),
             'problems': list(self._problems(lock.aggregates)),
@@ -111,6 +112,7 @@ class Details:
             'metadata': dict(sorted(aggregate.metadata.items())),
             'locks': [lock.name for lock in locks],
             'hosts': list(summary.hosts),
+            **_unusable(summary.unusable),
             'capacity': usage_document(summary.capacity),
             **self._keys(locks),
             **self._sent(aggregate),
@@ -138,7 +140,10 @@ class Details:
             'marked_traits': sorted(marks.marked_traits(traits)),
             'capacity': usage_document(usage_by_host(snapshot).get(host, {})),
             **self._keys(locks),
-            'problems': list(self._problems(members, host)),
+            'problems': [
+                *self._stopped(host),
+                *self._problems(members, host),
+            ],
         }
 
     @lazy_property
@@ -210,6 +215,16 @@ class Details:
             return {}
         return {'sent_flavors': sorted(flavor.name for flavor in flavors)}
 
+    def _stopped(self, host: str) -> Iterator[str]:
+        """Yield why the compute service of a host takes no servers."""
+        snapshot = self._cloud.snapshot
+        for hosts, state in (
+            (snapshot.down_hosts, 'down'),
+            (snapshot.disabled_hosts, 'disabled'),
+        ):
+            if host in hosts:
+                yield f'the compute service of host {host} is {state}'
+
     def _problems(
         self, aggregates: Iterable[Aggregate], only: str | None = None
     ) -> Iterator[str]:
@@ -267,6 +282,10 @@ class Details:
                 'requires it also requests any of their resources, so no '
                 'server finds it there'
             )
+
+
+def _unusable(hosts: frozenset[str]) -> dict[str, list[str]]:
+    return {'unusable_hosts': sorted(hosts)} if hosts else {}
 
 
 def _in_all(lists: list[list[str]]) -> list[str]:

@@ -35,12 +35,15 @@ class LockOverview:
 
     :param hosts: The names of the compute services in any of its aggregates,
         sorted.
+    :param unusable: Those whose compute service is down or disabled.
     :param capacity: The capacity of the provider trees of these hosts by
-        resource class, without sharing providers of other trees.
+        resource class, without sharing providers of other trees. Unusable
+        hosts have no more than what is in use.
     """
 
     lock: Lock
     hosts: tuple[str, ...]
+    unusable: frozenset[str]
     capacity: Mapping[str, ResourceUsage]
 
 
@@ -53,7 +56,8 @@ def overview(
     several aggregates with this lock.
     """
     by_host = usage_by_host(snapshot)
-    return tuple(_overview(lock, by_host) for lock in locks)
+    unusable = snapshot.down_hosts | snapshot.disabled_hosts
+    return tuple(_overview(lock, by_host, unusable) for lock in locks)
 
 
 def usage_document(
@@ -70,8 +74,10 @@ def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
     """Return the usage of each host's provider trees, by resource class.
 
     :returns: The usage by name of the compute service. Services without a
-        compute node in Placement are left out.
+        compute node in Placement are left out. Nothing is free if the service
+        is down or disabled.
     """
+    unusable = snapshot.down_hosts | snapshot.disabled_hosts
     hosts: dict[str, str] = {}
     by_host: dict[str, dict[str, ResourceUsage]] = {}
     for provider in snapshot.providers:
@@ -79,12 +85,15 @@ def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
         host = provider.host or hosts.get(provider.parent or '')
         if host:
             hosts[provider.uuid] = host
-            _add(by_host.setdefault(host, {}), _of_provider(provider))
+            usage = _of_provider(provider, is_usable=host not in unusable)
+            _add(by_host.setdefault(host, {}), usage)
     return by_host
 
 
 def _overview(
-    lock: Lock, by_host: Mapping[str, Mapping[str, ResourceUsage]]
+    lock: Lock,
+    by_host: Mapping[str, Mapping[str, ResourceUsage]],
+    unusable: frozenset[str],
 ) -> LockOverview:
     hosts: frozenset[str] = frozenset().union(
         *(aggregate.hosts for aggregate in lock.aggregates)
@@ -93,14 +102,24 @@ def _overview(
     for host in hosts:
         _add(together, by_host.get(host, {}))
     return LockOverview(
-        lock, tuple(sorted(hosts)), dict(sorted(together.items()))
+        lock,
+        tuple(sorted(hosts)),
+        hosts & unusable,
+        dict(sorted(together.items())),
     )
 
 
-def _of_provider(provider: Provider) -> dict[str, ResourceUsage]:
+def _of_provider(
+    provider: Provider, is_usable: bool
+) -> dict[str, ResourceUsage]:
+    usages = {
+        resource_class: provider.usages.get(resource_class, 0)
+        for resource_class in provider.inventories
+    }
     return {
         resource_class: ResourceUsage(
-            inventory.capacity, provider.usages.get(resource_class, 0)
+            inventory.capacity if is_usable else usages[resource_class],
+            usages[resource_class],
         )
         for resource_class, inventory in provider.inventories.items()
     }

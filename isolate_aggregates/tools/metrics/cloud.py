@@ -33,7 +33,8 @@ _UNITS = (
 )
 _COUNTED = ('', 1)
 _AMOUNTS = {
-    'capacity': 'Capacity of the hosts behind the lock.',
+    'capacity': 'Capacity of the hosts behind the lock; of hosts that are '
+    'down or disabled, only what is in use.',
     'used': 'Used capacity of the hosts behind the lock.',
 }
 

@@ -3,9 +3,9 @@
 
 Each mirror reproduces one of Nova's request filters, a part of its scheduler,
 what nova-api refuses, or one of its host filters that depend only on
-aggregates. With these, commands send the same queries as Nova. They do not run
-inside nova-scheduler. They need no configuration: Nova's options enable them,
-as in Nova.
+aggregates or compute services. With these, commands send the same queries as
+Nova. They do not run inside nova-scheduler. They need no configuration: Nova's
+options enable them, as in Nova.
 
 Data from other services, for example the aggregates of a network, must be part
 of the request.

@@ -16,7 +16,7 @@ from isolate_aggregates.filters.loading import (
     load,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.mirrored import MIRRORS
+from isolate_aggregates.tools.mirrored import MIRRORS, compute_services
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
 from isolate_aggregates.tools.mirrored.mirror import Mirror, MirroringFilter
 
@@ -46,8 +46,11 @@ def _why_off(mirror: Mirror, conf: cfg.ConfigOpts) -> str:
         group, option = mirror.switch
         return '' if conf[group][option] else f'[{group}] {option} is false'
     group, option = ENABLED
-    # None if the option is not set.
-    if mirror.host_filter and mirror.name not in (conf[group][option] or ()):
+    enabled = conf[group][option]
+    if enabled is None:
+        # Not set: of these, this one is in Nova's default.
+        enabled = (compute_services.NAME,)
+    if mirror.host_filter and mirror.name not in enabled:
         return f'not named in [{group}] {option}'
     return ''
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's host filters that depend only on aggregates.
+"""Nova's host filters that depend only on aggregates or compute services.
 
 If they are in ``[filter_scheduler] enabled_filters``, they drop hosts that
 Placement offers; see `Compute schedulers
@@ -20,6 +20,7 @@ from isolate_aggregates.filters.required_metadata import (
 )
 from isolate_aggregates.request import Request, nova_image
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools.mirrored import compute_services
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
 
 # The configuration group with the enabled host filters.
@@ -256,6 +257,7 @@ def _host_filter(
 
 
 MIRRORS = (
+    _host_filter(compute_services.NAME, compute_services.active_services),
     _host_filter(HOST_FILTER, instance_extra_specs),
     _host_filter(
         'AggregateImagePropertiesIsolation',

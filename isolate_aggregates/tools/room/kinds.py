@@ -8,7 +8,6 @@ Placement simulator, as for a new server with its request.
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 import dataclasses
 
-import os_traits
 from oslo_config import cfg
 
 from isolate_aggregates import exception
@@ -74,8 +73,9 @@ class Kinds:
         releases: Sequence[int] = (),
         spares: frozenset[str] = frozenset(),
     ) -> None:
-        self._snapshot = snapshot = _enabled(snapshot, spares)
-        self._spares = spares
+        if spares:
+            snapshot = changes.enabled_services(spares)(snapshot)
+        self._snapshot = snapshot
         self._pipeline = chain.as_in_nova(conf)
         cloud = SnapshotCloud(snapshot)
         self._requests = ServerRequests(cloud, conf, releases)
@@ -96,16 +96,6 @@ class Kinds:
     @lazy_property
     def _offers(self) -> Offers:
         return Offers(self._snapshot)
-
-    @lazy_property
-    def _unusable(self) -> frozenset[str]:
-        """The hosts that ``ComputeFilter`` of Nova drops."""
-        return frozenset(
-            service.host
-            for service in self._snapshot.known_servers.services or ()
-            if not service.is_up
-            or not (service.is_enabled or service.host in self._spares)
-        )
 
     def of_server(self, server: Server) -> Kind:
         """Return the kind of a server.
@@ -146,7 +136,7 @@ class Kinds:
         )
         first, *others = [query.merged_resources() for query in queries]
         return Kind(
-            self._offers.hosts(question) - self._unusable,
+            self._offers.hosts(question),
             queries,
             {
                 name: amount
@@ -248,20 +238,6 @@ def _likeness(server: Server) -> Hashable:
             or port.device_profile
             or port.remote_managed
             or port.segments
-        ),
-    )
-
-
-def _enabled(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:
-    """Return a snapshot in which some compute services are enabled."""
-    if not hosts:
-        return snapshot
-    return changes.altered(
-        snapshot,
-        'providers',
-        lambda each: each.host in hosts,
-        lambda each: dataclasses.replace(
-            each, traits=each.traits - {os_traits.COMPUTE_STATUS_DISABLED}
         ),
     )
 

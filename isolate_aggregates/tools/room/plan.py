@@ -98,7 +98,7 @@ class Planner:
         servers = self._snapshot.known_servers
         if servers.groups is None:
             yield 'which servers are in server groups'
-        if servers.services is None:
+        if self._snapshot.services is None:
             yield 'which compute services are down'
 
     def kind_of(self, request: Request) -> Kind:

@@ -183,7 +183,7 @@ class _Simulation:
         servers = snapshot.known_servers
         self._spares = frozenset(
             service.host
-            for service in servers.services or ()
+            for service in snapshot.services or ()
             if not service.is_enabled
             and service.is_up
             and _RESERVED in service.reason
@@ -442,7 +442,7 @@ class _Simulation:
         servers = self._snapshot.known_servers
         if servers.groups is None:
             yield 'which servers are in server groups'
-        if servers.services is None:
+        if self._snapshot.services is None:
             yield 'which compute services are down'
         facts = Counter(
             fact

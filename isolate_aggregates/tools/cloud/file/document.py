@@ -142,6 +142,7 @@ class _Reader:
             ),
             domains=domains,
             servers=servers,
+            services=placing.services(self._document),
         )
 
     def _domains(self) -> Iterator[tuple[str, frozenset[str] | None]]:
@@ -327,7 +328,6 @@ class _Reader:
                 for entry in entries
             ),
             placing.groups(self._document),
-            placing.services(self._document),
         )
 
     def _server(

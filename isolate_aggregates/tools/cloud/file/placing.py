@@ -7,8 +7,8 @@ from typing import Any
 from isolate_aggregates.compute.servers import (
     ComputeService,
     ServerGroup,
-    Servers,
 )
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _GROUPS = 'server_groups'
 _SERVICES = 'compute_services'
@@ -48,10 +48,11 @@ def services(document: Mapping[str, Any]) -> tuple[ComputeService, ...] | None:
     )
 
 
-def document(servers: Servers) -> dict[str, Any]:
+def document(snapshot: Snapshot) -> dict[str, Any]:
     """Return the groups and services that are known, for a document."""
     parts: dict[str, Any] = {}
-    if servers.groups is not None:
+    servers = snapshot.servers
+    if servers is not None and servers.groups is not None:
         parts[_GROUPS] = [
             {
                 'id': group.id,
@@ -65,7 +66,7 @@ def document(servers: Servers) -> dict[str, Any]:
             }
             for group in servers.groups
         ]
-    if servers.services is not None:
+    if snapshot.services is not None:
         parts[_SERVICES] = [
             {
                 'host': service.host,
@@ -77,6 +78,6 @@ def document(servers: Servers) -> dict[str, Any]:
                     else {}
                 ),
             }
-            for service in servers.services
+            for service in snapshot.services
         ]
     return parts

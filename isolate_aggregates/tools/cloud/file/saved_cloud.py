@@ -30,6 +30,7 @@ class SnapshotCloud:
         self.snapshot = snapshot
         self._exit = contextlib.ExitStack()
         self.index = snapshot.index
+        self.services = snapshot.services
         self.flavors = snapshot.flavors
         self.images = snapshot.images
         self.flavor = snapshot.flavor

@@ -83,6 +83,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
             for i in snapshot.images
         ],
         **_servers(snapshot),
+        **placing.document(snapshot),
     }
 
 
@@ -147,7 +148,6 @@ def _servers(snapshot: Snapshot) -> dict[str, Any]:
             )
             for server in snapshot.servers.placed
         ],
-        **placing.document(snapshot.servers),
     }
 
 

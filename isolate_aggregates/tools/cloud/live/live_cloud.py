@@ -9,14 +9,10 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    domains,
-    sources,
-)
+from isolate_aggregates.aggregates import Aggregate, domains, sources
 from isolate_aggregates.compute.client import NovaClient
 from isolate_aggregates.compute.servers import (
+    ComputeService,
     Port,
     Server,
     Servers,
@@ -37,6 +33,7 @@ from isolate_aggregates.tools.cloud.live.neutron import NeutronClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, compute_host
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 
 # The aggregate source that works only inside nova-scheduler.
 _IN_SCHEDULER = 'nova'
@@ -82,7 +79,7 @@ class LiveCloud:
         return PlacementClient(self.connection.adapter('placement'))
 
     @lazy_property
-    def index(self) -> AggregateIndex:
+    def index(self) -> CloudIndex:
         """All host aggregates, from the configured source."""
         name = self._conf[ia_conf.GROUP].aggregate_source
         if name == _IN_SCHEDULER:
@@ -90,7 +87,7 @@ class LiveCloud:
             # database.
             name = 'novaclient'
         source = sources.load(self._conf, lambda: self.connection, name)
-        return AggregateIndex(source.aggregates())
+        return CloudIndex(source.aggregates(), lambda: self.services)
 
     @lazy_property
     def provider_names(self) -> Mapping[str, str]:
@@ -106,9 +103,17 @@ class LiveCloud:
         return {n.uuid: n.host for n in self.nova.compute_nodes() or ()}
 
     @lazy_property
+    def services(self) -> tuple[ComputeService, ...]:
+        """The compute services."""
+        return self.nova.compute_services()
+
+    @lazy_property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers."""
-        return snapshots.take_places(self.index, self.nova, self.placement)
+        return dataclasses.replace(
+            snapshots.take_places(self.index, self.nova, self.placement),
+            services=self.services,
+        )
 
     @lazy_property
     def flavors(self) -> tuple[Flavor, ...]:
@@ -187,7 +192,6 @@ class LiveCloud:
             images_by_id,
             self.nova.tells_hints,
             self.nova.server_groups(),
-            self.nova.compute_services(),
         )
 
     def with_ports(self, servers: Servers) -> Servers:

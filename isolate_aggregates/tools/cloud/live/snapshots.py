@@ -46,6 +46,7 @@ def take(
         flavors=tuple(nova.flavors()),
         images=tuple(glance.images()),
         settings=settings or {},
+        services=nova.compute_services(),
     )
 
 
@@ -55,7 +56,7 @@ def take_places(
     placement: PlacementClient,
     track: Track = untracked,
 ) -> Snapshot:
-    """Return a snapshot without flavors, images and settings."""
+    """Return a snapshot without flavors, images, settings and services."""
     providers = take_providers(nova, placement, track)
     traits = placement_providers.known_traits(placement)
     classes = frozenset(inventories.classes(placement))
