@@ -128,7 +128,7 @@ def test_the_audit_finds_them(ask):
 
 def test_the_exporter_counts_no_slots_there(run, write_cloud, tmp_path):
     path, file = str(write_cloud(CLOUD)), tmp_path / 'metrics.prom'
-    run('exporter', '--snapshot', path, '--textfile', str(file))
+    run('exporter', '--snapshot', path, '--output', str(file))
     text = file.read_text()
     assert 'isolate_aggregates_lock_free_slots{flavor_id="' in text
     slots = {
