@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from oslo_config import cfg
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import NovaClient
+from isolate_aggregates.compute.api import NovaApi
 from isolate_aggregates.rest.connection import Connection
 
 
@@ -16,7 +16,7 @@ class NovaclientSource:
     def __init__(
         self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
     ) -> None:
-        self._nova = NovaClient(connect())
+        self._nova = NovaApi(connect())
 
     def aggregates(self) -> Sequence[Aggregate]:
         """Read all host aggregates from Nova."""

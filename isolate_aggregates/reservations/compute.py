@@ -16,15 +16,15 @@ from novaclient import exceptions as nova_exceptions
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import (
-    INLINE_EXTRA_SPECS,
+from isolate_aggregates.compute.api import INLINE_EXTRA_SPECS
+from isolate_aggregates.reservations import changes, names, record
+from isolate_aggregates.reservations.record import FlavorRecord
+from isolate_aggregates.reservations.reservation import Reservation, Shape
+from isolate_aggregates.tools.compute.client import (
     NovaClient,
     flavor_of,
     paged,
 )
-from isolate_aggregates.reservations import changes, names, record
-from isolate_aggregates.reservations.record import FlavorRecord
-from isolate_aggregates.reservations.reservation import Reservation, Shape
 
 _PAGE = 1000
 

@@ -10,9 +10,9 @@ for example shelved ones, can only be found by their flavor.
 from collections.abc import Iterable
 
 from isolate_aggregates import exception, text
-from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import names, slots
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools.placement import inventories
 
 
 def finish(

@@ -17,7 +17,7 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories, resources
+from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.reservations import names, plan
@@ -31,6 +31,7 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools.placement import inventories
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _NO_TIME = datetime.timedelta()

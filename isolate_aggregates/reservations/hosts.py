@@ -14,7 +14,7 @@ import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import generations, inventories, providers
+from isolate_aggregates.placement import providers
 from isolate_aggregates.reservations import host_capacity, names, slots
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.slots import retried
@@ -23,6 +23,7 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools.placement import edits, generations, inventories
 
 LOG = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ def _enable(
     if joins:
         _add_to_pool(store, pool, node.service)
     # Nova mirrors the membership to Placement, but does not retry.
-    providers.change_aggregates(
+    edits.change_aggregates(
         store.placement, node.uuid, lambda before: before | {pool.uuid}
     )
     if not (host and host.is_ready and host.is_marked):
@@ -224,7 +225,7 @@ def would_delete_pool(
     """
     state = store.read()
     _refuse_use(state, disabled)
-    return state.pool is not None or names.TRAIT in providers.known_traits(
+    return state.pool is not None or names.TRAIT in edits.known_traits(
         store.placement
     )
 
@@ -241,7 +242,7 @@ def delete_pool(store: ReservationStore) -> None:
         # Safe if a host is added meanwhile: Nova refuses to delete an
         # aggregate that has hosts.
         store.compute.delete_aggregate(state.pool)
-    providers.delete_trait(store.placement, names.TRAIT)
+    edits.delete_trait(store.placement, names.TRAIT)
     with contextlib.suppress(exception.ServiceConflict):
         # Another pool may have hosts.
         inventories.delete_class(store.placement, names.MARKER)
@@ -501,7 +502,7 @@ def _may_be_blazars(pool: Aggregate) -> bool:
 
 def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:
     """Return the pool; create and lock it if necessary."""
-    providers.create_trait(store.placement, names.TRAIT)
+    edits.create_trait(store.placement, names.TRAIT)
     if pool is None:
         store.compute.create_aggregate(store.pool)
         pool = store.read_pool()
@@ -553,7 +554,7 @@ def _remove_mirrored(
     store: ReservationStore, pool: Aggregate, root: str
 ) -> None:
     try:
-        providers.change_aggregates(
+        edits.change_aggregates(
             store.placement, root, lambda before: before - {pool.uuid}
         )
     except exception.ServiceNotFound:
@@ -573,7 +574,7 @@ def _create_provider(
         )
     try:
         slots.mark(store.placement, uuid)
-        providers.change_traits(
+        edits.change_traits(
             store.placement, uuid, lambda before: before | {names.TRAIT}
         )
     except exception.ServiceNotFound:

@@ -12,7 +12,8 @@ import datetime
 import itertools
 import math
 
-from isolate_aggregates import ranges, text
+from isolate_aggregates import text
+from isolate_aggregates.tools import ranges
 
 _HOSTS_IN_A_SENTENCE = 5
 

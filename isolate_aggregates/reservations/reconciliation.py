@@ -27,7 +27,6 @@ import random
 import time
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import (
     conditions,
     ending,
@@ -53,6 +52,7 @@ from isolate_aggregates.reservations.state import (
     status_of,
 )
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools.placement import inventories
 
 LOG = logging.getLogger(__name__)
 

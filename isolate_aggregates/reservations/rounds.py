@@ -10,7 +10,6 @@ import datetime
 import logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import (
     conditions,
     history,
@@ -38,6 +37,7 @@ from isolate_aggregates.reservations.store import (
     find_unreadable,
     log_unreadable,
 )
+from isolate_aggregates.tools.placement import inventories
 
 LOG = logging.getLogger(__name__)
 

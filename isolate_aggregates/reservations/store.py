@@ -20,7 +20,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import (
     PlacementClient,
     ProviderSummary,
@@ -38,6 +38,7 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.placement import inventories
 
 # Parallel requests: enough to hide latency, without overloading Placement.
 _PARALLEL = 8

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import (
     host_capacity,
@@ -30,6 +29,7 @@ from isolate_aggregates.reservations.store import (
     find_unreadable,
     log_unreadable,
 )
+from isolate_aggregates.tools.placement import inventories
 
 
 def would_be(

@@ -13,13 +13,6 @@
 * :mod:`~isolate_aggregates.testing.plugin` has the mock as a pytest fixture.
 """
 
-from isolate_aggregates.compute.servers import (
-    ComputeService,
-    Port,
-    Server,
-    ServerGroup,
-    Servers,
-)
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing.builders import (
     make_aggregate,
@@ -34,6 +27,13 @@ from isolate_aggregates.testing.builders import (
 from isolate_aggregates.testing.hosts import hosts_for, reasons_for
 from isolate_aggregates.testing.placement import PlacementFixture
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
+    Port,
+    Server,
+    ServerGroup,
+    Servers,
+)
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 __all__ = [

@@ -12,8 +12,6 @@ import types
 import uuid as uuids
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.servers import ComputeService
-from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import (
     MAX_INT,
     Inventory,
@@ -27,6 +25,8 @@ from isolate_aggregates.request import (
 )
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import ComputeService
+from isolate_aggregates.tools.placement import names
 
 # Parents before children.
 Tree = tuple[Provider, ...]

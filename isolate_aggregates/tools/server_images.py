@@ -9,8 +9,9 @@ from collections.abc import Callable
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute.servers import Server
-from isolate_aggregates.request import Image, nova_image
+from isolate_aggregates.request import Image
+from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.mirrored import nova_image
 
 
 @dataclasses.dataclass(frozen=True)

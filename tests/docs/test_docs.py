@@ -149,7 +149,7 @@ def test_each_program_is_shown(name):
 
 
 def test_each_check_of_the_scheduler_is_described():
-    from isolate_aggregates.nova import status
+    from isolate_aggregates.tools.upgrade_check import status
 
     checks = [name for name, _ in status.Checks._upgrade_checks]
     assert set(checks) <= names(SOURCE / 'cli' / 'status.rst')

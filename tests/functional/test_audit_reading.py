@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute import servers as cloud_servers
-from isolate_aggregates.compute.client import NovaClient
 from isolate_aggregates.testing import make_image
+from isolate_aggregates.tools.compute import servers as cloud_servers
+from isolate_aggregates.tools.compute.client import NovaClient
 
 WINDOWS = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
 

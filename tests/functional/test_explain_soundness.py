@@ -24,7 +24,7 @@ import pytest
 import random_clouds
 from thorough import examples
 
-from isolate_aggregates import exception, ranges
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import (
     Forbid,
@@ -36,7 +36,7 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory
-from isolate_aggregates.tools import taken
+from isolate_aggregates.tools import ranges, taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.explain import explain

@@ -90,7 +90,7 @@ def copied(tmp_path_factory) -> pathlib.Path:
         ),
         pytest.param(
             'reservations',
-            'from isolate_aggregates.nova import status',
+            'from isolate_aggregates.nova import runner',
             {'nova'},
             id='Nova by way of its plugin',
         ),
@@ -162,16 +162,3 @@ def test_helpers_for_tests_load_no_client_of_nova_and_no_service():
     loaded = _loads('isolate_aggregates.testing')
     assert 'isolate_aggregates.testing.service' in loaded
     assert not loaded & {'nova', 'novaclient', 'openstack', 'placement'}
-
-
-def test_nova_scheduler_loads_the_plugin_alone():
-    """``available_filters`` and the workers load these modules."""
-    loaded = _loads(
-        'isolate_aggregates.nova',
-        'isolate_aggregates.nova.registration',
-        'isolate_aggregates.nova.runner',
-    )
-    assert 'nova.scheduler.request_filter' in loaded
-    wings = re.compile(r'isolate_aggregates\.(tools|reservations|testing)\b')
-    assert [name for name in loaded if wings.match(name)] == []
-    assert 'tqdm' not in loaded

@@ -19,9 +19,10 @@ import pytest
 import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.placement import providers
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.compute.client import ComputeNode
+from isolate_aggregates.tools.placement import edits
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 NEW = '8e' * 16
@@ -691,7 +692,7 @@ def test_repairs_of_other_findings_let_no_project_in(operator):
     keystone.projects[1] = {'id': NEW, 'name': 'new', 'domain_id': SALES}
     placement = operator.live.placement
     [provider, *_] = placement.resource_providers(required=['CUSTOM_A'])
-    providers.change_traits(
+    edits.change_traits(
         placement, provider['uuid'], lambda traits: traits - {'CUSTOM_A'}
     )
 

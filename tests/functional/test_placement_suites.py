@@ -30,11 +30,11 @@ import requests
 import webob
 import yaml
 
-from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.testing import service
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement import edits
 
 SUITES = pathlib.Path(functional.__file__).parent / 'gabbits'
 DIFFERENT = yaml.safe_load(
@@ -168,7 +168,7 @@ def _mocked(application: Any) -> service.MockedService:
     snapshot = Snapshot(
         'Placement',
         providers=snapshots.take_providers(NO_NOVA, placement),
-        traits=providers.known_traits(placement),
+        traits=edits.known_traits(placement),
         resource_classes=frozenset(found['name'] for found in classes),
     )
     return service.MockedService(snapshot, service.NEWEST, '')

@@ -8,8 +8,8 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import placement as nova_placement
-from isolate_aggregates.nova import status
-from isolate_aggregates.placement import race_probe
+from isolate_aggregates.tools.placement import race_probe
+from isolate_aggregates.tools.upgrade_check import status
 
 
 @pytest.fixture(autouse=True)

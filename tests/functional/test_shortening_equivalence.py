@@ -22,6 +22,7 @@ from isolate_aggregates.placement import group, providers
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.placement import edits
 
 HOSTS = {
     f'host{n}': str(uuid.uuid5(uuid.NAMESPACE_DNS, f'h{n}')) for n in range(5)
@@ -91,7 +92,7 @@ def place(placement, index, missing, stale):
         wrong = {r.uuid for r in all_rollups} - right
         wanted = held | (right - missing.get(host, set()))
         wanted |= wrong & stale.get(host, set())
-        providers.change_aggregates(
+        edits.change_aggregates(
             placement, provider, lambda _, wanted=wanted: wanted
         )
 

@@ -25,10 +25,11 @@ import units
 import yaml
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.placement import edits
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -109,7 +110,7 @@ def test_unused_marks_are_shown_before_they_are_deleted(
 ) -> None:
     run('sync', '--yes')
     old = f'{MARK}_OLD'
-    providers.create_trait(live.placement, old)
+    edits.create_trait(live.placement, old)
     told = f'trait {old}, which no longer marks anything'
     result = run('sync', '--dry-run', '--no-effect')
     assert (result.code, result.out) == (0, f'To be deleted: {told}.\n')

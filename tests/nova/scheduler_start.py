@@ -15,8 +15,6 @@ import nova.conf
 from nova.scheduler import host_manager, request_filter
 from oslo_config import cfg, iniparser
 
-from isolate_aggregates.nova import registration, status
-
 CONF = nova.conf.CONF
 
 
@@ -60,16 +58,36 @@ def is_known(group, name):
     return True
 
 
+def loaded():
+    """Return the modules of this package that are loaded now."""
+    return {
+        name
+        for name in sys.modules
+        if name.partition('.')[0] == 'isolate_aggregates'
+    }
+
+
 def main(path):
     given = pathlib.Path(path)
     kind = '--config-dir' if given.is_dir() else '--config-file'
     config.parse_args(['nova-scheduler', kind, path])
     manager = HostManager()
+    modules = loaded()
+    # Imported late, as nova-scheduler loads none of these.
+    from nova.api.validation.extra_specs import validators
+
+    validators.load_validators()
+    of_nova_api = loaded() - modules
+    from isolate_aggregates.nova import registration
+    from isolate_aggregates.tools.upgrade_check import status
+
     checks = status.Checks(CONF)
     options = Options()
     for file in sorted(given.iterdir()) if given.is_dir() else [given]:
         options.parse(file.read_text('utf-8').splitlines(keepends=True))
     started = {
+        'modules': sorted(modules),
+        'of_nova_api': sorted(of_nova_api),
         'host_filters': [
             type(one).__name__ for one in manager.enabled_filters
         ],

@@ -22,8 +22,8 @@ from thorough import examples
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.request import Flavor, Image, Request, nova_image
-from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.tools.mirrored import chain, nova_image
 
 nova_conf = test_chain.nova_conf
 

@@ -8,8 +8,8 @@ from oslo_upgradecheck.upgradecheck import Code
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.conf.unknown import unknown_names
-from isolate_aggregates.nova import status
+from isolate_aggregates.tools.upgrade_check import status
+from isolate_aggregates.tools.upgrade_check.unknown import unknown_names
 
 # Every value that has a name or a limited range.
 VALUES = [

@@ -31,11 +31,12 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Flavor, Image, Request, nova_image
+from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.tools.mirrored import (
     acceptance,
     mirror,
     nova_api,
+    nova_image,
     traits,
 )
 from isolate_aggregates.tools.mirrored.nova_api import image as image_rules

@@ -21,9 +21,11 @@ import sqlalchemy
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.nova import registration, status
+from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
+from isolate_aggregates.tools.upgrade_check import status
 
+STATUS = 'isolate_aggregates.tools.upgrade_check.status'
 PLUGIN = [
     'nova.scheduler.filters.all_filters',
     'isolate_aggregates.nova.all_filters',
@@ -411,7 +413,11 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     metadata.version('osprofiler')
     with nova_conf.open('a') as file:
         file.write(f'{options}\n')
-    command = [sys.executable, '-m', 'isolate_aggregates.nova.status']
+    command = [
+        sys.executable,
+        '-m',
+        'isolate_aggregates.tools.upgrade_check.status',
+    ]
     result = subprocess.run(
         [*command, '--config-file', nova_conf, 'upgrade', 'check'],
         capture_output=True,
@@ -431,7 +437,11 @@ def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):
     missing = tmp_path / 'nova.conf'
     result = subprocess.run(
         [
-            *(sys.executable, '-m', 'isolate_aggregates.nova.status'),
+            *(
+                sys.executable,
+                '-m',
+                'isolate_aggregates.tools.upgrade_check.status',
+            ),
             *('--config-file', missing, 'upgrade', 'check'),
         ],
         capture_output=True,
@@ -447,7 +457,11 @@ def check_in(home, *arguments):
     """Run the program with the files of nova-scheduler in a home directory."""
     result = subprocess.run(
         [
-            *(sys.executable, '-m', 'isolate_aggregates.nova.status'),
+            *(
+                sys.executable,
+                '-m',
+                'isolate_aggregates.tools.upgrade_check.status',
+            ),
             *arguments,
             *('upgrade', 'check'),
         ],

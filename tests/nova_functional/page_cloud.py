@@ -25,8 +25,8 @@ import runners
 import terminal
 import yaml
 
-from isolate_aggregates.nova import status
 from isolate_aggregates.tools.cli import app
+from isolate_aggregates.tools.upgrade_check import status
 
 # The original, before a test replaces it.
 CONNECT = app.IsolateAggregatesApp.connect

@@ -9,7 +9,7 @@ from base import IMAGE, host_of
 from day_two import CommandTest
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute import migrations
+from isolate_aggregates.tools.compute import migrations
 
 TRAIT = 'CUSTOM_LICENSED'
 # The number of the cloud that is made up.

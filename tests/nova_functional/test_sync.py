@@ -9,6 +9,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import providers
 from isolate_aggregates.tools.operate.sync import apply, plan
 from isolate_aggregates.tools.operate.sync.snapshot import read
+from isolate_aggregates.tools.placement import edits
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
@@ -49,7 +50,7 @@ class SyncTest(LiveTest):
         # Nova could not reach Placement when the host was added.
         mirrored = self.members('host1')
         assert len(mirrored) == 2
-        providers.change_aggregates(
+        edits.change_aggregates(
             self.live_cloud().placement,
             self._get_provider_uuid_by_host('host1'),
             lambda _: frozenset(),

@@ -5,6 +5,7 @@ from base import ISOLATE
 from page_cloud import PageTest
 
 from isolate_aggregates.placement import providers
+from isolate_aggregates.tools.placement import edits
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -40,7 +41,7 @@ class UninstallPageTest(PageTest):
         placement = self.live_cloud().placement
         traits = {
             trait
-            for trait in providers.known_traits(placement)
+            for trait in edits.known_traits(placement)
             if trait.startswith('CUSTOM_ISOLATE_')
         }
         uuids = {
@@ -72,7 +73,7 @@ class UninstallPageTest(PageTest):
         assert TRAIT in self.traits('win-1') & self.traits('win-2')
         self.ran.append(1)
         for host in ('win-1', 'win-2'):
-            providers.change_traits(
+            edits.change_traits(
                 self.live_cloud().placement,
                 self.provider(host),
                 lambda traits: traits - {TRAIT},
@@ -86,5 +87,5 @@ class UninstallPageTest(PageTest):
         assert self.ran
         assert self.own() == set()
         assert TRAIT not in self.traits('win-1') | self.traits('win-2')
-        names = providers.known_traits(self.live_cloud().placement)
+        names = edits.known_traits(self.live_cloud().placement)
         assert TRAIT not in names

@@ -17,8 +17,8 @@ from urllib import parse
 import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.compute.client import ComputeNode
 
 NOVA = 'http://nova.test/v2.1'
 

@@ -19,11 +19,11 @@ import requests
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.operate.sync import apply
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read

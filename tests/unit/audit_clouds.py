@@ -4,10 +4,10 @@
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.testing import make_snapshot
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.tools.compute.servers import Server, Servers
 
 LICENSED = 'CUSTOM_LICENSED'
 LOCK = {f'trait:{LICENSED}': 'required'}

@@ -6,13 +6,17 @@ import itertools
 
 from audit_clouds import LICENSED, LOCK
 
-from isolate_aggregates.compute.servers import Server, ServerGroup, Servers
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
     make_flavor,
     make_image,
     make_snapshot,
+)
+from isolate_aggregates.tools.compute.servers import (
+    Server,
+    ServerGroup,
+    Servers,
 )
 
 CPUS = 4

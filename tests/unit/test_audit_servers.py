@@ -16,7 +16,6 @@ from audit_clouds import (
 from function_filter import FunctionFilter
 import pytest
 
-from isolate_aggregates.compute.servers import ComputeService
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.testing import (
     make_aggregate,
@@ -26,6 +25,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
+from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.operate.sync import marks
 
 WIN = make_aggregate('win', LOCK, ['h1'])

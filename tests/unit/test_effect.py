@@ -8,7 +8,6 @@ from audit_clouds import LICENSED, LOCK, PREFIXES, configuration, server
 import jsonschema
 import pytest
 
-from isolate_aggregates.compute.servers import Servers
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -17,6 +16,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.compute.servers import Servers
 from isolate_aggregates.tools.documents import content, schema
 from isolate_aggregates.tools.effect import documents, effect, shown
 

@@ -5,8 +5,8 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.ledger.keys import Keys
 
 LOCK = 'trait:CUSTOM_LICENSED'

@@ -3,14 +3,14 @@
 
 import pytest
 
-from isolate_aggregates.compute.past import (
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.compute.past import (
     Action,
     Event,
     Migration,
     PastServer,
 )
-from isolate_aggregates.compute.servers import Server
-from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.ledger import ledger, nova_records
 from isolate_aggregates.tools.ledger.ledger import Subject
 from isolate_aggregates.tools.ledger.stays import Stay

@@ -9,11 +9,11 @@ from samples import parsed
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.metrics.slots import (
     MOST,
     RANKED_FOR,

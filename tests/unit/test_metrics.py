@@ -15,7 +15,6 @@ import yaml
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import domains, rollups
-from isolate_aggregates.compute.servers import Server, Servers
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.placement.provider import Inventory
 from isolate_aggregates.reservations import review
@@ -23,6 +22,7 @@ from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.metrics import (
     cloud,
     last_sync,

@@ -5,7 +5,7 @@ import types
 
 from novaclient import api_versions
 
-from isolate_aggregates.compute import migrations
+from isolate_aggregates.tools.compute import migrations
 
 
 def test_the_sentence_of_nova_can_be_continued():

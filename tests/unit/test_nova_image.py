@@ -3,7 +3,7 @@
 
 import pytest
 
-from isolate_aggregates.request import nova_image
+from isolate_aggregates.tools.mirrored import nova_image
 
 ADAPTER = 'vmware_adaptertype'
 

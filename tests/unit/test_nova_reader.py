@@ -11,10 +11,10 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import ComputeNode, NovaClient
 from isolate_aggregates.request import ComputeHost, Flavor
 from isolate_aggregates.reservations import names
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.compute.client import ComputeNode, NovaClient
 
 WINDOWS = Aggregate(
     uuid='6b0d5a4e-0000-4000-8000-000000000001',

@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.ledger.writer import LedgerWriter
 
 ROOT = pathlib.Path(__file__).parents[2]

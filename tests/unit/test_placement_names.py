@@ -3,7 +3,7 @@
 
 import pytest
 
-from isolate_aggregates.placement import names
+from isolate_aggregates.tools.placement import names
 
 
 @pytest.mark.parametrize('name', ['HW_CPU_X86_AVX2', 'CUSTOM_WINDOWS_1'])

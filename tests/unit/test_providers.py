@@ -11,11 +11,12 @@ import requests_mock
 from isolate_aggregates import exception
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.tools.placement import edits
 
 UUID = '00000000-0000-4000-8000-000000000001'
 CHANGES = {
-    'traits': providers.change_traits,
-    'aggregates': providers.change_aggregates,
+    'traits': edits.change_traits,
+    'aggregates': edits.change_aggregates,
 }
 
 
@@ -97,7 +98,7 @@ def provider(
 
 
 def change(
-    placement: PlacementClient, provider: Provider, by: providers.Edit
+    placement: PlacementClient, provider: Provider, by: edits.Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the provider."""
     return CHANGES[provider.what](placement, UUID, by)
@@ -222,7 +223,7 @@ def test_an_answer_without_generation_is_no_answer(
     url = f'{PLACEMENT}/resource_providers/{UUID}/traits'
     http.get(url, json={'traits': ['b']})
     with pytest.raises(exception.ServiceError, match='lacks expected data'):
-        providers.change_traits(placement, UUID, add_a)
+        edits.change_traits(placement, UUID, add_a)
 
 
 @pytest.mark.parametrize('status', [201, 204])
@@ -230,5 +231,5 @@ def test_creating_an_existing_trait_succeeds(
     placement: PlacementClient, http: requests_mock.Mocker, status: int
 ) -> None:
     put = http.put(f'{PLACEMENT}/traits/CUSTOM_A', status_code=status)
-    providers.create_trait(placement, 'CUSTOM_A')
+    edits.create_trait(placement, 'CUSTOM_A')
     assert put.call_count == 1

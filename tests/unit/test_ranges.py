@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from isolate_aggregates import ranges
+from isolate_aggregates.tools import ranges
 
 
 @pytest.mark.parametrize(

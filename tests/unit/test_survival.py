@@ -13,7 +13,6 @@ import pytest
 import room_clouds
 from room_clouds import cloud, group, server
 
-from isolate_aggregates.compute.servers import ComputeService, Servers
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -23,6 +22,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools.compute.servers import ComputeService, Servers
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.room import documents, program, shown
 from isolate_aggregates.tools.room.survival import survival

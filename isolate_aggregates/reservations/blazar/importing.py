@@ -21,7 +21,6 @@ from blazar.plugins import instances
 from oslo_config import cfg
 
 from isolate_aggregates import exception, text
-from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.reservations import (
     changes,
     host_capacity,
@@ -42,6 +41,7 @@ from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import HostSlots, ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.cli import settings
+from isolate_aggregates.tools.placement import edits, inventories
 
 _TYPES = (instances.RESOURCE_TYPE, flavors.RESOURCE_TYPE)
 
@@ -321,10 +321,10 @@ def _notes(
 
 def _make_hosts_ready(store: ReservationStore) -> None:
     """Give the trait to the reservation providers of all Blazar's hosts."""
-    providers.create_trait(store.placement, names.TRAIT)
+    edits.create_trait(store.placement, names.TRAIT)
     for host in store.read().hosts.values():
         if host.in_pool and host.provider and not host.is_ready:
-            providers.change_traits(
+            edits.change_traits(
                 store.placement,
                 host.provider,
                 lambda before: before | {names.TRAIT},

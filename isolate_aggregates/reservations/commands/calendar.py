@@ -9,11 +9,12 @@ from typing import Any
 
 from oslo_config import cfg
 
-from isolate_aggregates import exception, files, reservations
+from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import views
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.cli import base, output
 
 

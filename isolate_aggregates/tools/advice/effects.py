@@ -9,10 +9,11 @@ after ``sync``: a repair may open what ``sync`` completes only later.
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 
-from isolate_aggregates import ranges, text
+from isolate_aggregates import text
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import access, commands, outcome
 from isolate_aggregates.tools.advice.access import Asker, Offers, Questions
 from isolate_aggregates.tools.advice.commands import Commands

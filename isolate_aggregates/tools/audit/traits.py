@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 
 import os_traits
 
-from isolate_aggregates import ranges
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request.extra_specs import (
@@ -13,6 +12,7 @@ from isolate_aggregates.request.extra_specs import (
     TRAIT_PREFIX,
 )
 from isolate_aggregates.text import listed, named, plural
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity

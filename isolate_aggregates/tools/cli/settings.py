@@ -8,8 +8,8 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates import files as ia_files
 from isolate_aggregates.text import short
+from isolate_aggregates.tools import files as ia_files
 
 PROJECT = 'isolate-aggregates'
 

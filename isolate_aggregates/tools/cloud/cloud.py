@@ -6,16 +6,20 @@ from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.domains import Projects
-from isolate_aggregates.compute.servers import ComputeService, Port, Server
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.placement.providers import Below
 from isolate_aggregates.query_limit import Members
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
+    Port,
+    Server,
+)
+from isolate_aggregates.tools.placement.edits import Below
 
 
 class Cloud(Protocol):

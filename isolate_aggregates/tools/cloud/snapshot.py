@@ -10,11 +10,15 @@ import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.compute.servers import ComputeService, Server, Servers
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
+    Server,
+    Servers,
+)
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 
 _T = TypeVar('_T', Flavor, Image, Server)

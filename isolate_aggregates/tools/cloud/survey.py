@@ -3,8 +3,8 @@
 
 import dataclasses
 
-from isolate_aggregates.compute.servers import Servers
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import Servers
 
 
 @dataclasses.dataclass(frozen=True)

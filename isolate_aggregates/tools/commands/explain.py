@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import exception, ranges
+from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted
-from isolate_aggregates.tools import comparison, explain, taken
+from isolate_aggregates.tools import comparison, explain, ranges, taken
 from isolate_aggregates.tools.advice import Advice, Effects
 from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import fields, output

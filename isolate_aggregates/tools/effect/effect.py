@@ -8,7 +8,6 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.servers import Servers
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.advice import access
@@ -20,6 +19,7 @@ from isolate_aggregates.tools.audit.servers import (
     out_of_place,
 )
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import Servers
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Hosts = frozenset[str]

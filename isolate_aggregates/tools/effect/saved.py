@@ -7,7 +7,8 @@ from typing import Any
 
 import jsonschema
 
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.effect.documents import EFFECT
 
 

@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 import dataclasses
 
-from isolate_aggregates import ranges
 from isolate_aggregates.text import counted, listed, quoted
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.audit import Finding
 from isolate_aggregates.tools.audit.servers import OutOfPlace
 from isolate_aggregates.tools.documents import Names

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 from typing import Protocol
 
-from isolate_aggregates import ranges
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import counted, listed, named, quoted
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.expectations import matching

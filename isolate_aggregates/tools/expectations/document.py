@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.cloud.file import checked_yaml, yaml_errors
 from isolate_aggregates.tools.cloud.file.violations import Checker
 from isolate_aggregates.tools.expectations import checks

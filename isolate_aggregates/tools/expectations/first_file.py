@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 from typing import Any
 
-from isolate_aggregates import ranges
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.text import named, quoted
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.expectations import checks
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import (

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import re
 
-from isolate_aggregates import ranges
 from isolate_aggregates.placement.provider import trees
 from isolate_aggregates.request import Image, Request
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud import changes

@@ -3,11 +3,11 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates import exception, ranges
+from isolate_aggregates import exception
 from isolate_aggregates.decision import decide
 from isolate_aggregates.request import Request
 from isolate_aggregates.text import named
-from isolate_aggregates.tools import explain
+from isolate_aggregates.tools import explain, ranges
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import Violation
 from isolate_aggregates.tools.explain import groups

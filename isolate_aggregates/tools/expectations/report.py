@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
 from isolate_aggregates.text import escaped
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.expectations import documents

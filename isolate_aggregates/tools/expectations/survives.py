@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 import dataclasses
 
-from isolate_aggregates import ranges
 from isolate_aggregates.text import counted, plural, quoted
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import Violation
 from isolate_aggregates.tools.expectations.matching import Place

@@ -8,7 +8,7 @@ single text.
 from collections.abc import Hashable, Iterable, Sequence
 import dataclasses
 
-from isolate_aggregates import ranges
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.explain.requirements import (
     Concluded,
     Requirement,

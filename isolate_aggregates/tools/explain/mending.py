@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
 
-from isolate_aggregates import exception, ranges
+from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Request
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import Repair, commands, outcome
 from isolate_aggregates.tools.advice.access import Offers, question
 from isolate_aggregates.tools.advice.commands import Commands

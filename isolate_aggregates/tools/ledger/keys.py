@@ -8,11 +8,11 @@ from oslo_config import cfg
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.server_images import ServerImage, ServerImages
 
 # The most kinds of servers to remember.

@@ -4,13 +4,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 
-from isolate_aggregates.compute.past import (
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.compute.past import (
     Action,
     Event,
     Migration,
     PastServer,
 )
-from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.ledger.stays import Stay
 from isolate_aggregates.tools.ledger.times import as_text
 

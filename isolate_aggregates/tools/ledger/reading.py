@@ -10,19 +10,19 @@ from oslo_config import cfg
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.compute import past as nova_past
-from isolate_aggregates.compute.client import NovaClient
-from isolate_aggregates.compute.past import (
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import Image
+from isolate_aggregates.text import counted
+from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.compute import past as nova_past
+from isolate_aggregates.tools.compute.client import NovaClient
+from isolate_aggregates.tools.compute.past import (
     Action,
     Event,
     Migration,
     PastServer,
 )
-from isolate_aggregates.compute.servers import out_of_reach
-from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.request import Image
-from isolate_aggregates.text import counted
-from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.compute.servers import out_of_reach
 from isolate_aggregates.tools.ledger import nova_records, state
 from isolate_aggregates.tools.ledger.keys import Keys
 from isolate_aggregates.tools.ledger.state import HostState, Placement, State

@@ -13,10 +13,10 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from isolate_aggregates.aggregates import domains
 from isolate_aggregates.aggregates.rollups import rollups
-from isolate_aggregates.compute.servers import Servers
 from isolate_aggregates.query_limit import SnapshotMembers
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.tools.compute.servers import Servers
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
 from isolate_aggregates.tools.metrics.slots import SlotCounter
 from isolate_aggregates.tools.room.survival import Survival

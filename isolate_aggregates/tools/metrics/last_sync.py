@@ -9,7 +9,7 @@ from prometheus_client import parser
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from isolate_aggregates import files
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.metrics import textfile
 
 LOG = logging.getLogger(__name__)

@@ -19,7 +19,6 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -32,6 +31,7 @@ from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 LOG = logging.getLogger(__name__)

@@ -13,8 +13,9 @@ import prometheus_client
 from prometheus_client import parser
 from prometheus_client.registry import Collector
 
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
 from isolate_aggregates.conf import SCHEDULER_METRICS
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.metrics import reading
 
 LOG = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.compute.servers import ComputeService
 from isolate_aggregates.filters.constraints import Cause, DropHosts
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Request
+from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.mirrored.mirror import Settings
 
 NAME = 'ComputeFilter'

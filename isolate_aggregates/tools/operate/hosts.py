@@ -3,8 +3,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from isolate_aggregates.compute.client import ComputeNode
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.compute.client import ComputeNode
 
 
 def nodes(

@@ -28,14 +28,14 @@ import os_traits
 
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import ComputeNode
-from isolate_aggregates.placement import providers
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.operate import hosts, names
 from isolate_aggregates.tools.operate.plan import Plan, Step
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.placement import edits
 
 
 def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
@@ -121,7 +121,7 @@ def _create(
                 yield Step(
                     f'create trait {name}',
                     functools.partial(
-                        providers.create_trait, cloud.placement, name
+                        edits.create_trait, cloud.placement, name
                     ),
                     changes.new_trait(name),
                 )
@@ -144,7 +144,7 @@ def _join(
                 f'add {hosts.node_label(node)} to aggregate {aggregate.name} '
                 'in Placement',
                 functools.partial(
-                    providers.change_aggregates,
+                    edits.change_aggregates,
                     cloud.placement,
                     node.uuid,
                     frozenset({aggregate.uuid}).union,
@@ -194,7 +194,7 @@ def add_traits(
             yield Step(
                 f'add trait {trait} to {hosts.node_label(node)}',
                 functools.partial(
-                    providers.change_traits,
+                    edits.change_traits,
                     cloud.placement,
                     node.uuid,
                     functools.partial(_with, trait),

@@ -19,14 +19,14 @@ import dataclasses
 import functools
 
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.compute.client import ComputeNode
-from isolate_aggregates.placement import providers
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.operate import hosts, lock, names
 from isolate_aggregates.tools.operate.plan import Plan, Step
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.placement import edits
 
 
 def plan(
@@ -120,7 +120,7 @@ class _TraitsOnHosts:
                 yield Step(
                     f'remove trait {trait} from {hosts.node_label(node)}',
                     functools.partial(
-                        providers.change_traits,
+                        edits.change_traits,
                         self.cloud.placement,
                         node.uuid,
                         functools.partial(_without, trait),

@@ -8,10 +8,10 @@ import datetime
 import itertools
 from typing import Any
 
-from isolate_aggregates import ranges
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
 from isolate_aggregates.text import plural
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import Advice
 from isolate_aggregates.tools.audit import (
     AuditedCloud,

@@ -15,7 +15,8 @@ import os
 
 import jinja2
 
-from isolate_aggregates import exception, files, ranges, text
+from isolate_aggregates import exception, text
+from isolate_aggregates.tools import files, ranges
 from isolate_aggregates.tools.report import calendar
 from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report.cells import cells

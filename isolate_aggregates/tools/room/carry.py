@@ -11,10 +11,10 @@ import dataclasses
 import time
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute import migrations
-from isolate_aggregates.compute.client import NovaClient
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.compute import migrations
+from isolate_aggregates.tools.compute.client import NovaClient
 from isolate_aggregates.tools.room.move import Move
 
 MOVED = 'moved'

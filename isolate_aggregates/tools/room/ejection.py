@@ -10,7 +10,7 @@ from fractions import Fraction
 import itertools
 import math
 
-from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room import fewest, packing
 from isolate_aggregates.tools.room.fewest import Assignment
 from isolate_aggregates.tools.room.kinds import Kind, by_host

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 import dataclasses
 
-from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room import packing
 from isolate_aggregates.tools.room.kinds import Kind
 from isolate_aggregates.tools.room.occupancy import Occupancy

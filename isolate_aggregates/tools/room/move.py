@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.tools.compute.servers import Server
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ only for the next round.
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 
-from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room import packing
 from isolate_aggregates.tools.room.kinds import Kind
 from isolate_aggregates.tools.room.occupancy import Occupancy

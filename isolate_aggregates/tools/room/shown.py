@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import Any
 
-from isolate_aggregates import ranges
-from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.text import counted, listed, plural, quoted
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room import documents
 from isolate_aggregates.tools.room.plan import Batch, Relocation
 from isolate_aggregates.tools.room.survival import Failure, Margin, Survival

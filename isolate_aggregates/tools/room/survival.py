@@ -10,12 +10,12 @@ import math
 from oslo_config import cfg
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute.servers import Server
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import counted, plural
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room import exact, packing
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
 from isolate_aggregates.tools.room.occupancy import Occupancy

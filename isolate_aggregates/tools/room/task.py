@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute.servers import Server
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
 
 # Nova can migrate servers in these states, live or cold.

@@ -9,8 +9,9 @@ import pytest
 import reservation_world
 from reservation_world import PROJECT, uuid
 
-from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.placement import providers
 from isolate_aggregates.reservations import names
+from isolate_aggregates.tools.placement import edits, inventories
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 ORPHAN = names.resource_class(names.new_reservation_id())
@@ -250,7 +251,7 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
 ):
     pool = reserved.store.read_pool()
     root = reserved.store.read().hosts['h2'].root
-    providers.change_aggregates(
+    edits.change_aggregates(
         reserved.direct, root, lambda before: before - {pool.uuid}
     )
     answer('y\n')

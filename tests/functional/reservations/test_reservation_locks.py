@@ -13,8 +13,8 @@ from isolate_aggregates import reservations
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import providers
 from isolate_aggregates.reservations.locks import Locks
+from isolate_aggregates.tools.placement import edits
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 GPU = 'trait:CUSTOM_GPU_POOL'
@@ -76,7 +76,7 @@ def test_a_closed_host_has_no_room(command, lock):
 def test_a_reservation_with_the_key_has_room_there(command, lock, world):
     world.direct.send('PUT', '/traits/CUSTOM_GPU_POOL')
     for root in world.nova.nodes:
-        providers.change_traits(
+        edits.change_traits(
             world.store.placement, root, lambda _: {'CUSTOM_GPU_POOL'}
         )
     lock('h1', {GPU: 'required'})

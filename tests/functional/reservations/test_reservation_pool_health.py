@@ -5,9 +5,10 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.placement import providers
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.review import review
+from isolate_aggregates.tools.placement import edits, inventories
 
 SHAPE = reservations.Shape(4, 1024, 10)
 
@@ -30,7 +31,7 @@ def lose_membership(world):
 
 
 def lose_mirror(world):
-    providers.change_aggregates(world.direct, uuid(1, 'h1'), lambda _: set())
+    edits.change_aggregates(world.direct, uuid(1, 'h1'), lambda _: set())
 
 
 def leave_pool(world):

@@ -5,8 +5,8 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import reservations
-from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import HostSlots, names
+from isolate_aggregates.tools.placement import inventories
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
 

@@ -14,10 +14,10 @@ import pytest
 from sync_world import GOLD, LICENSED, uuid
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.microversion import NESTED
 from isolate_aggregates.tools.operate.sync import apply, marks
+from isolate_aggregates.tools.placement import edits
 
 AVX, SRIOV = 'HW_CPU_X86_AVX2', 'HW_NIC_SRIOV'
 MARK = marks.of_trait(LICENSED)
@@ -46,11 +46,11 @@ def writer(world, times):
             return
         left[method, found[2]] -= 1
         if found[2] == 'traits':
-            providers.change_traits(
+            edits.change_traits(
                 world.direct, found[1], lambda traits: traits - {SRIOV} | {AVX}
             )
         else:
-            providers.change_aggregates(
+            edits.change_aggregates(
                 world.direct, found[1], lambda members: members | {OTHERS}
             )
         # It writes again even if that changes nothing, as nova-compute does
@@ -122,14 +122,14 @@ def test_concurrent_writers_lose_nothing(world):
         """Write traits as the nova-compute of a host does."""
         for number in range(rounds):
             odd = number % 2
-            providers.change_traits(
+            edits.change_traits(
                 client,
                 uuid(1, host),
                 lambda traits, odd=odd: (
                     (traits | {AVX} if odd else traits - {AVX}) | {kept[host]}
                 ),
             )
-            providers.change_aggregates(
+            edits.change_aggregates(
                 client,
                 uuid(1, host),
                 lambda members, number=number: (

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from isolate_aggregates import files
+from isolate_aggregates.tools import files
 
 TEXT_TAG = 'tag:yaml.org,2002:str'
 # With "<<", which merges another mapping.

@@ -10,7 +10,8 @@ import re
 
 import yaml
 
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
+from isolate_aggregates.tools import files
 from isolate_aggregates.tools.cloud.file import (
     checked_yaml,
     quick_yaml,

@@ -7,11 +7,12 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import generations
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
+from isolate_aggregates.placement.providers import GENERATION
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement import generations
 
 _CUSTOM = 'CUSTOM_'
 # The largest number that Placement accepts as an allocation ratio.
@@ -96,7 +97,7 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
     def put(part: str, value: Collection[object]) -> None:
         nonlocal at
         answer = generations.replace(placement, provider.uuid, part, value, at)
-        at = answer[generations.KEY]
+        at = answer[GENERATION]
 
     if provider.traits:
         put('traits', sorted(provider.traits))

@@ -4,11 +4,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from isolate_aggregates.compute.servers import (
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     ServerGroup,
 )
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _GROUPS = 'server_groups'
 _SERVICES = 'compute_services'

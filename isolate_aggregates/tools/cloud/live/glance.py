@@ -15,9 +15,9 @@ from urllib import parse
 from oslo_utils import uuidutils
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute.client import REREADS
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest import client
+from isolate_aggregates.tools.compute.client import REREADS
 
 # Glance's own attributes of an image. All other keys are custom properties.
 _CORE = frozenset({

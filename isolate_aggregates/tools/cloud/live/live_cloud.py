@@ -10,13 +10,6 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, domains, sources
-from isolate_aggregates.compute.client import NovaClient
-from isolate_aggregates.compute.servers import (
-    ComputeService,
-    Port,
-    Server,
-    Servers,
-)
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
@@ -33,7 +26,15 @@ from isolate_aggregates.tools.cloud.live.neutron import NeutronClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, compute_host
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.compute.client import NovaClient
+from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
+    Port,
+    Server,
+    Servers,
+)
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
+from isolate_aggregates.tools.placement import edits
 
 # The aggregate source that works only inside nova-scheduler.
 _IN_SCHEDULER = 'nova'
@@ -138,11 +139,11 @@ class LiveCloud:
 
     def traits(self) -> frozenset[str]:
         """Return all traits in Placement."""
-        return providers.known_traits(self.placement)
+        return edits.known_traits(self.placement)
 
-    def holders_below(self, traits: Iterable[str]) -> providers.Below:
+    def holders_below(self, traits: Iterable[str]) -> edits.Below:
         """Return the child providers that have the given traits."""
-        return providers.holders_below(self.placement, traits)
+        return edits.holders_below(self.placement, traits)
 
     def survey(
         self, servers: bool = False, track: Track = untracked

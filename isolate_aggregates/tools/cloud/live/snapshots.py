@@ -11,8 +11,6 @@ import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.client import NovaClient
-from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement import providers as placement_providers
 from isolate_aggregates.placement.client import (
     PlacementClient,
@@ -23,8 +21,10 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.compute.client import NovaClient
+from isolate_aggregates.tools.placement import edits, inventories
 
-PARALLEL = placement_providers.PARALLEL
+PARALLEL = edits.PARALLEL
 
 
 def take(
@@ -58,7 +58,7 @@ def take_places(
 ) -> Snapshot:
     """Return a snapshot without flavors, images, settings and services."""
     providers = take_providers(nova, placement, track)
-    traits = placement_providers.known_traits(placement)
+    traits = edits.known_traits(placement)
     classes = frozenset(inventories.classes(placement))
     return Snapshot(
         origin='live cloud',

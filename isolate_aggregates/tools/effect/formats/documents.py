@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 
 import yaml
 
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
 from isolate_aggregates.text import short
+from isolate_aggregates.tools import files
 
 _KINDS = {
     dict: 'a mapping',

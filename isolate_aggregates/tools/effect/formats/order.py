@@ -17,8 +17,9 @@ import dataclasses
 import heapq
 import itertools
 
-from isolate_aggregates import ranges, text
+from isolate_aggregates import text
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import access, commands, outcome
 from isolate_aggregates.tools.advice.access import Asker
 from isolate_aggregates.tools.advice.commands import Commands

@@ -9,7 +9,8 @@ import re
 import types
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import implied, nova_image
+from isolate_aggregates.request import implied
+from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.nova_api.combination import Combination
 from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     of_either,

@@ -24,7 +24,6 @@ from isolate_aggregates.aggregates import (
     Lock,
     tags,
 )
-from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.track import Track, untracked
@@ -32,6 +31,7 @@ from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.operate.sync.plan import SyncPlan, make
 from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange, Target
+from isolate_aggregates.tools.placement import edits
 
 # After so many consecutive failures, the cause is not a single provider.
 _MOST_FAILURES = 10
@@ -77,7 +77,7 @@ def carry_out(
     """
     run = _Run(plan, placement, is_stopped)
     for trait in plan.new_traits:
-        providers.create_trait(placement, trait)
+        edits.create_trait(placement, trait)
     with futures.ThreadPoolExecutor(parallel) as pool:
         changes = pool.map(run.change, plan.pending)
         for _ in track(changes, 'resource providers', len(plan.pending)):
@@ -133,7 +133,7 @@ class _Run:
             self._note_written(target, before, after)
             return after
 
-        before, after = providers.change_traits(
+        before, after = edits.change_traits(
             self._placement, target.provider, change
         )
         self._note(target.trait_changes(before, after))
@@ -149,7 +149,7 @@ class _Run:
                 self._rollups |= additions & target.rollups.uuids
             return after
 
-        before, after = providers.change_aggregates(
+        before, after = edits.change_aggregates(
             self._placement, target.provider, change
         )
         self._note(target.aggregate_changes(before, after))
@@ -205,11 +205,11 @@ class _Run:
         locks: Callable[[AggregateIndex], Iterable[Lock]],
     ) -> None:
         index = AggregateIndex(aggregates)
-        traits = providers.known_traits(self._placement)
+        traits = edits.known_traits(self._placement)
         snapshot = dataclasses.replace(
             self._plan.snapshot,
             index=index,
-            below=providers.holders_below(
+            below=edits.holders_below(
                 self._placement, traits & tags.all_required(index)
             ),
         )
@@ -217,7 +217,7 @@ class _Run:
             snapshot, locks(index), self._plan.parts, self._plan.forgets
         )
         for trait in again.new_traits:
-            providers.create_trait(self._placement, trait)
+            edits.create_trait(self._placement, trait)
         for target in again.targets:
             if target.provider in self._written:
                 self.change(target)
@@ -228,7 +228,7 @@ class _Run:
 
         target = self._mirrored[provider, uuid]
         try:
-            before, after = providers.change_aggregates(
+            before, after = edits.change_aggregates(
                 self._placement, provider, change
             )
         except exception.ServiceNotFound:
@@ -243,7 +243,7 @@ class _Run:
         """
         for mark in map(marks.of_rollup, sorted(self._rollups)):
             try:
-                providers.create_trait(self._placement, mark)
+                edits.create_trait(self._placement, mark)
             except exception.IsolateAggregatesError as exc:
                 self.result.failures.append(f'trait {mark}: {exc}')
 
@@ -266,7 +266,7 @@ class _Run:
         )
         if rollups and self._placement.resource_providers(member_of=rollups):
             # Another sync has added members meanwhile.
-            providers.create_trait(self._placement, mark)
+            edits.create_trait(self._placement, mark)
 
     def _note_written(
         self, target: Target, before: frozenset[str], after: frozenset[str]

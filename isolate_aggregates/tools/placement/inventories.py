@@ -12,8 +12,9 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-from isolate_aggregates.placement import generations
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.providers import GENERATION
+from isolate_aggregates.tools.placement import generations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ def read(placement: PlacementClient, provider: str) -> Inventories:
     return placement.read(
         f'/resource_providers/{provider}/inventories',
         lambda document: Inventories(
-            int(document[generations.KEY]),
+            int(document[GENERATION]),
             {
                 name: {**inventory, 'total': inventory['total']}
                 for name, inventory in document['inventories'].items()
@@ -76,7 +77,7 @@ def usages(
     return placement.read(
         f'/resource_providers/{provider}/usages',
         lambda document: (
-            int(document[generations.KEY]),
+            int(document[GENERATION]),
             dict(document['usages']),
         ),
     )

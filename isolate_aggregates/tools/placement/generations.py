@@ -15,10 +15,9 @@ import tenacity
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.providers import GENERATION
 
 LOG = logging.getLogger(__name__)
-
-KEY = 'resource_provider_generation'
 
 _ATTEMPTS = 5
 _LONGEST_PAUSE = 0.2  # seconds
@@ -56,5 +55,5 @@ def replace(
     return placement.send(
         'PUT',
         f'/resource_providers/{provider}/{part}',
-        {KEY: generation, part: value},
+        {GENERATION: generation, part: value},
     )

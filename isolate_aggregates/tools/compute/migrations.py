@@ -13,7 +13,7 @@ from urllib import parse
 from novaclient import api_versions
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute.client import NovaClient
+from isolate_aggregates.tools.compute.client import NovaClient
 
 # 2.56: the target of a cold migration; 2.30: that of a live one is checked by
 # the scheduler, and 2.25: whether to copy disks is found out.

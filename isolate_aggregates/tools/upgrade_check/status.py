@@ -27,15 +27,15 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     AggregateSource,
 )
-from isolate_aggregates.conf import unknown
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement import race_probe
 from isolate_aggregates.query_limit import LimitVerdict
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools.placement import race_probe
+from isolate_aggregates.tools.upgrade_check import unknown
 
 _OLDEST_NOVA = 31
 _NEWEST_NOVA = 34

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib import parse
 
 from isolate_aggregates import exception
-from isolate_aggregates.compute.servers import Server, page_of
+from isolate_aggregates.tools.compute.servers import Server, page_of
 
 if TYPE_CHECKING:
-    from isolate_aggregates.compute.client import NovaClient
+    from isolate_aggregates.tools.compute.client import NovaClient
 
 # 2.59: pages of migrations; 2.62: hosts of events.
 _MIGRATIONS = '2.59'

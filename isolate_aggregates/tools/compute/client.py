@@ -15,18 +15,18 @@ from typing import Any
 from urllib import parse
 
 from novaclient import api_versions
-from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute import servers
-from isolate_aggregates.compute.servers import ComputeService, ServerGroup
-from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.compute.api import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.rest import client
-from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools.compute import servers
+from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
+    ServerGroup,
+)
 
 # The names of flavors that hold records of reservations, and are never booted:
 # reservation:<id>.<incarnation>.<revision> and
@@ -36,24 +36,14 @@ _RECORD = re.compile(
     r'|history\.[0-9]{8}T[0-9]{6}\.[0-9a-f-]{36}\.[0-9a-f]{8})'
 )
 
-# Nova without support for microversions.
-_NO_MICROVERSIONS = api_versions.APIVersion('2.0')
-
-# 2.41: uuids of aggregates; 2.53: uuids of compute nodes; 2.61: flavors are
-# listed with extra specs; 2.64: rules of server groups; 2.69: servers in cells
-# that are down; 2.100: scheduler hints of servers.
-_AGGREGATE_UUIDS = api_versions.APIVersion('2.41')
+# 2.53: uuids of compute nodes; 2.64: rules of server groups; 2.69: servers in
+# cells that are down; 2.100: scheduler hints of servers.
 _NODE_UUIDS = api_versions.APIVersion('2.53')
-INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
 _GROUP_RULES = api_versions.APIVersion('2.64')
 _DOWN_CELLS = api_versions.APIVersion('2.69')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
 # Releases 31 and 32 support up to 2.100, release 33 more, but less than this.
 _RELEASE_34 = api_versions.APIVersion('2.104')
-
-# novaclient uses no newer microversion, as its requests here have not changed
-# since.
-_NEWEST = INLINE_EXTRA_SPECS
 
 _PAGE = 1000
 # How often a list that changes while it is read is read again.
@@ -75,36 +65,8 @@ class ComputeNode:
     host: str
 
 
-class NovaClient:
-    """Nova's API.
-
-    Every method raises a ServiceError or one of its subclasses if Nova gives
-    no usable answer, and ServiceTooOld if it does not provide the uuids of
-    aggregates.
-    """
-
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
-        self._client = nova_client.Client(
-            '2.1',
-            session=connection.session,
-            region_name=connection.region_name,
-            endpoint_type=list(connection.interface),
-            endpoint_override=connection.endpoints.get('compute'),
-            connect_retries=client.RETRIES,
-            connect_retry_delay=retry_delay,
-            status_code_retries=client.RETRIES,
-            status_code_retry_delay=retry_delay,
-            retriable_status_codes=list(client.RETRIABLE),
-        )
-        # For requests that novaclient does not support.
-        self.direct = client.Service(
-            'Nova',
-            connection.adapter('compute'),
-            retry_delay,
-            options=connection.options,
-        )
+class NovaClient(NovaApi):
+    """Nova's API, as far as commands use it."""
 
     @property
     def releases(self) -> tuple[int, ...]:
@@ -115,93 +77,7 @@ class NovaClient:
         """
         return _releases(self.newest)
 
-    # Microversions and errors.
-
-    @lazy_property
-    def newest(self) -> api_versions.APIVersion:
-        """The newest microversion that Nova supports."""
-        with self.translated('its versions'):
-            current = self._client.versions.get_current()
-            if current is None:
-                # novaclient raises this for a 401.
-                raise nova_exceptions.Unauthorized(
-                    401, method='GET', url='its versions'
-                )
-            return api_versions.APIVersion(
-                current.version or _NO_MICROVERSIONS.get_string()
-            )
-
-    @lazy_property
-    def client(self) -> Any:
-        """novaclient, with the microversion to use."""
-        self.require(
-            _AGGREGATE_UUIDS, 'Ocata', 'reading the uuids of aggregates'
-        )
-        self._client.api_version = min(self.newest, _NEWEST)
-        return self._client
-
-    def require(
-        self, oldest: api_versions.APIVersion, release: str, purpose: str
-    ) -> None:
-        """Check that Nova supports a microversion.
-
-        :param purpose: What needs it, for example "reading the flavors".
-        """
-        if self.newest < oldest:
-            raise exception.ServiceTooOld(
-                'Nova',
-                self.direct.endpoint,
-                None
-                if self.newest == _NO_MICROVERSIONS
-                else self.newest.get_string(),
-                f'{oldest.get_string()} ({release})',
-                purpose,
-            )
-
-    @contextlib.contextmanager
-    def translated(self, what: str) -> Iterator[None]:
-        """Translate novaclient's exceptions into ours.
-
-        :param what: The requested objects, for example "the flavors".
-        """
-        try:
-            with self.direct.translated(what):
-                yield
-        except nova_exceptions.ClientException as exc:
-            raise self.direct.refusal(
-                f'{exc.method} {exc.url}', exc.code, exc.message
-            ) from exc
-        except (
-            nova_exceptions.UnsupportedVersion,
-            LookupError,
-            TypeError,
-            AttributeError,
-            ValueError,
-        ) as exc:
-            raise exception.ServiceError(
-                'Nova',
-                self.direct.endpoint,
-                f'returned something other than {what}: {exc!r}; is this the '
-                'right endpoint?',
-            ) from exc
-
     # Aggregates.
-
-    def aggregates(self) -> list[Aggregate]:
-        """Return all host aggregates."""
-        nova = self.client
-        with self.translated('the host aggregates'):
-            return [
-                Aggregate(
-                    uuid=aggregate.uuid,
-                    name=aggregate.name,
-                    metadata=dict(aggregate.metadata),
-                    hosts=frozenset(aggregate.hosts),
-                    id=aggregate.id,
-                    availability_zone=aggregate.availability_zone,
-                )
-                for aggregate in nova.aggregates.list()
-            ]
 
     def set_metadata(
         self, aggregate: Aggregate, metadata: Mapping[str, str | None]

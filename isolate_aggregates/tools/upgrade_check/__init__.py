@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates-status``: checks for a nova-scheduler."""

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin is what Nova loads, and nothing else."""
+
+import pathlib
+
+import pytest
+from starting import starts
+
+ROOT = pathlib.Path(__file__).parents[2]
+OTHER_WINGS = {'tools', 'reservations', 'testing', '__main__.py'}
+
+DEFAULT = """
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = isolate_aggregates.nova.all_filters
+enabled_filters = ComputeFilter, IsolatedAggregatesFilter
+"""
+ALL = (
+    DEFAULT
+    + """
+[scheduler]
+enable_isolated_aggregate_filtering = true
+limit_tenants_to_placement_aggregate = true
+[isolate_aggregates]
+request_filters = isolate_aggregates, reservation_prefix, isolate_tenants,
+    blazar_reservation, aggregate_instance_extra_specs
+aggregate_source = novaclient
+auth_type = none
+endpoint_override = http://localhost:1/
+"""
+)
+
+
+def plugin():
+    """Return the modules of the plugin with their files."""
+    package = ROOT / 'isolate_aggregates'
+    files = {}
+    for path in package.rglob('*.py'):
+        inner = path.relative_to(package)
+        if inner.parts[0] not in OTHER_WINGS:
+            parts = (package.name, *inner.with_suffix('').parts)
+            files['.'.join(parts).removesuffix('.__init__')] = path
+    return files
+
+
+@pytest.fixture(scope='module')
+def loaded(tmp_path_factory):
+    """Return what Nova loads, with all options of ours."""
+    directory = tmp_path_factory.mktemp('start')
+    path = directory / 'nova.conf'
+    path.write_text(
+        f'{ALL}scheduler_metrics_directory = {directory}\n', 'utf-8'
+    )
+    found = starts(path)
+    return {*found['modules'], *found['of_nova_api']}
+
+
+def test_nova_loads_every_module_of_the_plugin(loaded):
+    assert sorted(plugin().keys() - loaded) == []
+
+
+def test_nova_loads_no_module_of_another_wing(loaded):
+    assert sorted(loaded - plugin().keys()) == []
