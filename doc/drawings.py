@@ -17,12 +17,10 @@ sys.path[:0] = [str(ROOT / 'doc'), str(ROOT / 'benchmarks')]
 
 import plot  # noqa: E402
 import tables  # noqa: E402
-import where  # noqa: E402
 
 
 def drawn() -> Iterator[tuple[pathlib.Path, str]]:
     """Yield each file with its expected text."""
-    yield where.LIST, where.written()
     for one in plot.plots():
         yield plot.IMAGES / f'{one.name}.svg', plot.draw(one)
     yield from tables.tables()
