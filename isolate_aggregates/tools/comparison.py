@@ -9,7 +9,7 @@ documentation. If a query may meet one, the two answers are compared.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
-from typing import Any
+from typing import Annotated
 
 import os_traits
 
@@ -23,6 +23,7 @@ from isolate_aggregates.text import counted
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.capacity import simulator
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.documents import Names
 
 _PAGE = '"Known Placement bugs" in the documentation'
 
@@ -85,16 +86,28 @@ def lines(difference: Difference | None) -> Iterator[str]:
         yield from difference.sentences
 
 
-def document(difference: Difference | None) -> dict[str, Any] | None:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Deviation:
+    """A difference as part of a JSON document."""
+
+    leaves_out: Annotated[Names, 'Hosts that it should offer, and does not.']
+    adds: Annotated[Names, 'Hosts that it should not offer, and does.']
+    other_amounts: Annotated[
+        Names, 'Hosts on which it offers amounts that were not requested.'
+    ]
+    error: Annotated[str | None, 'Why it gives no answer.']
+
+
+def document(difference: Difference | None) -> Deviation | None:
     """Return a difference as part of a document."""
     if difference is None:
         return None
-    return {
-        'leaves_out': list(difference.left_out),
-        'adds': list(difference.added),
-        'other_amounts': list(difference.other_amounts),
-        'error': difference.failure,
-    }
+    return Deviation(
+        leaves_out=difference.left_out,
+        adds=difference.added,
+        other_amounts=difference.other_amounts,
+        error=difference.failure,
+    )
 
 
 def difference(

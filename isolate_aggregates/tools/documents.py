@@ -49,7 +49,7 @@ def one_of(*values: str) -> dict[str, Any]:
     return {'enum': list(values)}
 
 
-def schema(kind: type, title: str) -> dict[str, Any]:
+def schema(kind: Any, title: str) -> dict[str, Any]:
     """Return the JSON schema of a kind of documents."""
     draft = 'https://json-schema.org/draft/2020-12/schema'
     return {'$schema': draft, 'title': title, **_schema(kind)}

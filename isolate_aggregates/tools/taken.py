@@ -7,12 +7,13 @@ than a maximum number of them; see ``nova/scheduler/manager.py``.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.text import listed, plural
+from isolate_aggregates.tools.documents import Count
 from isolate_aggregates.tools.simulator import Simulator
 
 SKIPPED = (
@@ -32,6 +33,15 @@ def of_node(candidates: Iterable[_Candidate], node: str) -> list[_Candidate]:
     :param node: The uuid of the compute node, the root of its tree.
     """
     return [candidate for candidate in candidates if node in candidate]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limited:
+    """More candidates than Nova asks for, in a JSON document."""
+
+    candidates: Count
+    hosts: Annotated[Count, 'The number of hosts with candidates.']
+    max_placement_results: Count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,12 +116,12 @@ class Scheduling:
         return {
             'limited': None
             if self.candidates is None
-            else {
-                'candidates': self.candidates,
-                'hosts': self.hosts,
-                'max_placement_results': self.limit,
-            },
-            'nova_mixes_hosts': list(self.mixed),
+            else Limited(
+                candidates=self.candidates,
+                hosts=self.hosts,
+                max_placement_results=self.limit,
+            ),
+            'nova_mixes_hosts': self.mixed,
         }
 
 

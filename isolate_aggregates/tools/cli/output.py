@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from isolate_aggregates.tools.advice import Advice
 
 # The formats that can contain more than rows.
-_DOCUMENT_FORMATTERS: dict[str, Any] = {
+DOCUMENTS: dict[str, Any] = {
     'json': json_format.JSONFormatter,
     'yaml': yaml_format.YAMLFormatter,
 }
@@ -60,7 +60,7 @@ class Lister(usage.Command, lister.Lister):
         ):
             self._write([self.nothing] if self.nothing else ())
             return 0
-        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
+        if parsed_args.formatter in DOCUMENTS:
             # The keys of a document.
             column_names = [_normalized(name) for name in column_names]
         else:
@@ -125,7 +125,7 @@ class ShowOne(usage.Command, show.ShowOne):
         column_names: Sequence[str],
         data: Sequence[Any],
     ) -> int:
-        if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
+        if parsed_args.formatter not in DOCUMENTS:
             data = _written(data, parsed_args)
         _check_columns(parsed_args.columns, column_names)
         super().produce_output(parsed_args, column_names, data)
@@ -178,9 +178,9 @@ class ReportLister(Lister):
         column_names: Sequence[str],
         data: Iterable[Sequence[Any]],
     ) -> int:
-        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
+        if parsed_args.formatter in DOCUMENTS:
             document = content(self.document())
-            _DOCUMENT_FORMATTERS[parsed_args.formatter]().emit_one(
+            DOCUMENTS[parsed_args.formatter]().emit_one(
                 tuple(document),
                 tuple(document.values()),
                 self.app.stdout,

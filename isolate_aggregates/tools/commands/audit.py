@@ -24,7 +24,7 @@ from isolate_aggregates.tools.audit import (
 from isolate_aggregates.tools.cli import base, output, preview, progress
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.commands import reservations
+from isolate_aggregates.tools.commands import documents, reservations
 
 LOG = logging.getLogger(__name__)
 
@@ -109,31 +109,33 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             )
         ]
 
-    def document(self) -> dict[str, Any]:
-        return {
-            'summary': {level: self._count(level) for level in _LEVELS},
-            'findings': [
-                {
-                    'kind': finding.kind,
-                    'severity': finding.severity.label,
-                    'subject': finding.subject,
-                    'problem': finding.problem,
-                    'consequence': finding.consequence,
-                    'repairs': [
-                        {
-                            'command': one.line or None,
-                            'text': one.text,
-                            'safe': one.safe,
-                        }
+    def document(self) -> documents.Audit:
+        return documents.Audit(
+            summary=documents.Counts(
+                **{level: self._count(level) for level in _LEVELS}
+            ),
+            findings=tuple(
+                documents.Finding(
+                    kind=finding.kind,
+                    severity=finding.severity.label,
+                    subject=finding.subject,
+                    problem=finding.problem,
+                    consequence=finding.consequence,
+                    repairs=tuple(
+                        documents.Repair(
+                            command=one.line or None,
+                            text=one.text,
+                            safe=one.safe,
+                        )
                         for one in advice
-                    ],
-                }
+                    ),
+                )
                 for finding, advice in zip(
                     self._findings, self._advice, strict=True
                 )
-            ],
-            'effect': self.effect_document(),
-        }
+            ),
+            effect=self.effect_document(),
+        )
 
     def before(self) -> Iterable[str]:
         """Yield the number of findings by severity."""

@@ -11,7 +11,7 @@ from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import request_arguments
+from isolate_aggregates.tools.commands import documents, request_arguments
 from isolate_aggregates.tools.mirrored.mirror import Remark
 
 _SIMULATED = (
@@ -78,41 +78,39 @@ class ListCandidates(output.ReportLister):
             for host in hosts
         ]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.Candidates:
         outcome = self._outcome
         _, *fallbacks = outcome.queries
-        return {
-            'hosts': [
-                {
-                    'name': host.name,
-                    'uuid': host.uuid,
-                    'free': dict(host.free),
-                    'candidates': host.candidates,
-                }
+        return documents.Candidates(
+            hosts=tuple(
+                documents.Candidate(
+                    name=host.name,
+                    uuid=host.uuid,
+                    free=host.free,
+                    candidates=host.candidates,
+                )
                 for host in outcome.hosts
-            ],
-            'dropped': [
-                {'name': host.name, 'reasons': list(host.reasons)}
+            ),
+            dropped=tuple(
+                documents.Dropped(name=host.name, reasons=tuple(host.reasons))
                 for host in outcome.dropped_hosts
-            ],
-            'rejected': self._rejection,
-            'not_known': list(self._not_known.sentences),
-            'constraints': _constraints(outcome),
-            'placement_differs': comparison.document(self._difference),
-            'shortened': _shortened(outcome.decision.replacement),
-            'left_to_host_filters': request_arguments.left_document(
+            ),
+            rejected=self._rejection,
+            not_known=tuple(self._not_known.sentences),
+            constraints=_constraints(outcome),
+            placement_differs=comparison.document(self._difference),
+            shortened=_shortened(outcome.decision.replacement),
+            left_to_host_filters=request_arguments.left_document(
                 outcome.decision
             ),
             **outcome.scheduling.document(),
-            'answered_by': 'simulator'
-            if outcome.is_simulated
-            else 'placement',
-            'query': outcome.query.to_querystring(),
-            'microversion': outcome.query.microversion,
-            'fallback_query': fallbacks[0].to_querystring()
+            answered_by='simulator' if outcome.is_simulated else 'placement',
+            query=outcome.query.to_querystring(),
+            microversion=outcome.query.microversion,
+            fallback_query=fallbacks[0].to_querystring()
             if fallbacks
             else None,
-        }
+        )
 
     def after(self) -> Iterable[str]:
         """Yield the number of hosts, the constraints and the query."""
@@ -139,7 +137,7 @@ class ListCandidates(output.ReportLister):
         yield 'Constraints:'
         constraints = _constraints(outcome)
         for constraint in constraints:
-            yield f'  {constraint["filter"]}: {constraint["reason"]}'
+            yield f'  {constraint.filter}: {constraint.reason}'
         if not constraints:
             yield '  none'
         yield ''
@@ -181,22 +179,26 @@ class ShowQuery(usage.Command):
         self.app.stdout.write(f'{query.to_querystring()}\n')
 
 
-def _shortened(replacement: Replacement | None) -> dict[str, Any] | None:
+def _shortened(
+    replacement: Replacement | None,
+) -> documents.Shortened | None:
     if replacement is None:
         return None
-    return {
-        'rollups': [
-            {
-                'name': rollup.name,
-                'uuid': rollup.uuid,
-                'aggregates': len(rollup.aggregates),
-            }
+    return documents.Shortened(
+        rollups=tuple(
+            documents.Rollup(
+                name=rollup.name,
+                uuid=rollup.uuid,
+                aggregates=len(rollup.aggregates),
+            )
             for rollup in replacement.rollups
-        ],
-    }
+        )
+    )
 
 
-def _constraints(outcome: candidates.CandidateHosts) -> list[dict[str, str]]:
+def _constraints(
+    outcome: candidates.CandidateHosts,
+) -> tuple[documents.Reason, ...]:
     conclusions = outcome.decision.destination.conclusions
     # A conclusion that repeats another one is shown only if a host filter
     # drops hosts for it, or is expected to.
@@ -205,13 +207,13 @@ def _constraints(outcome: candidates.CandidateHosts) -> list[dict[str, str]]:
         if outcome.dropped_hosts or outcome.decision.left_to_host_filters
         else {conclusion.host_filter for conclusion in conclusions}
     )
-    return [
-        {
-            'filter': conclusion.filter_name,
-            'kind': conclusion.kind,
-            'reason': conclusion.constraint.reason,
-        }
+    return tuple(
+        documents.Reason(
+            filter=conclusion.filter_name,
+            kind=conclusion.kind,
+            reason=conclusion.constraint.reason,
+        )
         for conclusion in conclusions
         if not isinstance(conclusion.constraint, Remark)
         and conclusion.filter_name not in repeating
-    ]
+    )

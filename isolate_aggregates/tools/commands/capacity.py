@@ -14,7 +14,7 @@ from isolate_aggregates.tools.capacity import (
 )
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import request_arguments
+from isolate_aggregates.tools.commands import documents, request_arguments
 
 
 class ListCapacity(output.ReportLister):
@@ -76,23 +76,23 @@ class ListCapacity(output.ReportLister):
     def _total(self) -> int:
         return sum(entry.servers for entry in self._fits)
 
-    def document(self) -> dict[str, Any]:
-        return {
-            'total': self._total,
-            'rejected': self._rejection,
-            'not_known': list(self._not_known.sentences),
-            'placement_differs': comparison.document(self._difference),
+    def document(self) -> documents.Capacity:
+        return documents.Capacity(
+            total=self._total,
+            rejected=self._rejection,
+            not_known=tuple(self._not_known.sentences),
+            placement_differs=comparison.document(self._difference),
             **self._scheduling.document(),
-            'hosts': [
-                {
-                    'name': entry.host,
-                    'uuid': entry.provider,
-                    'servers': entry.servers,
-                    'depends_on_candidates': entry.depends,
-                }
+            hosts=tuple(
+                documents.Fit(
+                    name=entry.host,
+                    uuid=entry.provider,
+                    servers=entry.servers,
+                    depends_on_candidates=entry.depends,
+                )
                 for entry in self._fits
-            ],
-        }
+            ),
+        )
 
     def before(self) -> Iterable[str]:
         """Yield the total."""

@@ -15,7 +15,7 @@ from isolate_aggregates.tools.advice import Advice, Effects
 from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import fields, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import request_arguments
+from isolate_aggregates.tools.commands import documents, request_arguments
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.explain.mending import mendings
 from isolate_aggregates.tools.mirrored import chain
@@ -200,59 +200,59 @@ class ExplainRequest(output.ReportLister):
         # A compute service for bare metal has many nodes.
         return f'{verdict.host} ({verdict.node})'
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.Explanation:
         explanation = self._explanation
-        return {
-            'summary': {
-                'hosts': len(explanation.verdicts),
-                'candidates': self._usable_hosts,
-                'rejected': self._rejection,
-                'not_known': list(self._not_known.sentences),
-                'placement_differs': comparison.document(self._difference),
+        return documents.Explanation(
+            summary=documents.ExplainSummary(
+                hosts=len(explanation.verdicts),
+                candidates=self._usable_hosts,
+                rejected=self._rejection,
+                not_known=tuple(self._not_known.sentences),
+                placement_differs=comparison.document(self._difference),
                 **self._scheduling.document(),
-                'left_to_host_filters': request_arguments.left_document(
+                left_to_host_filters=request_arguments.left_document(
                     self._decision
                 ),
-                'constraints': [
-                    {
-                        'constraint': count.cause[0].label,
-                        'kind': count.cause[0].kind,
-                        'excludes': len(count.excludes),
-                        'only_it_excludes': len(count.only),
-                    }
+                constraints=tuple(
+                    documents.Constraint(
+                        constraint=count.cause[0].label,
+                        kind=count.cause[0].kind,
+                        excludes=len(count.excludes),
+                        only_it_excludes=len(count.only),
+                    )
                     for count in explanation.counts
                     if len(count.cause) == 1
-                ],
-                'together': [
-                    {
-                        'constraints': [c.label for c in count.cause],
-                        'kinds': [c.kind for c in count.cause],
-                        'excludes': len(count.excludes),
-                        'only_they_exclude': len(count.only),
-                    }
+                ),
+                together=tuple(
+                    documents.Together(
+                        constraints=tuple(c.label for c in count.cause),
+                        kinds=tuple(c.kind for c in count.cause),
+                        excludes=len(count.excludes),
+                        only_they_exclude=len(count.only),
+                    )
                     for count in explanation.counts
                     if len(count.cause) > 1
-                ],
-                'drop_any_of': [
-                    [requirement.label for requirement in remedy]
+                ),
+                drop_any_of=tuple(
+                    tuple(requirement.label for requirement in remedy)
                     for remedy in explanation.remedies
-                ],
-                'repairs': [
-                    {'command': one.line or None, 'text': one.text}
+                ),
+                repairs=tuple(
+                    documents.Mending(command=one.line or None, text=one.text)
                     for one in self._advice
-                ],
-            },
-            'hosts': [
-                {
-                    'name': verdict.host,
-                    'node': verdict.node,
-                    'uuid': verdict.provider,
-                    'verdict': self._word(verdict),
-                    'reasons': self._reasons(verdict),
-                }
+                ),
+            ),
+            hosts=tuple(
+                documents.ExplainedHost(
+                    name=verdict.host,
+                    node=verdict.node,
+                    uuid=verdict.provider,
+                    verdict=self._word(verdict),
+                    reasons=tuple(self._reasons(verdict)),
+                )
                 for verdict in self._shown
-            ],
-        }
+            ),
+        )
 
     def before(self) -> Iterable[str]:
         """Yield the summary."""

@@ -9,6 +9,8 @@ import os_resource_classes as orc
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.tools.cli import base, fields, output, preview
+from isolate_aggregates.tools.commands import documents
+from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.locks import details
 from isolate_aggregates.tools.locks.overview import (
     LockOverview,
@@ -80,12 +82,23 @@ class ListLocks(output.ReportLister):
             return []
         return [self._stranded.get(entry.lock.name, 0)]
 
-    def document(self) -> dict[str, Any]:
-        locks = [_document(entry) for entry in self._locks]
-        for document, entry in zip(locks, self._locks, strict=True):
-            for number in self._without_host(entry):
-                document['without_host'] = number
-        return {'locks': locks}
+    def document(self) -> documents.Locks:
+        return documents.Locks(
+            locks=tuple(
+                documents.Lock(
+                    name=entry.lock.name,
+                    aggregates=tuple(
+                        documents.Aggregate(name=a.name, uuid=a.uuid)
+                        for a in entry.lock.aggregates
+                    ),
+                    hosts=entry.hosts,
+                    unusable_hosts=tuple(sorted(entry.unusable)),
+                    capacity=usage_document(entry.capacity),
+                    without_host=next(iter(self._without_host(entry)), None),
+                )
+                for entry in self._locks
+            )
+        )
 
 
 class ShowDetails(output.ShowOne):
@@ -121,9 +134,15 @@ class ShowDetails(output.ShowOne):
                 parsed_args.name, parsed_args.kind
             )
             base.warn_if_unguarded(cloud, self.app.conf)
-        return tuple(description), [
-            fields.field(v) for v in description.values()
-        ]
+        found = content(description)
+        if parsed_args.formatter not in output.DOCUMENTS:
+            # Unlike an empty list, these do not apply.
+            for name in ('flavors', 'images', 'sent_flavors'):
+                if found.get(name, ()) is None:
+                    del found[name]
+            if not found.get('unusable_hosts', True):
+                del found['unusable_hosts']
+        return tuple(found), [fields.field(v) for v in found.values()]
 
 
 def _hosts(entry: LockOverview) -> int | str:
@@ -141,15 +160,3 @@ def _amounts(usages: Sequence[ResourceUsage | None]) -> Iterable[str]:
 def _numbers(usages: Sequence[ResourceUsage | None]) -> Iterable[int | None]:
     yield from (usage.free if usage else None for usage in usages)
     yield from (usage.used if usage else None for usage in usages)
-
-
-def _document(entry: LockOverview) -> dict[str, Any]:
-    return {
-        'name': entry.lock.name,
-        'aggregates': [
-            {'name': a.name, 'uuid': a.uuid} for a in entry.lock.aggregates
-        ],
-        'hosts': list(entry.hosts),
-        'unusable_hosts': sorted(entry.unusable),
-        'capacity': usage_document(entry.capacity),
-    }

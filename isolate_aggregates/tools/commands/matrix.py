@@ -7,6 +7,7 @@ from typing import Any
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.tools.cli import base, output
+from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.matrix import Row, matrix, requests
 from isolate_aggregates.tools.mirrored import chain
@@ -96,34 +97,39 @@ class ShowMatrix(output.ReportLister):
             rows = []
         return (*about, *names), rows
 
-    def document(self) -> dict[str, Any]:
-        return {
-            'by': self._by,
-            'groups': [{'hosts': g.hosts} for g in self._matrix.groups],
-            'columns': [
-                {'name': c.name, 'hosts': c.hosts, 'groups': c.groups}
+    def document(self) -> documents.Matrix:
+        return documents.Matrix(
+            by=self._by,
+            groups=tuple(
+                documents.Group(hosts=tuple(group.hosts))
+                for group in self._matrix.groups
+            ),
+            columns=tuple(
+                documents.Column(name=c.name, hosts=c.hosts, groups=c.groups)
                 for c in self._columns
-            ],
-            'rows': [
-                {
-                    'flavor': row.request.flavor.name,
-                    'image': row.request.image and row.request.image.name,
-                    'verdicts': [
+            ),
+            rows=tuple(
+                documents.Row(
+                    flavor=row.request.flavor.name,
+                    image=row.request.image.name
+                    if row.request.image
+                    else None,
+                    verdicts=tuple(
                         columns.access(row, c).value for c in self._columns
-                    ],
-                    'reasons': [
-                        {
-                            'filter': objection.filter_name,
-                            'kind': objection.kind,
-                            'reason': objection.text,
-                            'groups': places,
-                        }
+                    ),
+                    reasons=tuple(
+                        documents.Objection(
+                            filter=objection.filter_name,
+                            kind=objection.kind,
+                            reason=objection.text,
+                            groups=tuple(places),
+                        )
                         for objection, places in columns.reasons(row).items()
-                    ],
-                }
+                    ),
+                )
                 for row in self._matrix.rows
-            ],
-        }
+            ),
+        )
 
     def after(self) -> Iterable[str]:
         """Yield the hosts of each column, or how to show them."""

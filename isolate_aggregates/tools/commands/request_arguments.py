@@ -16,7 +16,7 @@ from isolate_aggregates.request import Request
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.commands import request_builder
+from isolate_aggregates.tools.commands import documents, request_builder
 from isolate_aggregates.tools.commands.request_builder import PortRequest
 from isolate_aggregates.tools.commands.requested_zone import (
     RequestedZone,
@@ -276,17 +276,19 @@ def rejected_lines(rejection: str | None) -> Iterator[str]:
         yield 'Nova finds no host for a server whose query is rejected.'
 
 
-def left_document(decision: Decision) -> list[dict[str, str]]:
+def left_document(
+    decision: Decision,
+) -> tuple[documents.LeftToHostFilter, ...]:
     """Return the conclusions left to host filters, for a document."""
-    return [
-        {
-            'filter': rest.filter_name,
-            'kind': rest.kind,
-            'reason': rest.constraint.reason,
-            'host_filter': rest.host_filter,
-        }
+    return tuple(
+        documents.LeftToHostFilter(
+            filter=rest.filter_name,
+            kind=rest.kind,
+            reason=rest.constraint.reason,
+            host_filter=rest.host_filter,
+        )
         for rest in decision.left_to_host_filters
-    ]
+    )
 
 
 def left_lines(decision: Decision) -> Iterator[str]:

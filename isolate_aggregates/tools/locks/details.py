@@ -18,7 +18,8 @@ from isolate_aggregates.placement.provider import (
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import named
 from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.locks import reach
+from isolate_aggregates.tools.documents import Names
+from isolate_aggregates.tools.locks import documents, reach
 from isolate_aggregates.tools.locks.key_holders import (
     flavors_drawn_to,
     key_holders,
@@ -30,6 +31,8 @@ from isolate_aggregates.tools.locks.overview import (
 )
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.sync import marks
+
+_Details = documents.Lock | documents.Aggregate | documents.Host
 
 KINDS = ('lock', 'aggregate', 'host')
 
@@ -48,7 +51,7 @@ class Details:
         self._conf = conf
         self._sources = conf[ia_conf.GROUP].trait_sources
 
-    def find(self, name: str, kind: str | None = None) -> dict[str, Any]:
+    def find(self, name: str, kind: str | None = None) -> _Details:
         """Return the details of the object with a name.
 
         :param name: The metadata key or the trait of a lock; the name, uuid or
@@ -70,13 +73,13 @@ class Details:
         if len(matches) > 1:
             choices = [f'{name} --kind {each}' for each in matches]
             raise exception.NotUnique(what, name, choices)
-        tell: dict[str, Callable[[Any], dict[str, Any]]] = {
+        tell: dict[str, Callable[[Any], _Details]] = {
             'lock': self._of_lock,
             'aggregate': self._of_aggregate,
             'host': self._of_host,
         }
         [each] = matches
-        return {'kind': each, **tell[each](objects[each])}
+        return tell[each](objects[each])
 
     def _names(self, kinds: Collection[str]) -> Iterator[str]:
         """Yield the names of all objects of some kinds."""
@@ -88,63 +91,60 @@ class Details:
         if 'host' in kinds:
             yield from (p.host for p in snapshot.providers if p.host)
 
-    def _of_lock(self, lock: Lock) -> dict[str, Any]:
+    def _of_lock(self, lock: Lock) -> documents.Lock:
         [summary] = overview(self._cloud.snapshot, [lock])
-        return {
-            'name': lock.name,
-            'aggregates': sorted(a.name for a in lock.aggregates),
-            'hosts': list(summary.hosts),
-            **_unusable(summary.unusable),
-            'capacity': usage_document(summary.capacity),
+        return documents.Lock(
+            name=lock.name,
+            aggregates=tuple(sorted(a.name for a in lock.aggregates)),
+            hosts=summary.hosts,
+            unusable_hosts=tuple(sorted(summary.unusable)),
+            capacity=usage_document(summary.capacity),
             **self._keys([lock]),
-            'problems': list(self._problems(lock.aggregates)),
-        }
+            problems=tuple(self._problems(lock.aggregates)),
+        )
 
-    def _of_aggregate(self, aggregate: Aggregate) -> dict[str, Any]:
+    def _of_aggregate(self, aggregate: Aggregate) -> documents.Aggregate:
         whole = Lock('', '', (aggregate,))
         [summary] = overview(self._cloud.snapshot, [whole])
         locks = self._on([aggregate])
-        return {
-            'name': aggregate.name,
-            'uuid': aggregate.uuid,
-            'id': aggregate.id,
-            'availability_zone': aggregate.availability_zone,
-            'metadata': dict(sorted(aggregate.metadata.items())),
-            'locks': [lock.name for lock in locks],
-            'hosts': list(summary.hosts),
-            **_unusable(summary.unusable),
-            'capacity': usage_document(summary.capacity),
+        return documents.Aggregate(
+            name=aggregate.name,
+            uuid=aggregate.uuid,
+            id=aggregate.id,
+            availability_zone=aggregate.availability_zone,
+            metadata=dict(sorted(aggregate.metadata.items())),
+            locks=tuple(lock.name for lock in locks),
+            hosts=summary.hosts,
+            unusable_hosts=tuple(sorted(summary.unusable)),
+            capacity=usage_document(summary.capacity),
             **self._keys(locks),
-            **self._sent(aggregate),
-            'problems': list(self._problems([aggregate])),
-        }
+            sent_flavors=self._sent(aggregate),
+            problems=tuple(self._problems([aggregate])),
+        )
 
-    def _of_host(self, host: str) -> dict[str, Any]:
+    def _of_host(self, host: str) -> documents.Host:
         snapshot = self._cloud.snapshot
         members = snapshot.index.by_host.get(host, ())
         locks = self._on(members)
         nodes = nodes_by_host(snapshot.providers).get(host, ())
         traits: set[str] = set().union(*(node.traits for node in nodes))
         below = [p for node in nodes for p in self._trees[node.uuid][1:]]
-        return {
-            'name': host,
-            'nodes': [node.name for node in nodes],
-            'aggregates': sorted(a.name for a in members),
-            'locks': [lock.name for lock in locks],
-            'traits': sorted(t for t in traits if not marks.is_mark(t)),
-            'traits_below': {
-                provider.name: sorted(provider.traits)
+        return documents.Host(
+            name=host,
+            nodes=tuple(node.name for node in nodes),
+            aggregates=tuple(sorted(a.name for a in members)),
+            locks=tuple(lock.name for lock in locks),
+            traits=tuple(sorted(t for t in traits if not marks.is_mark(t))),
+            traits_below={
+                provider.name: tuple(sorted(provider.traits))
                 for provider in below
                 if provider.traits
             },
-            'marked_traits': sorted(marks.marked_traits(traits)),
-            'capacity': usage_document(usage_by_host(snapshot).get(host, {})),
+            marked_traits=tuple(sorted(marks.marked_traits(traits))),
+            capacity=usage_document(usage_by_host(snapshot).get(host, {})),
             **self._keys(locks),
-            'problems': [
-                *self._stopped(host),
-                *self._problems(members, host),
-            ],
-        }
+            problems=(*self._stopped(host), *self._problems(members, host)),
+        )
 
     @lazy_property
     def _trees(self) -> dict[str, list[Provider]]:
@@ -182,7 +182,7 @@ class Details:
             if any(a.uuid in uuids for a in lock.aggregates)
         ]
 
-    def _keys(self, locks: Iterable[Lock]) -> dict[str, list[str]]:
+    def _keys(self, locks: Iterable[Lock]) -> dict[str, Any]:
         """Return the flavors and images that open all of the locks.
 
         This is known only for locks that are opened by traits.
@@ -191,7 +191,7 @@ class Details:
         if not all_locks or any(
             lock.family != TRAIT_PREFIX for lock in all_locks
         ):
-            return {}
+            return {'flavors': None, 'images': None}
         holders = [
             key_holders(
                 self._cloud,
@@ -200,20 +200,20 @@ class Details:
             )
             for lock in all_locks
         ]
-        keys = {
+        unread = holders[0].unread
+        return {
             'flavors': _in_all([[f.name for f in o.flavors] for o in holders]),
-            'images': _in_all([[i.name for i in o.images] for o in holders]),
+            'images': (f'not read: {unread}',)
+            if unread
+            else _in_all([[i.name for i in o.images] for o in holders]),
         }
-        if holders[0].unread:
-            keys['images'] = [f'not read: {holders[0].unread}']
-        return keys
 
-    def _sent(self, aggregate: Aggregate) -> dict[str, list[str]]:
+    def _sent(self, aggregate: Aggregate) -> Names | None:
         """Return the flavors that metadata sends to an aggregate."""
         flavors = flavors_drawn_to(self._cloud, aggregate, self._conf)
         if flavors is None:
-            return {}
-        return {'sent_flavors': sorted(flavor.name for flavor in flavors)}
+            return None
+        return tuple(sorted(flavor.name for flavor in flavors))
 
     def _stopped(self, host: str) -> Iterator[str]:
         """Yield why the compute service of a host takes no servers."""
@@ -284,10 +284,8 @@ class Details:
             )
 
 
-def _unusable(hosts: frozenset[str]) -> dict[str, list[str]]:
-    return {'unusable_hosts': sorted(hosts)} if hosts else {}
-
-
-def _in_all(lists: list[list[str]]) -> list[str]:
+def _in_all(lists: list[list[str]]) -> Names:
     first, *others = lists
-    return sorted(n for n in first if all(n in other for other in others))
+    return tuple(
+        sorted(n for n in first if all(n in other for other in others))
+    )

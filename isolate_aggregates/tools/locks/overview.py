@@ -7,6 +7,7 @@ import dataclasses
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.locks import documents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,10 +63,10 @@ def overview(
 
 def usage_document(
     usage: Mapping[str, ResourceUsage],
-) -> dict[str, dict[str, int]]:
-    """Return usage as a JSON document."""
+) -> dict[str, documents.Usage]:
+    """Return usage for a JSON document."""
     return {
-        resource_class: {'free': amount.free, 'used': amount.used}
+        resource_class: documents.Usage(free=amount.free, used=amount.used)
         for resource_class, amount in sorted(usage.items())
     }
 

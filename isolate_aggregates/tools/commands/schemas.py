@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schemas of JSON documents, by the command that writes them."""
+
+from isolate_aggregates.tools.commands import documents
+from isolate_aggregates.tools.effect.documents import EFFECT
+from isolate_aggregates.tools.expectations.documents import TEST
+from isolate_aggregates.tools.ledger.documents import LEDGER
+from isolate_aggregates.tools.locks.documents import SHOW
+from isolate_aggregates.tools.room.documents import RELOCATION, SURVIVAL
+
+SCHEMAS = {
+    'audit': documents.AUDIT,
+    'candidates': documents.CANDIDATES,
+    'capacity': documents.CAPACITY,
+    'effect': EFFECT,
+    'explain': documents.EXPLAIN,
+    'ledger': LEDGER,
+    'list': documents.LIST,
+    'matrix': documents.MATRIX,
+    'relocate': RELOCATION,
+    'show': SHOW,
+    'survive': SURVIVAL,
+    'test': TEST,
+}
