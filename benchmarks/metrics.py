@@ -26,7 +26,8 @@ from isolate_aggregates.filters.constraints import RequireRootTrait
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.worker_metrics import WorkerMetrics
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request
 
 FILTERS = 4
 REQUESTS = 20_000

@@ -26,7 +26,8 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.query_limit import Shortener, VerifiedMembers
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request
 
 AGGREGATES = (200, 1_000, 5_000)
 CUSTOMERS = 100

@@ -17,14 +17,12 @@ from isolate_aggregates.filters.destination import (
     ExplainedDestination,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import resources
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import (
     Replacement,
     RequiredSubset,
     Shortener,
 )
-from isolate_aggregates.request import Request, RequestSpec
+from isolate_aggregates.request import RequestSpec
 
 # The name under which a query that is too long is reported, like a filter's.
 QUERY_LIMIT = 'max_query_length'
@@ -145,33 +143,6 @@ class Decision:
             replacement=fitting.replacement,
             required_subset=fitting.required,
         )
-
-    def fit_query(
-        self, request: Request, shortener: Shortener, limit: int | None
-    ) -> 'Decision':
-        """Return the decision so that :meth:`query` is within the limit."""
-
-        def length() -> int:
-            query = resources.resource_request(request, limit)
-            self.destination.apply_to(query, (), self.required)
-            return len(query.to_querystring())
-
-        return self.fit(shortener, length, request.host_forced)
-
-    def query(
-        self, request: Request, limit: int | None = None
-    ) -> ResourceRequest:
-        """Return the query to Placement."""
-        self.check()
-        query = resources.resource_request(request, limit)
-        self.destination.apply_to(query, self.forbidden, self.required)
-        return query
-
-    def queries(
-        self, request: Request, limit: int | None = None
-    ) -> list[ResourceRequest]:
-        """Return all queries to Placement: two if Nova has a fallback."""
-        return [self.query(each, limit) for each in request.variants]
 
 
 def decide(

@@ -11,7 +11,6 @@ import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.group import ResourceRequest
 
 
 class Constraint(abc.ABC):
@@ -200,33 +199,3 @@ class ExplainedDestination(Destination):
         if self.refusals and self.refused_by is None:
             self.refused_by = filter_name
         self._concluded.append(Conclusion(filter_name, constraint))
-
-    def apply_to(
-        self,
-        request: ResourceRequest,
-        forbidden: Iterable[str] | None = None,
-        required: Iterable[frozenset[str]] | None = None,
-    ) -> None:
-        """Add all constraints to a query.
-
-        As in Nova's ``resources_from_request_spec``, aggregates and tree are
-        added to the unsuffixed request group.
-
-        :param forbidden: The uuids of aggregates to forbid instead; None to
-            forbid those of the destination.
-        :param required: Sets of aggregate uuids to require instead; None to
-            require those of the destination.
-        """
-        self.check()
-        request.root_required |= self.root_required
-        request.root_forbidden |= self.root_forbidden
-        if forbidden is None:
-            forbidden = self.forbidden_aggregates
-        if required is None:
-            required = self.required_aggregates
-        if required or forbidden:
-            group = request.group()
-            group.aggregates.extend(required)
-            group.forbidden_aggregates.update(forbidden)
-        if self.in_tree:
-            request.group().in_tree = self.in_tree

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 import weakref
 
 from nova import objects
@@ -15,7 +16,6 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.nova import database, images
 from isolate_aggregates.request import ComputeHost, Flavor, Image, Past
 from isolate_aggregates.request.properties import DeclaredProperties
-from isolate_aggregates.request.spec import operator_traits_of
 from isolate_aggregates.text import short
 
 # Only its length matters.
@@ -136,7 +136,38 @@ class NovaRequest:
     @lazy_property
     def operator_traits(self) -> frozenset[str]:
         """The required traits that no image, and so no tenant, can add."""
-        return operator_traits_of(self.flavor, _outside_traits(self._spec))
+        spec = _OfOperator(self._spec)
+        return frozenset(_computed(spec).all_required_traits)
+
+
+class _OfOperator:
+    """A request with another image, which implies no traits.
+
+    The image has what the extra specs of a flavor may need an image to have,
+    as Nova refuses a request without it. Traits of the root do not count, and
+    reading them would set a field.
+    """
+
+    root_required = root_forbidden = frozenset[str]()
+    same_subtree = ()
+
+    def __init__(self, spec: objects.RequestSpec) -> None:
+        self._spec = spec
+        self.image = objects.ImageMeta.from_dict(
+            {
+                'properties': {
+                    'hw_cpu_realtime_mask': '^0',
+                    'hw_firmware_type': 'uefi',
+                    'hw_machine_type': 'q35',
+                }
+            }
+        )
+
+    def __contains__(self, field: str) -> bool:
+        return field == 'image' or field in self._spec
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spec, name)
 
 
 def has_image(spec: objects.RequestSpec) -> bool:
@@ -190,7 +221,8 @@ def query_length(spec: objects.RequestSpec) -> int:
 
 
 def _computed(
-    spec: objects.RequestSpec, enable_pinning_translate: bool = True
+    spec: objects.RequestSpec | _OfOperator,
+    enable_pinning_translate: bool = True,
 ) -> scheduler_utils.ResourceRequest:
     """Return the resources and traits of a request, as computed by Nova."""
     try:
@@ -367,12 +399,3 @@ def _hints(spec: objects.RequestSpec) -> dict[str, tuple[str, ...]]:
         if values and values != ('',):
             hints[name] = values
     return hints
-
-
-def _outside_traits(spec: objects.RequestSpec) -> frozenset[str]:
-    """Return the traits of ports and device profiles."""
-    if 'requested_resources' not in spec:
-        return frozenset()
-    return frozenset().union(
-        *(group.required_traits for group in spec.requested_resources or ())
-    )

@@ -7,10 +7,7 @@ from isolate_aggregates.request.spec import (
     Flavor,
     Image,
     Past,
-    Request,
-    RequestedNetwork,
     RequestSpec,
-    ResourceGroup,
 )
 
 __all__ = [
@@ -19,8 +16,5 @@ __all__ = [
     'Flavor',
     'Image',
     'Past',
-    'Request',
     'RequestSpec',
-    'RequestedNetwork',
-    'ResourceGroup',
 ]

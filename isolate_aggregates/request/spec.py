@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The request: a flavor, an image, a project, hints, possibly a host.
 
-:class:`RequestSpec` is the interface for request filters. Outside
-nova-scheduler the implementation is :class:`Request`, created from Nova's API
-or a cloud file. Inside nova-scheduler, Nova's own request spec is wrapped.
+:class:`RequestSpec` is the interface for request filters. Inside
+nova-scheduler it is Nova's own request spec, wrapped; for commands and tests
+it is a ``Request``, created from Nova's API or a cloud file.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 import dataclasses
 from typing import Protocol
 
-from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.request import implied
 from isolate_aggregates.request.properties import DeclaredProperties
 
 
@@ -85,44 +82,6 @@ class ComputeHost:
     name: str
     providers: tuple[str, ...] = ()
     suggestion: str = ''
-
-
-@dataclasses.dataclass(frozen=True)
-class ResourceGroup:
-    """A request group of a port or a device profile.
-
-    It must be served by a single provider.
-
-    :param id: The id of the group in Nova, which is the suffix in the query.
-    :param resources: The amounts by resource class.
-    :param required_traits: The traits that the provider must have.
-    :param forbidden_traits: The traits that the provider must not have.
-    """
-
-    id: str
-    resources: Mapping[str, int] = dataclasses.field(
-        default_factory=dict, hash=False
-    )
-    required_traits: frozenset[str] = frozenset()
-    forbidden_traits: frozenset[str] = frozenset()
-
-
-@dataclasses.dataclass(frozen=True)
-class RequestedNetwork:
-    """A requested network or port.
-
-    :param name: The name for messages.
-    :param aggregates: For a routed network, the uuids of the aggregates of its
-        segments, of which a host needs one. None if they were not read.
-    :param remote_managed: Whether it is a port of type ``remote-managed``.
-    :param broken: Why its segments are not usable, so that Nova refuses the
-        request; empty if they are usable.
-    """
-
-    name: str
-    aggregates: tuple[str, ...] | None = ()
-    remote_managed: bool = False
-    broken: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,134 +181,3 @@ class RequestSpec(Protocol):
         :raises RequestRefused: if a declared property is not available.
         :raises ServiceError: if it cannot be read.
         """
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """A request outside nova-scheduler.
-
-    :param flavor: The flavor.
-    :param image: The image; None if the server boots from a volume whose image
-        properties are unknown.
-    :param project_id: The id of the project of the server.
-    :param scheduler_hints: The scheduler hints; a repeated hint has several
-        values.
-    :param requested_host: The requested host, if any.
-    :param num_instances: The number of servers in the request.
-    :param boot_from_volume: Whether the root disk is a volume, which uses no
-        disk of a host.
-    :param derived_traits: Required traits that do not come from flavor or
-        image, for example those of ports and device profiles.
-    :param known_traits: All required traits, if they are known already; None
-        to compute them.
-    :param availability_zone: The requested availability zone.
-    :param resource_groups: The request groups of ports and device profiles.
-    :param same_subtree: The ids of groups that must be in one subtree.
-    :param networks: The requested networks and ports.
-    :param nova_release: The release of Nova, as newer ones derive more from a
-        request.
-    :param host_forced: Whether the requested host is forced, so that Nova
-        skips its host filters.
-    :param owner_nova: Whether all compute nodes have the trait OWNER_NOVA, so
-        that Nova requires it; None if unknown.
-    :param is_accepted: Whether nova-api has accepted it: the request of a
-        server that exists.
-    :param pcpu_fallback: Whether Nova sends a second query, for VCPU instead
-        of PCPU.
-    :param pinned_as_vcpu: Whether this is the request of that second query.
-    """
-
-    flavor: Flavor
-    image: Image | None = None
-    project_id: str | None = None
-    scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(
-        default_factory=dict
-    )
-    requested_host: ComputeHost | None = None
-    num_instances: int = 1
-    boot_from_volume: bool = False
-    derived_traits: frozenset[str] = frozenset()
-    known_traits: frozenset[str] | None = None
-    availability_zone: str | None = None
-    resource_groups: tuple[ResourceGroup, ...] = ()
-    same_subtree: tuple[frozenset[str], ...] = ()
-    networks: tuple[RequestedNetwork, ...] = ()
-    nova_release: int = implied.NEWEST_NOVA
-    host_forced: bool = False
-    owner_nova: bool | None = None
-    is_accepted: bool = False
-    pcpu_fallback: bool = False
-    pinned_as_vcpu: bool = False
-    past: Past | None = None
-
-    @property
-    def variants(self) -> 'tuple[Request, ...]':
-        """The request of each query that Nova sends; a host needs one."""
-        if not self.pcpu_fallback:
-            return (self,)
-        fallback = dataclasses.replace(
-            self, pcpu_fallback=False, pinned_as_vcpu=True
-        )
-        return self, fallback
-
-    @property
-    def image_properties(self) -> Mapping[str, str]:
-        """The properties of the image; empty without an image."""
-        return self.image.properties if self.image else {}
-
-    @lazy_property
-    def required_traits(self) -> frozenset[str]:
-        """Every trait this request requires, in any request group."""
-        if self.known_traits is not None:
-            return self.known_traits
-        flavor, properties = self.flavor, self.image_properties
-        implications = implied.translate(
-            flavor.extra_specs, properties, flavor.vcpus, self.nova_release
-        )
-        return (
-            xs.required_traits(flavor.extra_specs)
-            | xs.image_required_traits(properties)
-            | implications.required_traits
-            | self._derived_traits
-        )
-
-    @lazy_property
-    def operator_traits(self) -> frozenset[str]:
-        """Every required trait that no image, and so no tenant, can add."""
-        return operator_traits_of(
-            self.flavor, self._derived_traits, self.nova_release
-        )
-
-    @property
-    def _derived_traits(self) -> frozenset[str]:
-        return self.derived_traits.union(
-            *(group.required_traits for group in self.resource_groups)
-        )
-
-    def declaring(self, declaration: DeclaredProperties) -> 'Request':
-        """Return the request without the properties that no filter declares.
-
-        :param declaration: The image properties that the filters declare.
-        """
-        if self.image is None:
-            return self
-        properties = declaration.among(self.image.properties)
-        return dataclasses.replace(
-            self,
-            image=dataclasses.replace(self.image, properties=properties),
-            # Some traits are derived from properties that are removed.
-            known_traits=self.required_traits,
-        )
-
-
-def operator_traits_of(
-    flavor: Flavor,
-    derived_traits: Collection[str] = (),
-    nova: int = implied.NEWEST_NOVA,
-) -> frozenset[str]:
-    """Return all required traits that no image can add."""
-    return (
-        xs.required_traits(flavor.extra_specs)
-        | implied.required_traits(flavor.extra_specs, {}, nova)
-        | frozenset(derived_traits)
-    )

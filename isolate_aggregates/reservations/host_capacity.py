@@ -17,9 +17,8 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.client import ProviderSummary
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, plan
 from isolate_aggregates.reservations.reservation import (
     Reservation,
@@ -32,6 +31,7 @@ from isolate_aggregates.reservations.state import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.placement import inventories
+from isolate_aggregates.tools.request import Request, resources
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _NO_TIME = datetime.timedelta()

@@ -13,8 +13,9 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import host_check
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.tools.request import Request
 
 
 class Locks:

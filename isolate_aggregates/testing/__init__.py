@@ -35,6 +35,11 @@ from isolate_aggregates.tools.compute.servers import (
     Servers,
 )
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.request import (
+    Request,
+    RequestedNetwork,
+    ResourceGroup,
+)
 
 __all__ = [
     'ComputeService',
@@ -43,6 +48,9 @@ __all__ = [
     'PlacementFixture',
     'Port',
     'Provider',
+    'Request',
+    'RequestedNetwork',
+    'ResourceGroup',
     'Server',
     'ServerGroup',
     'Servers',

@@ -17,16 +17,12 @@ from isolate_aggregates.placement.provider import (
     Inventory,
     Provider,
 )
-from isolate_aggregates.request import (
-    ComputeHost,
-    Flavor,
-    Image,
-    Request,
-)
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.placement import names
+from isolate_aggregates.tools.request import Request
 
 # Parents before children.
 Tree = tuple[Provider, ...]

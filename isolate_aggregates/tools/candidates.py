@@ -10,9 +10,9 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import Shortener
-from isolate_aggregates.request import Request
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.request import Request, asking
 from isolate_aggregates.tools.simulator import Simulator
 
 
@@ -84,7 +84,7 @@ def decide_on(
         host_filters=[f.name for f in pipeline.filters if f.is_mirrored],
     )
     decision = decide(request, cloud.index, pipeline)
-    return decision.fit_query(request, shortener, limit)
+    return asking.fitted(decision, request, shortener, limit)
 
 
 def find(
@@ -107,7 +107,7 @@ def allowed(
     cloud: Cloud, request: Request, decision: Decision, limit: int | None
 ) -> CandidateHosts:
     """Return the candidate hosts for a request after a decision."""
-    queries = decision.queries(request, limit)
+    queries = asking.every(decision, request, limit)
     ask, is_simulated = _answering(cloud)
     answers = [(ask(query), query) for query in queries]
     hosts = _hosts(answers, cloud)
@@ -144,7 +144,7 @@ def none(
     request: Request, decision: Decision, limit: int | None
 ) -> CandidateHosts:
     """Return that a request has no candidate hosts after a decision."""
-    return CandidateHosts(decision, decision.queries(request, limit), ())
+    return CandidateHosts(decision, asking.every(decision, request, limit), ())
 
 
 def _dropped(

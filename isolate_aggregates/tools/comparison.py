@@ -18,12 +18,12 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider, nodes_by_host
-from isolate_aggregates.request import Request
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.capacity import simulator
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.documents import Names
+from isolate_aggregates.tools.request import Request, asking
 
 _PAGE = '"Known Placement bugs" in the documentation'
 
@@ -117,7 +117,7 @@ def difference(
 
     :returns: None if it does not differ, or the query cannot meet a known bug.
     """
-    query = decision.query(request)
+    query = asking.first(decision, request)
     providers = cloud.snapshot.providers
     if not may_differ(query, providers):
         return None
@@ -165,7 +165,7 @@ def difference_after_answer(
 
     The resource providers are read only if the query may meet a known bug.
     """
-    query = decision.query(request)
+    query = asking.first(decision, request)
     shares = os_traits.MISC_SHARES_VIA_AGGREGATE
     if not _repeats_class(query) and (
         len(query.groups) < 2

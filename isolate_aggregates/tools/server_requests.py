@@ -8,15 +8,10 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.request import (
-    Flavor,
-    Image,
-    Request,
-    implied,
-)
-from isolate_aggregates.request.spec import RequestedNetwork
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.compute.servers import Port, Server
+from isolate_aggregates.tools.request import Request, RequestedNetwork, implied
 from isolate_aggregates.tools.server_images import ServerImages
 
 # The first release of Nova that can require the trait OWNER_NOVA.

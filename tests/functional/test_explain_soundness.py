@@ -43,6 +43,7 @@ from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.explain import groups as host_groups
 from isolate_aggregates.tools.explain.divided import DividedRequest
 from isolate_aggregates.tools.explain.requirements import FromNode
+from isolate_aggregates.tools.request import asking
 
 # The most sets of requirements to try when searching for smaller remedies.
 MOST_SETS = 30
@@ -204,7 +205,7 @@ class Judge:
         """Return the hosts that are offered for what a cloud would ask."""
         request = copy.deepcopy(request)
         try:
-            destination.apply_to(request)
+            asking.add(destination, request)
         except exception.RequestRefused:
             return frozenset()
         return self._ask(request)[1]

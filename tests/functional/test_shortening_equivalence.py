@@ -20,9 +20,10 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import group, providers
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.request import Request
 
 HOSTS = {
     f'host{n}': str(uuid.uuid5(uuid.NAMESPACE_DNS, f'h{n}')) for n in range(5)

@@ -12,8 +12,9 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.decision import decide
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.request import Request
 
 EXAMPLE = 'reservations'
 

@@ -23,8 +23,9 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.nova.images import Record
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.properties import DeclaredProperties
+from isolate_aggregates.tools.request import Request
 
 UUID = '00000000-0000-0000-0000-00000000000'
 REBUILT = datetime.datetime(2030, 1, 1)
@@ -222,6 +223,36 @@ def test_a_flavor_that_needs_its_image_for_cpus_has_its_own_traits():
     )
     assert view.required_traits == {'CUSTOM_B'}
     assert view.operator_traits == {'CUSTOM_B'}
+
+
+def test_a_flavor_that_needs_its_image_for_encryption_has_its_own_traits():
+    extra_specs = {
+        'trait:CUSTOM_B': 'required',
+        'hw:mem_encryption': 'true',
+        'os:secure_boot': 'required',
+    }
+    image = objects.ImageMeta.from_dict(
+        {
+            'properties': {
+                'hw_firmware_type': 'uefi',
+                'hw_machine_type': 'q35',
+                'hw_tpm_version': '2.0',
+                'trait:CUSTOM_C': 'required',
+            }
+        }
+    )
+    view = request(
+        flavor=objects.Flavor(**FLAVOR | {'extra_specs': extra_specs}),
+        image=image,
+        is_bfv=False,
+    )
+    own = view.operator_traits
+    assert {'CUSTOM_B', 'COMPUTE_SECURITY_UEFI_SECURE_BOOT'} <= own
+    assert view.required_traits - own == {
+        'CUSTOM_C',
+        'COMPUTE_SECURITY_TPM_2_0',
+        'COMPUTE_SECURITY_TPM_TIS',
+    }
 
 
 def length(**fields):

@@ -35,9 +35,14 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import decide
-from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
-from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.request import (
+    Request,
+    RequestedNetwork,
+    ResourceGroup,
+    asking,
+)
 
 engine = test_in_tree.engine
 
@@ -345,7 +350,7 @@ def ours(request, index, switches):
     for name in SWITCHES:
         conf.set_override(name, name in switches, ia_conf.SCHEDULER)
     decision = decide(request, index, chain.as_in_nova(conf))
-    return written(decision.query(request, LIMIT).to_queryparams())
+    return written(asking.first(decision, request, LIMIT).to_queryparams())
 
 
 @examples(120)

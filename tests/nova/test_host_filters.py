@@ -22,8 +22,9 @@ from thorough import examples
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.mirrored import chain, nova_image
+from isolate_aggregates.tools.request import Request
 
 nova_conf = test_chain.nova_conf
 

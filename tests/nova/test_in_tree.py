@@ -23,7 +23,8 @@ from thorough import examples
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.request import Request
 
 TRAITS = ['CUSTOM_A', 'CUSTOM_B', 'HW_GPU', 'custom_a', 'CUSTOM_A_B', 'Ä', '%']
 

@@ -27,7 +27,8 @@ from isolate_aggregates.filters.required_metadata import (
     RequiredMetadata,
     required_metadata,
 )
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request
 
 THEIRS = aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter()
 OURS = Pipeline({'ours': AggregateInstanceExtraSpecs()})

@@ -30,8 +30,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.mirrored import (
     acceptance,
     mirror,
@@ -40,6 +39,7 @@ from isolate_aggregates.tools.mirrored import (
     traits,
 )
 from isolate_aggregates.tools.mirrored.nova_api import image as image_rules
+from isolate_aggregates.tools.request import Request, resources
 
 RELEASE = int(metadata.version('nova').partition('.')[0])
 FLAVORS = int(os.environ.get('RANDOM_FLAVORS', '6000'))

@@ -14,9 +14,9 @@ import pytest
 from thorough import examples
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.request import Request, resources
 
 pytestmark = pytest.mark.skipif(
     int(metadata.version('nova').partition('.')[0]) < 34,

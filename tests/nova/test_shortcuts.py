@@ -59,6 +59,7 @@ from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.tools.request import asking
 
 CLOUDS = int(os.environ.get('RANDOM_CLOUDS', '400'))
 SEED = int(os.environ.get('RANDOM_SEED', '27'))
@@ -410,7 +411,7 @@ class Cloud:
                 for host, held in self.aggregates_of(HOSTS).items()
                 if not host_check.objections(decision.destination, held)
             }
-        query = decision.query(demand.request()).to_querystring()
+        query = asking.first(decision, demand.request()).to_querystring()
         return {host for host in HOSTS if offers(self.tree(host), query)}
 
     def agreed(self, host):

@@ -10,9 +10,9 @@ from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
 from thorough import THOROUGH
 
-from isolate_aggregates.request import Request
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.request import Request
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'

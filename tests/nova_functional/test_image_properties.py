@@ -11,8 +11,9 @@ from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import registration
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.live import glance
+from isolate_aggregates.tools.request import Request
 
 # Nova stores some unchanged, converts some, renames some and drops others.
 VALUES = {

@@ -9,7 +9,8 @@ from nova import exception as nova_exception
 from nova import objects
 from oslo_messaging.rpc import dispatcher
 
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request
 
 TRAITS = ('CUSTOM_A', 'CUSTOM_B')
 PROJECTS = ('project-a', 'project-b')

@@ -22,7 +22,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import (
     checked_yaml,
@@ -32,6 +31,7 @@ from isolate_aggregates.tools.cloud.file import (
 from isolate_aggregates.tools.cloud.file import document as cloud_document
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Port, Server, Servers
+from isolate_aggregates.tools.request import ResourceGroup
 
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / 'examples').glob('*'))
 EXAMPLES = [path for path in EXAMPLES if path.suffix == '.yaml']

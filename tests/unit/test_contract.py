@@ -18,8 +18,9 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.pipeline import NamedFilter
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.request.properties import matches
+from isolate_aggregates.tools.request import Request
 
 A = Aggregate('uuid-a', 'a')
 

@@ -18,7 +18,8 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.group import forbidden_length
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Shortener, SnapshotMembers
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request, asking
 
 A = Aggregate('00000000-0000-0000-0000-00000000000a', 'a', hosts={'h1'})
 B = Aggregate('00000000-0000-0000-0000-00000000000b', 'b', hosts={'h2'})
@@ -40,8 +41,8 @@ def limited(limit, *locks, members=()):
 
 def fitting(pipeline, shortener, limit=None):
     """Return a decision with a query that fits."""
-    return decide(REQUEST, INDEX, pipeline).fit_query(
-        REQUEST, shortener, limit
+    return asking.fitted(
+        decide(REQUEST, INDEX, pipeline), REQUEST, shortener, limit
     )
 
 
@@ -49,7 +50,7 @@ def test_a_query_that_fits_forbids_what_the_filters_forbid():
     decision = fitting(FORBIDDING, limited(3500))
     assert decision.replacement is None
     assert decision.forbidden == {A.uuid, B.uuid}
-    group = decision.query(REQUEST, 10).group()
+    group = asking.first(decision, REQUEST, 10).group()
     assert group.forbidden_aggregates == {A.uuid, B.uuid}
 
 
@@ -57,7 +58,7 @@ def test_a_query_has_required_aggregates_and_resources():
     pipeline = Pipeline(
         {'mine': FunctionFilter(lambda *_: [Require((A,), 'because')])}
     )
-    query = decide(REQUEST, INDEX, pipeline).query(REQUEST, 7)
+    query = asking.first(decide(REQUEST, INDEX, pipeline), REQUEST, 7)
     assert query.limit == 7
     assert query.group().aggregates == [frozenset({A.uuid})]
     assert query.group().resources == {
@@ -75,7 +76,7 @@ def test_a_query_forbids_the_rollup_of_several_aggregates():
     )
     decision = fitting(FORBIDDING, shortener)
     assert decision.forbidden == {uuid_of('t:1')}
-    group = decision.query(REQUEST).group()
+    group = asking.first(decision, REQUEST).group()
     assert group.forbidden_aggregates == {uuid_of('t:1')}
     decision.check()
 
@@ -89,7 +90,7 @@ def test_without_a_limit_a_query_is_not_shortened():
 def test_a_query_that_cannot_be_made_to_fit_is_refused():
     decision = fitting(FORBIDDING, limited(60))
     assert decision.destination.conclusions[-1].filter_name == QUERY_LIMIT
-    for ask in (decision.check, lambda: decision.query(REQUEST)):
+    for ask in (decision.check, lambda: asking.first(decision, REQUEST)):
         with pytest.raises(exception.QueryNotShortened):
             ask()
 
@@ -99,7 +100,7 @@ def test_all_parameters_of_the_query_count(limit):
     length = REST + forbidden_length(2) + len('&limit=1000') * bool(limit)
     decision = fitting(FORBIDDING, limited(length), limit)
     assert decision.too_long is None
-    query = decision.query(REQUEST, limit)
+    query = asking.first(decision, REQUEST, limit)
     assert len(query.to_querystring()) == length
     assert fitting(FORBIDDING, limited(length - 1), limit).too_long
 
@@ -124,7 +125,7 @@ def test_the_query_of_a_refused_request_is_not_shortened():
     )
     decision = fitting(both, limited(60))
     assert decision.too_long is None
-    for ask in (decision.check, lambda: decision.query(REQUEST)):
+    for ask in (decision.check, lambda: asking.first(decision, REQUEST)):
         with pytest.raises(exception.RequestRefused) as caught:
             ask()
         assert caught.value.reasons == ('no',)

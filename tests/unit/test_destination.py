@@ -17,6 +17,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.request import asking
 
 A, B, C, D, E, F, G = (Aggregate(f'uuid-{name}', name) for name in 'ABCDEFG')
 
@@ -31,7 +32,7 @@ def folded(*constraints):
 def params(destination):
     request = ResourceRequest()
     request.group().resources['VCPU'] = 1
-    destination.apply_to(request)
+    asking.add(destination, request)
     return request.to_queryparams()
 
 
@@ -90,7 +91,7 @@ def test_no_opinion_require_and_refuse_can_be_merged(first, second):
 def test_a_refused_request_never_becomes_a_query():
     destination = folded(Forbid((A,), 'x'), Refuse('no'))
     with pytest.raises(exception.RequestRefused):
-        destination.apply_to(ResourceRequest())
+        asking.add(destination, ResourceRequest())
 
 
 def test_all_refusals_are_reported_together():
@@ -176,11 +177,11 @@ def test_the_first_filter_that_leaves_no_host_is_remembered():
 
 def test_the_query_forbids_rollups_of_the_forbidden_aggregates():
     request = ResourceRequest()
-    folded(Forbid((A, B), 'x')).apply_to(request, ['uuid-rollup'])
+    asking.add(folded(Forbid((A, B), 'x')), request, ['uuid-rollup'])
     assert request.group().forbidden_aggregates == {'uuid-rollup'}
 
 
 def test_no_opinion_leaves_a_query_alone():
     request = ResourceRequest()
-    folded().apply_to(request)
+    asking.add(folded(), request)
     assert request == ResourceRequest()

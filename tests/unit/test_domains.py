@@ -11,11 +11,12 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, domains
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.live.keystone import Domain
 from isolate_aggregates.tools.operate import domain_locks
 from isolate_aggregates.tools.operate.plan import carry_out
 from isolate_aggregates.tools.operate.sync import projects
+from isolate_aggregates.tools.request import Request
 
 PLAIN = Aggregate('uuid-acme', 'acme-hosts', {}, id=1)
 SALES = Domain('sales-id', 'sales', frozenset({'p1', 'p2'}))

@@ -44,7 +44,8 @@ from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
 from isolate_aggregates.query_limit.members import AnswersAtOnce, Coverage
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request, asking
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator import query as query_strings
 
@@ -134,7 +135,7 @@ def requests() -> Iterator[Request]:
 
 def query_of(decision: Decision, request: Request) -> str:
     """Return the query string of a decision."""
-    return decision.query(request).to_querystring()
+    return asking.first(decision, request).to_querystring()
 
 
 def test_the_simulator_answers_as_placement_documents_member_of():
@@ -351,8 +352,11 @@ def test_a_shortened_query_admits_a_subset_of_the_full_one():
             for answer, most in itertools.product(results, (1, 2)):
                 asked += 1
                 limit = without + group.forbidden_length(most)
-                short = decide(request, cloud, FILTERS).fit_query(
-                    request, Shortener(limit, FILTERS.locks, answer), None
+                short = asking.fitted(
+                    decide(request, cloud, FILTERS),
+                    request,
+                    Shortener(limit, FILTERS.locks, answer),
+                    None,
                 )
                 if short.too_long:
                     refusals += 1

@@ -9,7 +9,8 @@ from isolate_aggregates.filters.aggregate_instance_extra_specs import (
 )
 from isolate_aggregates.filters.constraints import Cause, Refuse, Require
 from isolate_aggregates.filters.required_metadata import HOST_FILTER
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request
 
 SCOPED = 'aggregate_instance_extra_specs:'
 FAST = Aggregate('uuid-fast', 'fast', {'ssd': 'true', 'gpus': '4, 2'})

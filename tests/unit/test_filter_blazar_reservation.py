@@ -6,7 +6,8 @@ import pytest
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.constraints import Refuse, Require
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request
 
 POOL = Aggregate('uuid-pool', 'freepool')
 SPOT = Aggregate('uuid-spot', 'spot')

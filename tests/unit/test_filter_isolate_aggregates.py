@@ -5,7 +5,8 @@ import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.request import Request
 
 OPEN = Aggregate('uuid-open', 'open', {'trait:HW_GPU': 'preferred'})
 GPU = Aggregate('uuid-gpu', 'gpu', {'trait:HW_GPU': 'required'})

@@ -5,7 +5,8 @@ import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request
 
 OPEN = Aggregate('uuid-open', 'open', {'tenant_id': 'a'})
 ONE = Aggregate('uuid-one', 'one', {'filter_tenant_id': 'a'})

@@ -13,7 +13,8 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.request import Flavor, Image, Past, Request
+from isolate_aggregates.request import Flavor, Image, Past
+from isolate_aggregates.tools.request import Request
 
 FREE = Aggregate('uuid-free', 'free', {'reservation:0': 'true'})
 ONE = Aggregate('uuid-one', 'one', {'reservation:1': 'true'})

@@ -8,8 +8,9 @@ import pytest
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.properties import DeclaredProperties
+from isolate_aggregates.tools.request import Request
 
 GLANCE = {
     'os_distro': 'debian',

@@ -7,7 +7,7 @@ That Nova comes to the same is tested where Nova is.
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import implied
+from isolate_aggregates.tools.request import implied
 
 MIXED = {'hw:cpu_policy': 'mixed'}
 REALTIME = MIXED | {'hw:cpu_realtime': 'true'}

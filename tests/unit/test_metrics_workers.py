@@ -18,8 +18,9 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.query_limit import verification
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.metrics import scheduler
+from isolate_aggregates.tools.request import Request
 
 PREFIX = 'isolate_aggregates_scheduler'
 FILTERS = ('isolate_aggregates', 'isolate_tenants')

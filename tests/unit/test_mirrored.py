@@ -18,11 +18,11 @@ from isolate_aggregates.filters.constraints import (
     RequireRootTrait,
 )
 from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
-from isolate_aggregates.request.spec import RequestedNetwork
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools.mirrored import MIRRORS
 from isolate_aggregates.tools.mirrored.mirror import Remark
+from isolate_aggregates.tools.request import Request, RequestedNetwork
 
 ZONE = make_aggregate(
     'zone', {'availability_zone': 'az1'}, availability_zone='az1'

@@ -8,8 +8,9 @@ import json
 
 import pytest
 
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.mirrored import nova_api
+from isolate_aggregates.tools.request import Request
 
 FLAVOR, IMAGE, EITHER = nova_api.Source
 

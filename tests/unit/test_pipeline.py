@@ -14,8 +14,9 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import RequestFilter, loading, pipeline
 from isolate_aggregates.filters.constraints import Forbid, Refuse
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.request import Request
 
 A = Aggregate('uuid-A', 'A', {'trait:X': 'required', 'reservation:1': '1'})
 INDEX = AggregateIndex([A])

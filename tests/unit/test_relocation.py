@@ -13,8 +13,8 @@ import pytest
 import room_clouds
 from room_clouds import FLAVORS, IMAGE, cloud, group, server
 
-from isolate_aggregates.request import Request
 from isolate_aggregates.tools.compute.servers import ComputeService
+from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.room import documents, exact, program, shown
 from isolate_aggregates.tools.room.kinds import Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy

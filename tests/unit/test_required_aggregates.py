@@ -33,7 +33,8 @@ from isolate_aggregates.query_limit.required_aggregates import (
     needed,
     ways,
 )
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.request import Request, asking
 
 NAMES = 'abcde'
 THEIRS = 'TheirFilter'
@@ -123,7 +124,7 @@ def fitting(limit, *constraints, enabled=(), members=True, forced=False):
     request = REQUEST if not forced else Request(
         REQUEST.flavor, host_forced=True
     )  # fmt: skip
-    return decision.fit_query(request, shortener, None)
+    return asking.fitted(decision, request, shortener, None)
 
 
 def left(decision):
@@ -139,7 +140,8 @@ BOTH = REST + required_length(3) + required_length(2)
 def sent(decision):
     """Return the required aggregates of the query."""
     return [
-        set(choice) for choice in decision.query(REQUEST).group().aggregates
+        set(choice)
+        for choice in asking.first(decision, REQUEST).group().aggregates
     ]
 
 
@@ -273,7 +275,7 @@ def test_requirements_are_left_out_to_fit_forbidden_aggregates():
     )
     assert decision.forbidden == {B.uuid}
     assert left(decision) == [FEW]
-    assert len(decision.query(REQUEST).to_querystring()) == (
+    assert len(asking.first(decision, REQUEST).to_querystring()) == (
         REST + forbidden_length(1)
     )
 

@@ -6,9 +6,8 @@ import logging
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Flavor, Image, Request
-from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.request import Request, ResourceGroup, resources
 
 SIZE = {'vcpus': 2, 'ram': 512, 'disk': 10}
 

@@ -12,12 +12,13 @@ from isolate_aggregates import exception, reservations
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import host_check, loading
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.hosts import host_problems
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.tools.cli import consent, output, preview
+from isolate_aggregates.tools.request import Request
 
 LOG = logging.getLogger(__name__)
 

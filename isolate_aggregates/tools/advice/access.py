@@ -12,13 +12,13 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.request import Request, asking, resources
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
@@ -106,7 +106,7 @@ def asked(
     :raises RequestRefused: if the filters refuse them.
     """
     decision = decide(request, index, pipeline)
-    return Question(decision.queries(request), decision.destination)
+    return Question(asking.every(decision, request), decision.destination)
 
 
 class Offers:

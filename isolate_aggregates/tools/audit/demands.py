@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import Repair, commands
@@ -15,6 +15,7 @@ from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
 from isolate_aggregates.tools.mirrored import nova_api
 from isolate_aggregates.tools.mirrored.nova_api import Source
+from isolate_aggregates.tools.request import Request
 
 NOWHERE = 'servers get "No valid host was found."'
 

@@ -17,12 +17,13 @@ from isolate_aggregates.filters.required_metadata import (
     RequiredMetadata,
     required_metadata,
 )
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import NOWHERE, traits_if_valid
 from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.request import Request
 
 
 def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.host_check import objections
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools.advice import Repair, commands
@@ -24,6 +24,7 @@ from isolate_aggregates.tools.audit.finding import Finding, Severity
 from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.request import Request
 
 # Nova can live-migrate servers in these states.
 _LIVE = ('ACTIVE', 'PAUSED')

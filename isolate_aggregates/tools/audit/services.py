@@ -12,15 +12,11 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.request import (
-    ComputeHost,
-    Flavor,
-    Request,
-    RequestSpec,
-)
+from isolate_aggregates.request import ComputeHost, Flavor, RequestSpec
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.request import Request, asking
 
 # The data read from Nova, with the microversion that it needs.
 _NOVA = (
@@ -83,7 +79,7 @@ def _features(cloud: AuditedCloud) -> Iterator[Feature]:
             Request(flavor, requested_host=host),
         ):
             query = ResourceRequest()
-            _concluded(cloud, request).apply_to(query)
+            asking.add(_concluded(cloud, request), query)
             yield query.needed
 
 

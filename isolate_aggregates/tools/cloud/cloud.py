@@ -10,7 +10,6 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Members
 from isolate_aggregates.request import ComputeHost, Flavor, Image
-from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
@@ -20,6 +19,7 @@ from isolate_aggregates.tools.compute.servers import (
     Server,
 )
 from isolate_aggregates.tools.placement.edits import Below
+from isolate_aggregates.tools.request import ResourceGroup
 
 
 class Cloud(Protocol):

@@ -13,6 +13,7 @@ from isolate_aggregates.tools.cli import output, terminal, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import documents, request_arguments
 from isolate_aggregates.tools.mirrored.mirror import Remark
+from isolate_aggregates.tools.request import asking
 
 _SIMULATED = (
     'The simulator has answered, by the rules in the documentation of '
@@ -175,7 +176,7 @@ class ShowQuery(usage.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         with request_arguments.opened(self.app, parsed_args) as question:
             limit = request_arguments.limit_from(parsed_args, self.app.conf)
-            query = question.decision.query(question.request, limit)
+            query = asking.first(question.decision, question.request, limit)
         self.app.stdout.write(f'{query.to_querystring()}\n')
 
 

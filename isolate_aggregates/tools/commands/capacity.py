@@ -15,6 +15,7 @@ from isolate_aggregates.tools.capacity import (
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import documents, request_arguments
+from isolate_aggregates.tools.request import asking
 
 
 class ListCapacity(output.ReportLister):
@@ -42,7 +43,7 @@ class ListCapacity(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         with request_arguments.opened(self.app, parsed_args) as question:
             limit = request_arguments.limit_from(parsed_args, self.app.conf)
-            queries = question.decision.queries(question.request, limit)
+            queries = asking.every(question.decision, question.request, limit)
             query, *fallbacks = queries
             snapshot = question.cloud.snapshot
             self._rejection = rejection(snapshot, query)

@@ -19,6 +19,7 @@ from isolate_aggregates.tools.commands import documents, request_arguments
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.explain.mending import mendings
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.request import asking
 
 # Up to this many hosts, a row does not state their number.
 _FEW = 3
@@ -97,7 +98,8 @@ class ExplainRequest(output.ReportLister):
             is_refused = decision.too_long or decision.destination.refusals
             if not is_refused and not self._rejection:
                 self._rejection = rejection(
-                    question.cloud.snapshot, decision.query(question.request)
+                    question.cloud.snapshot,
+                    asking.first(decision, question.request),
                 )
             self._is_refused = bool(is_refused or self._rejection)
             limit = request_arguments.limit_from(parsed_args, self.app.conf)
@@ -106,7 +108,7 @@ class ExplainRequest(output.ReportLister):
                 if self._is_refused
                 else scheduling(
                     question.cloud.snapshot,
-                    decision.queries(question.request, limit),
+                    asking.every(decision, question.request, limit),
                 )
             )
             self._difference = (

@@ -8,7 +8,6 @@ from typing import Any
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import Request
 from isolate_aggregates.text import unabridged
 from isolate_aggregates.tools.cli import (
     base,
@@ -20,6 +19,7 @@ from isolate_aggregates.tools.cli import (
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate import names
+from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.room import carry, documents, formats, shown
 from isolate_aggregates.tools.room.plan import Batch, Planner
 from isolate_aggregates.tools.room.task import INCLUDABLE, Left, Task

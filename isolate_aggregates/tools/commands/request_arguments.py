@@ -11,8 +11,6 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Request
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -28,6 +26,7 @@ from isolate_aggregates.tools.mirrored import (
     compute_services,
 )
 from isolate_aggregates.tools.mirrored.mirror import Remark
+from isolate_aggregates.tools.request import Request, resources
 
 # The type of ports that are managed by another device.
 _REMOTE_MANAGED = 'remote-managed'

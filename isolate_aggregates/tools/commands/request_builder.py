@@ -8,16 +8,16 @@ import dataclasses
 from oslo_config import cfg
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import (
-    ComputeHost,
-    Flavor,
-    Request,
-)
-from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
+from isolate_aggregates.request import ComputeHost, Flavor
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.commands import requested_zone
 from isolate_aggregates.tools.commands.requested_zone import RequestedZone
+from isolate_aggregates.tools.request import (
+    Request,
+    RequestedNetwork,
+    ResourceGroup,
+)
 from isolate_aggregates.tools.server_requests import ServerRequests
 
 

@@ -15,7 +15,7 @@ from urllib import parse
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.tools.request import ResourceGroup
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest import client

@@ -18,12 +18,13 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import trees
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
 from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.advice.access import Offers, Question
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_requests import ServerRequests
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 

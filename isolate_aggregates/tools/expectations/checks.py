@@ -6,7 +6,7 @@ import dataclasses
 from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import counted, listed, named, quoted
 from isolate_aggregates.tools import ranges
@@ -20,6 +20,7 @@ from isolate_aggregates.tools.expectations.expectation import (
     subject,
 )
 from isolate_aggregates.tools.expectations.matching import Place
+from isolate_aggregates.tools.request import Request
 
 _NONE: frozenset[str] = frozenset()
 

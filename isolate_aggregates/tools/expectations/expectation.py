@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 from typing import Protocol
 
-from isolate_aggregates.request import Request
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.expectations.answers import Answers
+from isolate_aggregates.tools.request import Request
 
 
 @dataclasses.dataclass(frozen=True)

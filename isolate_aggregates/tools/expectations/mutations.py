@@ -16,7 +16,7 @@ import dataclasses
 import re
 
 from isolate_aggregates.placement.provider import trees
-from isolate_aggregates.request import Image, Request
+from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools import ranges
@@ -35,6 +35,7 @@ from isolate_aggregates.tools.expectations.expectation import (
     violations,
 )
 from isolate_aggregates.tools.expectations.survives import Survives
+from isolate_aggregates.tools.request import Request
 
 _TRAIT = 'trait'
 _ALTERED = 'altered'

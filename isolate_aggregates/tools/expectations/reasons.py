@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 from isolate_aggregates import exception
 from isolate_aggregates.decision import decide
-from isolate_aggregates.request import Request
 from isolate_aggregates.text import named
 from isolate_aggregates.tools import explain, ranges
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import Violation
 from isolate_aggregates.tools.explain import groups
+from isolate_aggregates.tools.request import Request
 
 
 def reasons(violation: Violation, answers: Answers) -> list[str]:

@@ -23,6 +23,7 @@ from isolate_aggregates.tools.explain.requirements import (
     WithinTree,
 )
 from isolate_aggregates.tools.mirrored.mirror import Remark
+from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.simulator import query, refusal
 
 
@@ -88,7 +89,7 @@ class DividedRequest:
                 destination.add(conclusion.constraint, conclusion.filter_name)
             else:
                 requirement.add_to(request)
-        destination.apply_to(request)
+        asking.add(destination, request)
         return request
 
     @staticmethod
@@ -102,7 +103,7 @@ class DividedRequest:
         destination.refusals.clear()
         whole = copy.deepcopy(request)
         whole.limit = None
-        destination.apply_to(whole)
+        asking.add(destination, whole)
         if '' in whole.groups and '' not in request.groups:
             raise refusal.Refused(
                 'all resources are in request groups with a suffix, so there '

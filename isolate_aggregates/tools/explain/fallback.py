@@ -9,8 +9,6 @@ from collections.abc import Iterator
 import dataclasses
 
 from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Request
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain.requirements import Requirement
 from isolate_aggregates.tools.explain.verdicts import (
@@ -20,6 +18,7 @@ from isolate_aggregates.tools.explain.verdicts import (
     Verdict,
     explain,
 )
+from isolate_aggregates.tools.request import Request, resources
 
 
 def of_request(

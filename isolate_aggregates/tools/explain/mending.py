@@ -13,14 +13,13 @@ import itertools
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Request
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import Repair, commands, outcome
 from isolate_aggregates.tools.advice.access import Offers, question
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain.ways import Ways
+from isolate_aggregates.tools.request import Request, resources
 
 # The most ways that are returned.
 _MOST = 6

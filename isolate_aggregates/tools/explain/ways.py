@@ -15,7 +15,7 @@ from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.access import Offers, question
@@ -29,6 +29,7 @@ from isolate_aggregates.tools.advice.spelling import (
 )
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.request import Request
 
 # The most ways of one kind that are proposed.
 _OF_A_KIND = 3

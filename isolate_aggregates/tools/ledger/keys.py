@@ -11,8 +11,9 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_images import ServerImage, ServerImages
 
 # The most kinds of servers to remember.

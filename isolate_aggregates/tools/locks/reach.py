@@ -8,11 +8,11 @@ only on the providers that the candidate allocates from.
 from collections.abc import Collection, Iterable, Iterator
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.request import Request, resources
 
 
 def requests(

@@ -21,10 +21,10 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.destination import Conclusion, Destination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.provider import nodes_by_host
-from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.request import Request, resources
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
 

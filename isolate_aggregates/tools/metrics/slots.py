@@ -22,9 +22,8 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.request import Flavor, Request, implied
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.audit import AuditedCloud
@@ -32,6 +31,12 @@ from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.request import (
+    Request,
+    asking,
+    implied,
+    resources,
+)
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 LOG = logging.getLogger(__name__)
@@ -239,7 +244,7 @@ class _Counting:
             ).destination
         # A request with the key is not excluded by any lock.
         query = resources.resource_request(request)
-        destination.apply_to(query, ())
+        asking.add(destination, query, ())
         if orc.PCPU in query.merged_resources() and not any(
             orc.PCPU in provider.inventories
             for provider in self._saved.snapshot.providers
@@ -256,7 +261,7 @@ class _Counting:
         elif decision.forbidden:
             # Requirements that host filters check are not in the query.
             query = resources.resource_request(request)
-            destination.apply_to(query, decision.forbidden)
+            asking.add(destination, query, decision.forbidden)
             packings = self._packings(query, destination)
         in_zones.add(flavor, zones, packings)
         behind_locks.add(flavor, self._locks, packings_with_keys)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause
-from isolate_aggregates.request import Request
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored import nova_api
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
+from isolate_aggregates.tools.request import Request
 
 
 def acceptance(

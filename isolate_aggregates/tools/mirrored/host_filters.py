@@ -18,10 +18,10 @@ from isolate_aggregates.filters.required_metadata import (
     required_metadata,
     values_of,
 )
-from isolate_aggregates.request import Request
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored import compute_services, nova_image
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
+from isolate_aggregates.tools.request import Request
 
 # The configuration group with the enabled host filters.
 GROUP = 'filter_scheduler'

@@ -9,8 +9,9 @@ from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import Constraint, Destination
-from isolate_aggregates.request import Request, RequestSpec
-from isolate_aggregates.request.implied import OLDEST_NOVA
+from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request.implied import OLDEST_NOVA
 
 # Group and name of one of Nova's options.
 Option = tuple[str, str]

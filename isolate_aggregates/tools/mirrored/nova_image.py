@@ -11,7 +11,7 @@ import itertools
 import types
 
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.request import implied
+from isolate_aggregates.tools.request import implied
 
 _BOOLEANS = frozenset({
     'hw_boot_menu', 'hw_ephemeral_encryption', 'hw_firmware_stateless',

@@ -24,9 +24,9 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.destination import Constraint
-from isolate_aggregates.request import Request
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
+from isolate_aggregates.tools.request import Request
 
 _TENANT = 'filter_tenant_id'
 _TENANTS = ('scheduler', 'limit_tenants_to_placement_aggregate')

@@ -18,10 +18,10 @@ from isolate_aggregates.filters.constraints import (
     ForbidRootTrait,
     RequireRootTrait,
 )
-from isolate_aggregates.request import Request, implied
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
+from isolate_aggregates.tools.request import Request, implied
 
 _IMAGE_TYPES = ('scheduler', 'query_placement_for_image_type_support')
 _IMAGE_METADATA = ('scheduler', 'image_metadata_prefilter')

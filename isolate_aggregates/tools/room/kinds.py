@@ -13,7 +13,7 @@ from oslo_config import cfg
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.advice.access import Offers, Question
 from isolate_aggregates.tools.cloud import changes
@@ -22,6 +22,7 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server, ServerGroup
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
+from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_images import ServerImages
 from isolate_aggregates.tools.server_requests import ServerRequests
 

@@ -11,8 +11,8 @@ from urllib import parse
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest import client
+from isolate_aggregates.tools.request import ResourceGroup
 
 
 class CyborgClient(client.ApiClient):

@@ -16,7 +16,6 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Members, PlacementMembers
 from isolate_aggregates.request import ComputeHost, Flavor, Image
-from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.live.cyborg import CyborgClient
@@ -35,6 +34,7 @@ from isolate_aggregates.tools.compute.servers import (
 )
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.request import ResourceGroup
 
 # The aggregate source that works only inside nova-scheduler.
 _IN_SCHEDULER = 'nova'

@@ -11,9 +11,9 @@ from typing import Any
 from urllib import parse
 
 from isolate_aggregates import exception
-from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest import client
 from isolate_aggregates.tools.compute.servers import Port
+from isolate_aggregates.tools.request import ResourceGroup
 
 # The owner of a port of a server begins with this.
 _OF_SERVERS = 'compute:'

@@ -5,12 +5,11 @@ nova-api answers 400 to a flavor that contradicts itself or the image
 (``API._validate_flavor_image_nostatus`` in ``nova.compute.api``, and what it
 calls in ``nova.virt.hardware``). The rules are repeated here: commands run
 where Nova is not installed, and for any release. See decision record 0032.
-What :mod:`isolate_aggregates.request.implied` refuses is not repeated.
+What :mod:`isolate_aggregates.tools.request.implied` refuses is not repeated.
 """
 
 from collections.abc import Iterator
 
-from isolate_aggregates.request import Request
 from isolate_aggregates.tools.mirrored.nova_api import (
     cpus,
     devices,
@@ -20,6 +19,7 @@ from isolate_aggregates.tools.mirrored.nova_api import (
 )
 from isolate_aggregates.tools.mirrored.nova_api.combination import Combination
 from isolate_aggregates.tools.mirrored.nova_api.refusal import Refusal, Source
+from isolate_aggregates.tools.request import Request
 
 __all__ = ['Refusal', 'Source', 'refusals']
 

@@ -7,8 +7,9 @@ import dataclasses
 import re
 
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.request import Flavor, Image, Request, implied
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.mirrored import nova_image
+from isolate_aggregates.tools.request import Request, implied
 
 # The number of NUMA nodes for which Nova reads settings.
 _MOST_NODES = 128

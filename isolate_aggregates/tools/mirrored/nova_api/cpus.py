@@ -5,7 +5,6 @@ from collections.abc import Callable
 import re
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import implied
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
     property_of,
@@ -16,6 +15,7 @@ from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     of_flavor,
     of_image,
 )
+from isolate_aggregates.tools.request import implied
 
 _POLICY = 'hw:cpu_policy'
 _THREADS = 'hw:cpu_thread_policy'

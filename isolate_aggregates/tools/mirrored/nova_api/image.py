@@ -9,13 +9,13 @@ import re
 import types
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import implied
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.nova_api.combination import Combination
 from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     of_either,
     of_image,
 )
+from isolate_aggregates.tools.request import implied
 
 _ARCHITECTURES = (
     'alpha', 'armv6', 'armv7l', 'armv7b', 'aarch64', 'cris', 'i686', 'ia64',

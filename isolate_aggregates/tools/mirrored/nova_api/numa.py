@@ -2,7 +2,6 @@
 """Refusals for the number of NUMA nodes, and for what is in each."""
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import implied
 from isolate_aggregates.tools.mirrored.nova_api import cpus as pinning
 from isolate_aggregates.tools.mirrored.nova_api import memory
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
@@ -14,6 +13,7 @@ from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     of_flavor,
     of_image,
 )
+from isolate_aggregates.tools.request import implied
 
 _NODES = 'hw:numa_nodes'
 _CPUS = 'hw:numa_cpus'

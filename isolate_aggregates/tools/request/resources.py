@@ -14,9 +14,10 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import group as placement_group
-from isolate_aggregates.request import Flavor, Request, implied
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.tools.request import implied
+from isolate_aggregates.tools.request.request import Request, ResourceGroup
 
 LOG = logging.getLogger(__name__)
 
