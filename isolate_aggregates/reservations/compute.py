@@ -326,6 +326,11 @@ class Compute(NovaClient):
                 return servers
             query['marker'] = page[-1]
 
+    def has_server(self, server: str) -> bool:
+        """Return whether Nova has a server, soft-deleted ones included."""
+        answer = self.direct.request('GET', _path(server), accept=(200, 404))
+        return answer.status_code == 200
+
     def delete_server(self, server: str) -> None:
         """Delete a server, unless it is gone.
 

@@ -9,7 +9,7 @@ for example shelved ones, can only be found by their flavor.
 
 from collections.abc import Iterable
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
 from isolate_aggregates.reservations import names, slots
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.placement import inventories
@@ -27,7 +27,9 @@ def finish(
     providers = list(providers)
     store.access.revoke(reservation)
     _change(store, reservation, providers, slots.closed)
-    holders = _holders(store, reservation, providers)
+    holders = slots.holders(
+        store.placement, providers, names.resource_class(reservation)
+    )
     servers = set(store.compute.servers_of(reservation))
     for server in sorted(servers):
         store.compute.delete_server(server)
@@ -67,24 +69,6 @@ def _change(
         slots.change(
             store.placement, provider, names.resource_class(reservation), new
         )
-
-
-def _holders(
-    store: ReservationStore, reservation: str, providers: Iterable[str]
-) -> set[str]:
-    """Return the consumers of the slots: servers and their migrations."""
-    holders = set()
-    for provider in providers:
-        try:
-            consumers = inventories.consumers(store.placement, provider)
-        except exception.ServiceNotFound:
-            continue
-        holders |= {
-            consumer
-            for consumer, amounts in consumers.items()
-            if names.resource_class(reservation) in amounts
-        }
-    return holders
 
 
 def _waiting(number: int) -> str:

@@ -11,7 +11,12 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import conditions, reconciliation, rounds
+from isolate_aggregates.reservations import (
+    conditions,
+    details,
+    reconciliation,
+    rounds,
+)
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
     Labels,
@@ -90,7 +95,7 @@ def _last_change(
     :raises ReservationError: if the reservation is over.
     """
     try:
-        reconciliation.check_record(store, state, reservation)
+        details.check_record(store, state, reservation)
     except exception.StaleRecord as exc:
         if not names_end:
             raise
@@ -120,7 +125,7 @@ def _change(
         reservation = state.reservation(reservation_id)
         if reservation.pending:
             # Complete the change of another command, which may have been
-            # interrupted. If it does not fit, that command reports it.
+            # interrupted.
             with contextlib.suppress(exception.ReservationError):
                 reconciliation.reconcile(store, reservation.id, now)
             state = store.read()
@@ -149,15 +154,9 @@ def _change(
                 )
             except exception.ServiceConflict:
                 continue
-        try:
-            status = reconciliation.reconcile(
-                store, reservation.id, now, before=state
-            )
-        except exception.ChangeRefused as exc:
-            if exc.change == number:
-                raise
-            # It was the change of another command.
-            continue
+        status = reconciliation.reconcile(
+            store, reservation.id, now, before=state, asked=number
+        )
         if status.is_over:
             raise exception.ReservationError(
                 reservation.id, 'has ended while it was changed'
@@ -191,14 +190,11 @@ def create(
     first = _write_record(store, reservation, now)
     for _ in range(_ATTEMPTS):
         try:
-            status = reconciliation.reconcile(store, reservation.id, now)
+            status = reconciliation.reconcile(
+                store, reservation.id, now, asked=first
+            )
         except exception.NotFound:
             break
-        except exception.ChangeRefused as exc:
-            if exc.change == first:
-                raise
-            # It was a later change of another command.
-            continue
         except exception.StaleRecord as exc:
             # Its first record was lost, and this one takes its place.
             first = _take_over(store, reservation, exc.slots, now)

@@ -18,23 +18,24 @@ because a change is written only if the state it is based on is still current:
 On a conflict, a command reads the state again and decides again.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 import contextlib
 import dataclasses
 import datetime
 import logging
 import random
+import sys
 import time
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
     conditions,
+    details,
     ending,
     history,
     host_capacity,
     limits,
     names,
-    record,
     slots,
 )
 from isolate_aggregates.reservations.conditions import Move, no_host
@@ -66,6 +67,9 @@ _MAX_STEPS = 40
 
 _NO_SLOTS = HostSlots(0, 0, 0)
 
+# The numbers of all changes.
+_ALL = range(sys.maxsize)
+
 
 @dataclasses.dataclass(frozen=True)
 class _SlotWrite:
@@ -95,7 +99,12 @@ class _SlotWrite:
 
 
 class Reconciliation:
-    """A run that reconciles one reservation."""
+    """A run that reconciles one reservation.
+
+    :param asked: The numbers of the changes whose refusal is an error of this
+        run. Another change that does not fit is refused, and the run goes on:
+        the command that asked for it may still run, and reports it.
+    """
 
     def __init__(
         self,
@@ -104,7 +113,9 @@ class Reconciliation:
         now: datetime.datetime,
         move: Move,
         before: ObservedState | None = None,
+        asked: Container[int] = _ALL,
     ) -> None:
+        self._asked = asked
         self.id = reservation
         self.notes: list[str] = []
         # Whether it has opened slots or granted access since it last read the
@@ -170,6 +181,10 @@ class Reconciliation:
         for _ in range(_MAX_STEPS):
             try:
                 state, is_done = self._step(states)
+            except exception.ChangeRefused as exc:
+                if exc.change in self._asked:
+                    raise
+                continue
             except (exception.NotFound, exception.ServiceNotFound):
                 if self._store.compute.record(self.id) is not None:
                     raise
@@ -197,7 +212,14 @@ class Reconciliation:
         """
         reservation = state.records.reservations.get(self.id)
         if reservation is not None:
-            return status_of(state, reservation, self._now, short, self.notes)
+            return status_of(
+                state,
+                reservation,
+                self._now,
+                short,
+                self.notes,
+                details.read(self._store, state, reservation, self._now),
+            )
         last = self._ended or before
         if last is None:
             raise exception.NotFound('reservation', self.id, 'Nova')
@@ -338,7 +360,7 @@ class Reconciliation:
                 dataclasses.replace(reservation, pending=None), self._now
             )
             return
-        check_record(self._store, state, reservation)
+        details.check_record(self._store, state, reservation)
         # A new reservation ends. Other runs will also see it as ended and
         # remove it if this run is interrupted.
         ended = self._store.compute.write_record(
@@ -490,7 +512,7 @@ class Reconciliation:
     def _check_newest(self, reservation: Reservation) -> None:
         """Raise ServiceConflict unless a record is unchanged."""
         if not self._store.is_newest(reservation):
-            raise _conflict(self.id)
+            raise details.conflict(self.id)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
         self._create_class()
@@ -516,7 +538,7 @@ class Reconciliation:
     def _end(self, state: ObservedState, reservation: Reservation) -> None:
         # The state may be minutes old, and the id may have been used again.
         self._check_newest(reservation)
-        check_record(self._store, state, reservation)
+        details.check_record(self._store, state, reservation)
         self._ended = reservation
         waiting = ending.finish(self._store, self.id, self._providers(state))
         if waiting:
@@ -531,58 +553,34 @@ class Reconciliation:
         return state.slot_providers(self.id)
 
 
-def check_record(
-    store: ReservationStore, state: ObservedState, reservation: Reservation
-) -> None:
-    """Check that the record of a reservation is not older than its slots.
-
-    :raises StaleRecord: if it is.
-    :raises ServiceConflict: if another command has changed it since it was
-        read.
-    """
-    change = slots.last_change(
-        store.placement,
-        state.slot_providers(reservation.id),
-        reservation.resource_class,
-    )
-    if change <= reservation.change:
-        return
-    # The slots were read after the record, and written after theirs.
-    revisions = record.read(store.compute.revisions(reservation))
-    newest = revisions.reservations.get(reservation.id)
-    if newest is None or newest.change >= change:
-        raise _conflict(reservation.id)
-    raise exception.StaleRecord(reservation.id, change)
-
-
-def _conflict(reservation: str) -> exception.ServiceConflict:
-    """Return the error that a record has changed since it was read."""
-    return exception.ServiceConflict(
-        'Nova',
-        None,
-        f'has a new record of reservation {reservation}; run the command '
-        'again.',
-    )
-
-
 def reconcile(
     store: ReservationStore,
     reservation: str,
     now: datetime.datetime,
     move: Move = no_host,
     before: ObservedState | None = None,
+    asked: int | None = None,
 ) -> Status:
     """Bring a reservation to the state it should be in.
 
     :param move: Returns whether slots without a server may be moved off a host
         that is down, disabled, gone or too small.
     :param before: A state that was read moments ago; see ``store.read``.
+    :param asked: The number of the change that the caller has asked for.
     :returns: The resulting status, with what could not be done among its
         problems.
-    :raises ReservationError: if a pending change does not fit. The change is
-        then withdrawn; a new reservation is removed.
+    :raises ChangeRefused: if that change does not fit. It is then withdrawn,
+        as are those of others; a new reservation is removed.
+    :raises NotFound: if the reservation is gone.
     """
-    run = Reconciliation(store, reservation, now, move, before)
+    run = Reconciliation(
+        store,
+        reservation,
+        now,
+        move,
+        before,
+        asked=() if asked is None else (asked,),
+    )
     state = run.settle(None)
     if run.has_opened:
         # If it was ended meanwhile, its slots must be closed again.

@@ -43,6 +43,10 @@ class Review:
     :param oversold_slots: The number of servers for which there is no slot.
     :param oversold: What is wrong with reservations that have more servers
         than slots on a host, as predicates, by reservation id.
+    :param remaining: What keeps the end of reservations from completing,
+        likewise.
+    :param stale: What is wrong with reservations whose record is older than
+        their slots, likewise; empty if that was not checked.
     :param unreadable: What is wrong with reservations that cannot be read, as
         predicates, by reservation id.
     :param hosts: What is wrong with hosts for reservations, as predicates, by
@@ -55,14 +59,21 @@ class Review:
     closed: Sequence[ClosedSlots]
     oversold: Mapping[str, str]
     oversold_slots: int
+    remaining: Mapping[str, str]
+    stale: Mapping[str, str]
     unreadable: Mapping[str, str]
     hosts: Mapping[str, str]
 
 
-def review(store: ReservationStore, now: datetime.datetime) -> Review:
-    """Read all reservations and summarize them."""
+def review(
+    store: ReservationStore, now: datetime.datetime, is_thorough: bool = False
+) -> Review:
+    """Read all reservations and summarize them.
+
+    :param is_thorough: See ``list_reservations``.
+    """
     problems: list[Problem] = []
-    statuses = list_reservations(store, now, problems.append)
+    statuses = list_reservations(store, now, problems.append, is_thorough)
     return summary(statuses, problems)
 
 
@@ -111,6 +122,20 @@ def summary(
             )
             for status in statuses
             if status.oversold
+        },
+        remaining={
+            status.reservation.id: 'has ended, but '
+            + '; '.join(
+                f'host {name} {what}'
+                for name, what in status.remaining.items()
+            )
+            for status in statuses
+            if status.remaining
+        },
+        stale={
+            status.reservation.id: status.stale
+            for status in statuses
+            if status.stale
         },
         oversold_slots=sum(
             slots.oversold

@@ -142,13 +142,52 @@ def last_change(
 
     :param providers: The uuids of reservation providers, which may be gone.
     """
-    numbers = [0]
+    reservation = names.reservation_of(resource_class) or ''
+    return max(
+        (
+            changes(placement, provider).get(reservation, 0)
+            for provider in providers
+        ),
+        default=0,
+    )
+
+
+def changes(placement: PlacementClient, provider: str) -> dict[str, int]:
+    """Return the numbers of the changes that slots were written for.
+
+    :param provider: The uuid of a reservation provider, which may be gone.
+    :returns: The numbers by reservation id.
+    """
+    try:
+        by_class = inventories.read(placement, provider).by_class
+    except exception.ServiceNotFound:
+        return {}
+    return {
+        reservation: change_of(body)
+        for name, body in by_class.items()
+        if (reservation := names.reservation_of(name))
+    }
+
+
+def holders(
+    placement: PlacementClient,
+    providers: Iterable[str],
+    resource_class: str,
+) -> set[str]:
+    """Return the consumers of slots: servers and their migrations.
+
+    :param providers: The uuids of reservation providers, which may be gone.
+    """
+    found = set()
     for provider in providers:
         with contextlib.suppress(exception.ServiceNotFound):
-            current = inventories.read(placement, provider).by_class
-            if resource_class in current:
-                numbers.append(change_of(current[resource_class]))
-    return max(numbers)
+            consumers = inventories.consumers(placement, provider)
+            found |= {
+                consumer
+                for consumer, amounts in consumers.items()
+                if resource_class in amounts
+            }
+    return found
 
 
 def write(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import enum
-from types import MappingProxyType
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
@@ -258,6 +257,42 @@ class Missed:
 
 
 @dataclasses.dataclass(frozen=True)
+class Remaining:
+    """What keeps an end from completing on a host: consumers of slots there.
+
+    :param servers: The servers that Nova still has.
+    :param others: The others: migrations, or allocations that were left when
+        Nova deleted a server.
+    """
+
+    servers: Sequence[str]
+    others: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Details:
+    """What is read of a single reservation, as no list has it.
+
+    :param newest: The servers that were created last, as many as have no
+        slot, by name of the host.
+    :param remaining: What keeps its end from completing, likewise.
+    :param stale: What is wrong if its record is older than its slots, as a
+        predicate.
+    """
+
+    newest: Mapping[str, Sequence[str]] = dataclasses.field(
+        default_factory=dict
+    )
+    remaining: Mapping[str, Remaining] = dataclasses.field(
+        default_factory=dict
+    )
+    stale: str = ''
+
+
+_NO_DETAILS = Details()
+
+
+@dataclasses.dataclass(frozen=True)
 class Status:
     """A reservation with its slots and problems.
 
@@ -272,6 +307,9 @@ class Status:
     :param closed: Why locks close hosts that could take servers, likewise.
     :param oversold: What is wrong on hosts with more servers than slots,
         likewise.
+    :param remaining: What keeps an end from completing, likewise.
+    :param stale: What is wrong if its record is older than its slots, as a
+        predicate.
     """
 
     reservation: Reservation
@@ -282,6 +320,8 @@ class Status:
     obstacles: Mapping[str, str] = dataclasses.field(default_factory=dict)
     closed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     oversold: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    remaining: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    stale: str = ''
 
     @property
     def is_over(self) -> bool:
@@ -316,13 +356,11 @@ def status_of(
     now: datetime.datetime,
     short: Mapping[str, str],
     notes: Iterable[str] = (),
-    newest: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    details: Details = _NO_DETAILS,
 ) -> Status:
     """Return the status of a reservation.
 
     :param short: The capacity problems of hosts, by name of the host.
-    :param newest: The servers that were created last, as many as have no
-        slot, by name of the host.
     """
     status = Status(
         reservation,
@@ -332,10 +370,15 @@ def status_of(
     status = dataclasses.replace(
         status,
         oversold={
-            name: _oversold(slots, newest.get(name, ()))
+            name: _oversold(slots, details.newest.get(name, ()))
             for name, slots in sorted(status.hosts.items())
             if slots.oversold
         },
+        remaining={
+            name: _remaining(state.hosts[name], left)
+            for name, left in sorted(details.remaining.items())
+        },
+        stale=details.stale,
     )
     missed = _missed(status, now)
     if status.state not in (Phase.ASKED, Phase.ENDING):
@@ -345,6 +388,8 @@ def status_of(
         *([_sentence(missed)] if missed else []),
         *_problems(state, status, short),
         *(f'host {name} {what}' for name, what in status.oversold.items()),
+        *(f'host {name} {what}' for name, what in status.remaining.items()),
+        *([f'it {status.stale}'] if status.stale else []),
     ]
     return dataclasses.replace(status, problems=tuple(problems), missed=missed)
 
@@ -354,6 +399,34 @@ def _oversold(slots: HostSlots, newest: Sequence[str]) -> str:
     if not newest:
         return have
     return f'{have}; created last: {text.named("server", newest)}'
+
+
+def _remaining(host: ReservationHost, left: Remaining) -> str:
+    clauses = []
+    if left.servers:
+        servers = text.named('server', left.servers)
+        them = text.plural(len(left.servers), 'it', 'them')
+        works = host.service is None or host.has_failed
+        clauses.append(
+            f'still has {servers}; run reservation reconcile to delete {them}'
+            if works
+            else f'still has {servers}, which Nova does not delete; if the '
+            'host has failed, run openstack compute service set --down '
+            f'{host.service} nova-compute, and the next reservation '
+            f'reconcile deletes {them}'
+        )
+    if left.others:
+        deletions = ' and '.join(
+            f'openstack resource provider allocation delete {consumer}'
+            for consumer in left.others
+        )
+        clauses.append(
+            f'has slots of {text.named("consumer", left.others)}, which Nova '
+            'does not know as a server; unless openstack server migration '
+            f'list has it as a migration, run {deletions}, and the next '
+            'reservation reconcile completes the end'
+        )
+    return '; it '.join(clauses)
 
 
 def _with_unusable_hosts(state: ObservedState, status: Status) -> Status:
@@ -407,18 +480,7 @@ def _sentence(missed: Missed) -> str:
 def _problems(
     state: ObservedState, status: Status, short: Mapping[str, str]
 ) -> Iterator[str]:
-    if status.state is Phase.ENDING:
-        for name, slots in sorted(status.hosts.items()):
-            if slots.used and state.hosts[name].has_failed:
-                servers = text.counted(slots.used, 'server')
-                yield (
-                    f'host {name} has failed, so {servers} there may never be '
-                    'deleted and the end cannot complete; start its compute '
-                    'service, or delete the allocations once the host is gone '
-                    'for good'
-                )
-        return
-    if status.state is Phase.ASKED:
+    if status.state in (Phase.ASKED, Phase.ENDING):
         return
     if status.missing:
         missing = text.counted(status.missing, 'slot')

@@ -8,6 +8,7 @@ import datetime
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import (
+    details,
     host_capacity,
     hosts,
     limits,
@@ -29,7 +30,6 @@ from isolate_aggregates.reservations.store import (
     find_unreadable,
     log_unreadable,
 )
-from isolate_aggregates.tools.placement import inventories
 
 
 def would_be(
@@ -131,48 +131,28 @@ def show(
         reservation,
         now,
         short,
-        newest=_newest(store, state, reservation),
+        details=details.read(
+            store,
+            state,
+            reservation,
+            now,
+            details.stale_records(store, state, [reservation]),
+        ),
     )
-
-
-def _newest(
-    store: ReservationStore, state: ObservedState, reservation: Reservation
-) -> dict[str, list[str]]:
-    """Return the servers that were created last on oversold hosts.
-
-    :returns: As many as have no slot, by name of the host.
-    """
-    oversold = {
-        name: slots.oversold
-        for name, slots in state.slots(reservation.id).items()
-        if slots.oversold
-    }
-    if not oversold:
-        return {}
-    # Nova lists those that were created last first.
-    servers = store.compute.servers_of(reservation.id)
-    newest = {}
-    for name, number in oversold.items():
-        provider = state.hosts[name].provider
-        assert provider is not None
-        on_host = inventories.consumers(store.placement, provider)
-        newest[name] = [
-            server
-            for server in servers
-            if reservation.resource_class in on_host.get(server, ())
-        ][:number]
-    return newest
 
 
 def list_reservations(
     store: ReservationStore,
     now: datetime.datetime,
     on_unreadable: OnUnreadable = log_unreadable,
+    is_thorough: bool = False,
 ) -> list[Status]:
     """Return the statuses of all reservations, sorted by start.
 
     :param on_unreadable: Called for each reservation whose record cannot be
         read, and which is missing in the list. By default these are logged.
+    :param is_thorough: Whether to find records that are older than their
+        slots, for which the inventories of all hosts with slots are read.
     """
     state = store.read()
     problems: list[Problem] = [
@@ -182,13 +162,18 @@ def list_reservations(
     for problem in problems:
         on_unreadable(problem)
     short = host_capacity.shortages(store, state, now)
+    stale = (
+        details.stale_records(store, state, state.reservations)
+        if is_thorough
+        else {}
+    )
     return [
         status_of(
             state,
             reservation,
             now,
             short,
-            newest=_newest(store, state, reservation),
+            details=details.read(store, state, reservation, now, stale),
         )
         for reservation in state.reservations
     ]

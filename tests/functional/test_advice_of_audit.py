@@ -44,6 +44,8 @@ LIVE = {
     'reservation-closed',
     'reservation-not-reconciled',
     'reservation-oversold',
+    'reservation-not-ended',
+    'reservation-stale',
     'reservation-unreadable',
     'reservation-host',
 }

@@ -299,6 +299,9 @@ class FakeNova:
         ]
         return 200, {'services': services}
 
+    def get_server(self, query: Query, body: Any, server: str) -> Reply:
+        return 200, {'server': {'id': server, 'flavor': self.servers[server]}}
+
     def describe_servers(self, query: Query, body: Any) -> Reply:
         return self._listing('servers', self.placed, query)
 
@@ -415,6 +418,7 @@ _ROUTES: list[Any] = [
     ('POST /flavors/([^/]+)/action', FakeNova.act_on_flavor),
     ('GET /servers', FakeNova.list_servers),
     ('GET /servers/detail', FakeNova.describe_servers),
+    ('GET /servers/([^/]+)', FakeNova.get_server),
     ('GET /os-server-groups', FakeNova.list_groups),
     ('GET /os-services', FakeNova.list_services),
     ('GET /os-migrations', FakeNova.list_migrations),

@@ -62,15 +62,19 @@ class ListReservations(common.ReservationLister):
         connection: Connection,
         now: datetime.datetime,
         may_exist: bool,
+        is_thorough: bool,
     ) -> Review:
         """Return a review for audits and metrics.
 
         :param may_exist: Whether there can be any; False to read nothing.
+        :param is_thorough: Whether to read what takes a call for each host.
         """
         if may_exist:
             # A cloud that is too old for reservations has none.
             with contextlib.suppress(exception.ServiceTooOld):
-                return review.review(common.store(conf, connection), now)
+                return review.review(
+                    common.store(conf, connection), now, is_thorough
+                )
         return review.summary()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -101,7 +105,7 @@ class ListReservations(common.ReservationLister):
             return self._own_rows(views.list_own(store))
         now = times.now()
         statuses = reservations.list_reservations(
-            store, now, self.log_unreadable
+            store, now, self.log_unreadable, is_thorough=True
         )
         within = parsed_args.ending_within
         if within is None:

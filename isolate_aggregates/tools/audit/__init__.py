@@ -71,6 +71,8 @@ CHECKS: tuple[Check, ...] = (
     reservations.not_reconciled,
     reservations.closed,
     reservations.oversold,
+    reservations.not_ended,
+    reservations.stale,
     reservations.unreadable,
     reservations.hosts,
     servers.unknown,

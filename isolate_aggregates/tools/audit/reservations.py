@@ -80,6 +80,34 @@ def oversold(cloud: AuditedCloud) -> Iterator[Finding]:
         )
 
 
+def not_ended(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservations whose end does not complete."""
+    if cloud.reservations is None:
+        return
+    for reservation, problem in cloud.reservations.remaining.items():
+        yield Finding(
+            'reservation-not-ended',
+            Severity.WARNING,
+            f'reservation {reservation}',
+            problem,
+            'its slots stay, and nothing else is planned in their place',
+        )
+
+
+def stale(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservations whose record is older than their slots."""
+    if cloud.reservations is None:
+        return
+    for reservation, problem in cloud.reservations.stale.items():
+        yield Finding(
+            'reservation-stale',
+            Severity.WARNING,
+            f'reservation {reservation}',
+            problem,
+            'what is shown of it may be wrong, and it is not ended',
+        )
+
+
 def unreadable(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find reservations whose record is lost or broken."""
     if cloud.reservations is None:

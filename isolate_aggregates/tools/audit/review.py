@@ -67,6 +67,20 @@ class Review(Protocol):
         """The number of servers for which there is no slot."""
 
     @property
+    def remaining(self) -> Mapping[str, str]:
+        """What keeps the end of reservations from completing.
+
+        Predicates, by reservation id.
+        """
+
+    @property
+    def stale(self) -> Mapping[str, str]:
+        """What is wrong with reservations whose record is too old.
+
+        Predicates, by reservation id.
+        """
+
+    @property
     def unreadable(self) -> Mapping[str, str]:
         """What is wrong with reservations that cannot be read.
 

@@ -197,7 +197,9 @@ class AuditCloud(preview.Previewing, output.ReportLister):
                 cloud, self.app.conf, args.servers, progress.reading
             )
         if not args.snapshot:
-            audited_cloud = reservations.with_review(self.app, audited_cloud)
+            audited_cloud = reservations.with_review(
+                self.app, audited_cloud, is_thorough=True
+            )
         # What sync would do can be more than the findings say.
         plan = audited_cloud.plan
         # To let in projects of a domain is no repair of something else.

@@ -23,13 +23,19 @@ def command(name: str) -> Any:
     return plugin
 
 
-def with_review(app: base.Program, cloud: AuditedCloud) -> AuditedCloud:
-    """Return a live cloud with a review of its reservations."""
+def with_review(
+    app: base.Program, cloud: AuditedCloud, is_thorough: bool = False
+) -> AuditedCloud:
+    """Return a live cloud with a review of its reservations.
+
+    :param is_thorough: Whether to read what takes a call for each host.
+    """
     review = command('reservation_list').review(
         app.conf,
         app.connect(),
         datetime.datetime.now(datetime.UTC),
         may_exist(cloud.snapshot),
+        is_thorough,
     )
     return dataclasses.replace(cloud, reservations=review)
 

@@ -337,3 +337,27 @@ def test_a_nova_that_is_too_old_has_no_reservations(
     assert 'Rocky' in command('reservation', 'list').err
     assert findings()[1] == []
     assert metrics()['reservations_up',] == 1
+
+
+def test_an_end_that_does_not_complete_is_found(world, now, findings):
+    create(world, now, -2 * HOUR, -HOUR)
+    [host, *_] = {name.removeprefix('blazar_') for name, _ in world.slots()}
+    reservations.reconcile_all(world.store, now - 1.5 * HOUR)
+    assert world.boot('s1', host, ID)
+    world.nova.is_slow = True
+    reservations.reconcile_all(world.store, now)
+    _, [finding] = findings()
+    assert finding['kind'] == 'reservation-not-ended'
+    assert finding['subject'] == f'reservation {ID}'
+    assert finding['problem'].startswith(f'has ended, but host {host} still')
+    assert f'--down {host} nova-compute' in finding['problem']
+
+
+def test_a_record_that_is_too_old_is_found(world, now, findings):
+    create(world, now, -HOUR, HOUR)
+    kept = world.nova.keep()
+    reservations.update(world.store, ID, now, end=now + 9 * HOUR)
+    world.nova.put_back(kept)
+    _, [finding] = findings()
+    assert finding['kind'] == 'reservation-stale'
+    assert f'reservation update {ID} --end' in finding['problem']
