@@ -30,6 +30,7 @@ ON_NOVA = {
     'admin/nova-scheduler.rst': _LIVE,
     'admin/report.rst': _LIVE,
     'admin/reservations.rst': 'tests/nova_functional/test_reservation_page.py',
+    'admin/restore.rst': 'tests/nova_functional/test_restore_page.py',
     'admin/security.rst': _LIVE,
     'admin/snapshots.rst': _LIVE,
     'admin/sync.rst': _LIVE,
