@@ -64,10 +64,8 @@ class RoomTest(CommandTest):
         return sorted(m['instance_uuid'] for m in body['migrations'])
 
     def relocate(self, *arguments):
-        """Run ``relocate`` for servers with local disks too."""
-        return self.run_command(
-            'relocate', *arguments, '--include', 'local-disks'
-        )
+        """Run ``relocate``."""
+        return self.run_command('relocate', *arguments)
 
     def empty(self, host, *more):
         """Empty a host."""
@@ -223,6 +221,40 @@ class RoomTest(CommandTest):
         assert sorted(self.locations().values()).count('host1') == 2
         assert self.empty('host1').code == 0
         assert self.history() == sorted(s['id'] for s in servers)
+
+    def test_nova_api_that_is_gone_for_a_while(self):
+        servers = [self.boot_on('host1') for _ in range(2)]
+        position = migrations.position
+        calls = []
+
+        def looked(nova, server):
+            calls.append(server)
+            # A look before a move, and one while it runs.
+            if len(calls) in (1, 3):
+                raise exception.ServiceError(
+                    'Nova', 'http://nova', 'answered 503.'
+                )
+            return position(nova, server)
+
+        with mock.patch.object(migrations, 'position', looked):
+            result = self.empty('host1', '-f', 'json')
+        assert result.code == 0, result
+        assert {*result.document['results'].values()} == {'moved'}
+        assert self.history() == sorted(s['id'] for s in servers)
+
+    def test_nova_api_that_stays_away(self):
+        self.boot_on('host1')
+
+        def looked(nova, server):
+            raise exception.ServiceError(
+                'Nova', 'http://nova', 'answered 503.'
+            )
+
+        with mock.patch.object(migrations, 'position', looked):
+            result = self.empty('host1', '--timeout', '1')
+        assert result.code == 1
+        assert 'it is unknown whether it has moved: ' in result.err
+        assert not self.history()
 
     def test_the_operator_interrupts(self):
         servers = [self.boot_on('host1') for _ in range(3)]

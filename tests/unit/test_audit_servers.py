@@ -219,6 +219,31 @@ def test_the_repair_depends_on_the_status_of_the_server(status, repair):
     assert first(finding) == repair
 
 
+@pytest.mark.parametrize(
+    ('more', 'is_up', 'repair'),
+    [
+        ({}, False, 'openstack server evacuate --wait id-of-vm'),
+        # Nova moves a virtual TPM cold only, and evacuates none.
+        (
+            {'image_properties': {'hw_tpm_version': '2.0'}},
+            True,
+            'openstack server migrate --wait id-of-vm && openstack server '
+            'migrate confirm id-of-vm',
+        ),
+        ({'image_properties': {'hw_tpm_version': '2.0'}}, False, None),
+    ],
+)
+def test_the_repair_is_a_move_that_nova_does_not_refuse(more, is_up, repair):
+    present = dataclasses.replace(
+        servers(dataclasses.replace(on('h1', PLAIN), **more), images=[DEBIAN]),
+        services=(ComputeService('h1', is_up=is_up),),
+    )
+    [finding] = [
+        each for each in judged(present) if each.kind == 'server-misplaced'
+    ]
+    assert first(finding) == repair
+
+
 def test_a_server_without_a_host_is_not_misplaced():
     assert judged(servers(on(None, PLAIN), images=[DEBIAN])) == []
 

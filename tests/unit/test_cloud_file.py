@@ -838,6 +838,7 @@ PORTS = st.builds(
     id=NAMES,
     network=st.just(''),
     remote_managed=st.booleans(),
+    accelerator=st.booleans(),
     groups=st.lists(
         st.builds(
             ResourceGroup,
@@ -879,6 +880,7 @@ def servers(draw, present, images, flavors):
                 image_properties=st.none() | TEXTS,
                 availability_zone=st.none() | TEXT,
                 ports=st.none() | st.lists(PORTS, max_size=2).map(tuple),
+                has_shares=st.none() | st.booleans(),
             ),
             'id',
         )

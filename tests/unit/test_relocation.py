@@ -13,6 +13,8 @@ import pytest
 import room_clouds
 from room_clouds import FLAVORS, IMAGE, cloud, group, server
 
+from isolate_aggregates.placement.provider import Inventory
+from isolate_aggregates.testing import make_flavor
 from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.room import documents, exact, program, shown
@@ -24,7 +26,7 @@ from isolate_aggregates.tools.room.task import Task
 
 CONF = configuration()
 ROOT = pathlib.Path(__file__).parents[2]
-ALL = frozenset({'pinned', 'devices', 'local-disks'})
+ALL = frozenset({'pinned', 'devices'})
 
 
 def emptying(*hosts, **more):
@@ -91,7 +93,7 @@ def test_others_make_room():
     assert len(relocation.rounds) == 2
 
 
-def test_others_make_room_without_the_solver(without_solver):
+def test_others_make_room_without_the_solver(without_solver, monkeypatch):
     servers = [
         server('big', 'h1', 'big'),
         server('b', 'h2'),
@@ -102,6 +104,10 @@ def test_others_make_room_without_the_solver(without_solver):
     assert relocation.is_complete
     assert len(relocation.moves) == 2
     assert relocation.least == 0
+    monkeypatch.setattr(program, 'is_available', lambda: False)
+    assert 'isolate-aggregates[room]' in ' '.join(
+        shown.plan_lines([relocation], (), None)
+    )
 
 
 def test_room_is_won_from_fragmentation():
@@ -151,6 +157,15 @@ def test_parallel_moves_fit_together():
     [
         (server('a', 'h1', status='ERROR'), 'it is ERROR'),
         (server('a', 'h1', status='SUSPENDED'), 'it is SUSPENDED'),
+        (
+            server('a', 'h1', image_properties={'hw_tpm_version': '2.0'}),
+            'the secret of its virtual TPM is not kept by its host '
+            '(hw:tpm_secret_security=host); --cold moves it',
+        ),
+        (
+            server('a', 'h1', has_shares=True),
+            'it has a Manila share; --cold moves it',
+        ),
         (
             server(
                 'a',
@@ -239,6 +254,37 @@ def test_hosts_that_are_down_or_disabled_take_nothing():
     )
     [left] = plan(snapshot, emptying('h1')).left
     assert left.reason == 'no other host may be used'
+
+
+def test_servers_on_a_host_that_is_down_are_to_be_evacuated():
+    services = [ComputeService('h1', is_up=False), ComputeService('h2')]
+    snapshot = cloud(
+        {'h1': 4, 'h2': 4}, [server('a', 'h1')], services=services
+    )
+    [left] = plan(snapshot, emptying('h1')).left
+    assert left.reason == (
+        'the compute service of its host is down, so evacuate it'
+    )
+
+
+def test_a_server_with_a_local_disk_is_moved():
+    flavor = make_flavor('disk', vcpus=1, ram=0, disk=1)
+    snapshot = cloud(
+        {'h1': 4, 'h2': 4},
+        [dataclasses.replace(server('a', 'h1'), flavor=flavor)],
+    )
+    assert not plan(snapshot, emptying('h1')).moves
+    roomy = dataclasses.replace(
+        snapshot,
+        providers=tuple(
+            dataclasses.replace(
+                node,
+                inventories={**node.inventories, 'DISK_GB': Inventory(1)},
+            )
+            for node in snapshot.providers
+        ),
+    )
+    assert moves(plan(roomy, emptying('h1'))) == {'a': ('h1', 'h2')}
 
 
 def test_soft_groups_are_preferred():

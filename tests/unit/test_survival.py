@@ -22,7 +22,11 @@ from isolate_aggregates.testing import (
     make_snapshot,
     make_tree,
 )
-from isolate_aggregates.tools.compute.servers import ComputeService, Servers
+from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
+    Port,
+    Servers,
+)
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.room import documents, program, shown
 from isolate_aggregates.tools.room.survival import survival
@@ -125,6 +129,73 @@ def test_hosts_that_are_down_take_nothing():
         {'h1': 4, 'h2': 4}, [server('a', 'h1')], services=services
     )
     assert stranded(snapshot) == {('h1',): ['a']}
+
+
+@pytest.mark.parametrize(
+    ('more', 'reason'),
+    [
+        ({'status': 'PAUSED'}, 'it is PAUSED'),
+        ({'status': 'SUSPENDED'}, 'it is SUSPENDED'),
+        ({'status': 'RESCUE'}, 'it is RESCUE'),
+        ({'status': 'VERIFY_RESIZE'}, 'it is VERIFY_RESIZE'),
+        (
+            {'image_properties': {'hw_tpm_version': '2.0'}},
+            'it has a virtual TPM',
+        ),
+        ({'has_shares': True}, 'it has a Manila share'),
+        (
+            {'ports': (Port('p', 'n', accelerator=True),)},
+            'it has a port with an accelerator',
+        ),
+    ],
+)
+def test_servers_that_nova_does_not_evacuate_have_nowhere_to_go(more, reason):
+    servers = [server('a', 'h1', **more), server('b', 'h1')]
+    [case, _] = survival(cloud({'h1': 4, 'h2': 4}, servers), CONF).cases
+    [stranded] = case.stranded
+    assert stranded.server.name == 'a'
+    assert stranded.reason == f'Nova does not evacuate it: {reason}'
+    assert case.least == 1
+
+
+def test_the_order_of_servers_does_not_matter():
+    zones = [
+        make_aggregate(zone, hosts=[host], availability_zone=zone)
+        for host, zone in (('h1', 'a'), ('h2', 'b'))
+    ]
+    servers = [
+        server('a', 'h0', availability_zone='a'),
+        server('b', 'h0', availability_zone='b'),
+    ]
+    both = [
+        survival(
+            cloud({'h0': 4, 'h1': 4, 'h2': 1}, some, aggregates=zones), CONF
+        )
+        for some in (servers, servers[::-1])
+    ]
+    assert both[0].margins == both[1].margins
+    # Of the two zones, the one with less room.
+    [margin] = both[0].margins
+    assert (margin.needed, margin.free) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ('trait', 'unknown'),
+    [('COMPUTE_MEM_BACKING_FILE', True), ('CUSTOM_A', False)],
+)
+def test_shares_matter_where_nova_attaches_them(trait, unknown):
+    snapshot = cloud({'h1': 4, 'h2': 4}, [server('a', 'h1')])
+    snapshot = dataclasses.replace(
+        snapshot,
+        providers=tuple(
+            dataclasses.replace(
+                node, traits={'COMPUTE_STORAGE_VIRTIO_FS', trait}
+            )
+            for node in snapshot.providers
+        ),
+    )
+    told = 'which servers have shares of Manila'
+    assert (told in survival(snapshot, CONF).not_known) == unknown
 
 
 @pytest.mark.parametrize('tag', ['true', 'false'])

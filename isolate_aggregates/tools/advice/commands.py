@@ -432,6 +432,11 @@ def migrate(server_id: str, live: bool, host: str = '') -> Commands:
     return (_openstack(words, server_id), *(() if live else (confirm,)))
 
 
+def evacuate(server_id: str) -> Commands:
+    """Return the commands that evacuate a server from a host that is down."""
+    return (_openstack(('server', 'evacuate', '--wait'), server_id),)
+
+
 def migrate_to(server_id: str, host: str, live: bool) -> Commands:
     return migrate(server_id, live, host)
 

@@ -5,8 +5,9 @@ Either the filters would keep the server itself out, or a new server of its
 flavor and image, which may have changed since.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 import dataclasses
+import functools
 
 import os_traits
 
@@ -23,12 +24,17 @@ from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import Finding, Severity
 from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.mirrored import nova_image
+from isolate_aggregates.tools.mirrored.nova_api import moves
+from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.request import Request
 
-# Nova can live-migrate servers in these states.
-_LIVE = ('ACTIVE', 'PAUSED')
-_COLD = ('SHUTOFF',)
+# The ways to move a server, the gentlest first, with their commands.
+_WAYS: Mapping[Action, Callable[[str], commands.Commands]] = {
+    Action.LIVE: functools.partial(commands.migrate, live=True),
+    Action.COLD: functools.partial(commands.migrate, live=False),
+    Action.EVACUATE: commands.evacuate,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +82,7 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
                     problem,
                     f'project {server.project_id} uses a host that a new '
                     'server would not get',
-                    () if each.is_refused else tuple(_migration(server)),
+                    () if each.is_refused else tuple(_move(server, cloud)),
                 )
             case 'server-changed':
                 yield Finding(
@@ -424,9 +430,23 @@ def _not_evaluated(server: Server, problem: str) -> OutOfPlace:
     )
 
 
-def _migration(server: Server) -> Iterator[Repair]:
-    if server.status in _LIVE + _COLD:
-        yield Repair(commands.migrate(server.id, live=server.status in _LIVE))
+def _move(server: Server, cloud: AuditedCloud) -> Iterator[Repair]:
+    """Yield the gentlest move that Nova does not refuse."""
+    servers = cloud.servers
+    image = servers.images.get(server.image_id or '') if servers else None
+    properties = {
+        **(image.properties if image else {}),
+        **(server.image_properties or {}),
+    }
+    is_up = server.host not in cloud.snapshot.down_hosts
+    for action, command in _WAYS.items():
+        if not any(
+            moves.refusals(
+                action, server, properties, cloud.nova_releases, is_up
+            )
+        ):
+            yield Repair(command(server.id))
+            return
 
 
 def _matters(cloud: AuditedCloud, source: str) -> bool:

@@ -112,7 +112,7 @@ class Relocate(preview.Previewing, output.ReportLister):
             action='append',
             default=[],
             choices=list(INCLUDABLE),
-            help='Move servers with pinned CPUs, devices or local disks too, '
+            help='Move servers with pinned CPUs or devices too, '
             'which only Nova can judge; may be repeated',
         )
         parser.add_argument(

@@ -68,7 +68,7 @@ class SaveSnapshot(usage.Command):
         )
         servers = ''
         if not parsed_args.no_servers:
-            known = cloud.servers(snapshot.images, progress.reading)
+            known = cloud.servers(snapshot, progress.reading)
             try:
                 known = cloud.with_ports(known)
             except exception.ServiceError as exc:

@@ -37,10 +37,12 @@ _RECORD = re.compile(
 )
 
 # 2.53: uuids of compute nodes; 2.64: rules of server groups; 2.69: servers in
-# cells that are down; 2.100: scheduler hints of servers.
+# cells that are down; 2.97: shares of servers; 2.100: scheduler hints of
+# servers.
 _NODE_UUIDS = api_versions.APIVersion('2.53')
 _GROUP_RULES = api_versions.APIVersion('2.64')
 _DOWN_CELLS = api_versions.APIVersion('2.69')
+_SHARES = api_versions.APIVersion('2.97')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
 # Releases 31 and 32 support up to 2.100, release 33 more, but less than this.
 _RELEASE_34 = api_versions.APIVersion('2.104')
@@ -249,6 +251,12 @@ class NovaClient(NovaApi):
             _DOWN_CELLS, 'Stein', 'listing the servers of cells that are down'
         )
         return servers.list_all(self.direct, self.for_servers)
+
+    def has_shares(self, server_id: str) -> bool:
+        """Return whether a server has shares of Manila."""
+        return self.newest >= _SHARES and servers.has_shares(
+            self.direct, server_id, str(_SHARES.get_string())
+        )
 
     def server_groups(self) -> tuple[ServerGroup, ...]:
         """Return the server groups of all projects."""

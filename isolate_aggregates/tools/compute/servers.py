@@ -7,11 +7,13 @@ Servers Detailed
 <https://docs.openstack.org/api-ref/compute/#list-servers-detailed>`_.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 from urllib import parse
+
+import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
@@ -32,6 +34,7 @@ class Port:
 
     :param subnet: The id of the subnet of its first fixed address; None if it
         has no address.
+    :param accelerator: Whether an accelerator is attached to it.
     :param same_subtree: The ids of the groups that must be in one subtree.
     :param segments: The ids of the segments that it can be on, which are those
         of their resource providers; empty if the network is not a routed
@@ -42,6 +45,7 @@ class Port:
     network: str
     subnet: str | None = None
     remote_managed: bool = False
+    accelerator: bool = False
     groups: tuple[ResourceGroup, ...] = ()
     same_subtree: frozenset[str] = frozenset()
     device_profile: str | None = None
@@ -63,6 +67,7 @@ class Server:
     :param availability_zone: The zone that was requested, and to which it is
         pinned.
     :param ports: Its ports; None if they are not read.
+    :param has_shares: Whether it has shares of Manila; None if not read.
     """
 
     id: str
@@ -79,6 +84,7 @@ class Server:
     availability_zone: str | None = None
     zone_known: bool = True
     ports: tuple[Port, ...] | None = None
+    has_shares: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +172,39 @@ def list_all(nova: 'client.Service', microversion: str) -> Iterator[Server]:
                 f'{marker} again.',
             )
         query['marker'] = marker
+
+
+def may_have_shares(server: Server, traits: Collection[str]) -> bool:
+    """Return whether Nova attaches shares to a server.
+
+    As ``check_shares_supported`` in ``nova.virt.hardware``.
+
+    :param traits: The traits of its host.
+    """
+    return os_traits.COMPUTE_STORAGE_VIRTIO_FS in traits and (
+        os_traits.COMPUTE_MEM_BACKING_FILE in traits
+        or bool(
+            server.flavor and 'hw:mem_page_size' in server.flavor.extra_specs
+        )
+    )
+
+
+def has_shares(
+    nova: 'client.Service', server_id: str, microversion: str
+) -> bool:
+    """Return whether a server has shares of Manila.
+
+    See `List Attached Shares
+    <https://docs.openstack.org/api-ref/compute/#servers-with-shares-attachments-servers-shares>`_.
+
+    :raises ServiceDenied: if the user may not list them.
+    """
+    path = f'/servers/{parse.quote(server_id, safe="")}/shares'
+    return nova.parsed(
+        path,
+        lambda document: bool(document['shares']),
+        nova.get(path, microversion),
+    )
 
 
 def list_groups(

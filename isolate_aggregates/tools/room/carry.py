@@ -5,7 +5,7 @@ Each server is looked at again before it is moved. The first migration that
 goes wrong is the last to be started; those that run are waited for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import time
@@ -91,12 +91,19 @@ class _Run:
     def _round(self, moves: list[Move]) -> Iterator[tuple[Move, str]]:
         """Start moves, and wait for the end of those that run."""
         until = time.monotonic() + self._longest
+        # Why the last look at a server failed.
+        unknown: dict[str, str] = {}
         waiting, running = list(moves), list[Move]()
         while waiting or running:
             try:
                 while waiting and not self._outcome.is_over:
                     move = waiting[0]
-                    result = self._guarded(move, self._start)
+                    try:
+                        result = self._start(move)
+                    except exception.ServiceError as exc:
+                        unknown[move.server.id] = str(exc)
+                        break
+                    unknown.pop(move.server.id, None)
                     # Only now: a start that was interrupted is looked at.
                     waiting.pop(0)
                     if result is None:
@@ -106,16 +113,29 @@ class _Run:
                 if self._outcome.is_over:
                     waiting.clear()
                 for move in list(running):
-                    result = self._guarded(move, self._look)
+                    try:
+                        result = self._look(move)
+                    except exception.ServiceError as exc:
+                        # The migration goes on while Nova does not answer.
+                        unknown[move.server.id] = str(exc)
+                        continue
+                    unknown.pop(move.server.id, None)
                     if result is not None:
                         running.remove(move)
                         yield move, result
-                if running and time.monotonic() > until:
-                    for move in running:
-                        yield move, self._late(move)
+                if not (running or waiting):
                     return
-                if running:
-                    time.sleep(PAUSE)
+                if time.monotonic() > until:
+                    for move in (*running, *waiting[:1]):
+                        problem = unknown.get(move.server.id)
+                        yield (
+                            move,
+                            self._unknown(move, problem)
+                            if problem
+                            else self._late(move),
+                        )
+                    return
+                time.sleep(PAUSE)
             except KeyboardInterrupt as exc:
                 if self._outcome.interruption:
                     raise
@@ -124,19 +144,17 @@ class _Run:
                 running += waiting[:1]
                 waiting.clear()
 
-    def _guarded(
-        self, move: Move, step: Callable[[Move], str | None]
-    ) -> str | None:
-        """Make a step; return the result of the move if it has ended."""
-        try:
-            return step(move)
-        except exception.ServiceError as exc:
-            return self._failed(
-                move, f'it is unknown whether it has moved: {exc}'
-            )
+    def _unknown(self, move: Move, problem: str) -> str:
+        return self._failed(
+            move, f'it is unknown whether it has moved: {problem}'
+        )
 
     def _start(self, move: Move) -> str | None:
-        """Start a move; return its result if it is over already."""
+        """Start a move; return its result if it is over already.
+
+        :raises ServiceError: if it was not started, because it is not known
+            where the server is.
+        """
         now = migrations.position(self._nova, move.server.id)
         if now is None:
             return self._failed(move, 'it was deleted since it was planned')
@@ -156,6 +174,14 @@ class _Run:
                 f'{now.status} on {now.host} with flavor {now.flavor}',
             )
         try:
+            return self._started(move)
+        except exception.BadQuery as exc:
+            return self._failed(move, str(exc))
+        except exception.ServiceError as exc:
+            return self._unknown(move, str(exc))
+
+    def _started(self, move: Move) -> str | None:
+        try:
             migrations.start(
                 self._nova, move.server.id, move.target, move.live
             )
@@ -164,8 +190,6 @@ class _Run:
             now = migrations.position(self._nova, move.server.id)
             if now is None or now.task is None:
                 return self._failed(move, str(exc))
-        except exception.BadQuery as exc:
-            return self._failed(move, str(exc))
         return None
 
     def _look(self, move: Move) -> str | None:

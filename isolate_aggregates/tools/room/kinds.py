@@ -19,9 +19,15 @@ from isolate_aggregates.tools.advice.access import Offers, Question
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.compute.servers import Server, ServerGroup
+from isolate_aggregates.tools.compute.servers import (
+    Server,
+    ServerGroup,
+    may_have_shares,
+)
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
+from isolate_aggregates.tools.mirrored.nova_api import moves
+from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_images import ServerImages
 from isolate_aggregates.tools.server_requests import ServerRequests
@@ -166,9 +172,41 @@ class Kinds:
                 port.device_profile or port.remote_managed
                 for port in server.ports or ()
             ),
-            'a local disk': self._has_local_disk(server, flavor),
         }
         return tuple(name for name, is_so in facts.items() if is_so)
+
+    def refusal(self, action: Action, server: Server) -> str:
+        """Return why Nova refuses to move a server; empty if it does not.
+
+        Before an evacuation, its host has failed.
+        """
+        return next(
+            moves.refusals(
+                action,
+                server,
+                self._images.of(server).image.properties,
+                self._requests.releases,
+                action is not Action.EVACUATE
+                and server.host not in self._snapshot.down_hosts,
+            ),
+            '',
+        )
+
+    def shares_unknown(self, servers: Iterable[Server]) -> bool:
+        """Return whether some of the servers may have shares of Manila."""
+        return any(
+            server.has_shares is None
+            and may_have_shares(server, self._traits.get(server.host, ()))
+            for server in servers
+        )
+
+    @lazy_property
+    def _traits(self) -> Mapping[str | None, frozenset[str]]:
+        return {
+            provider.host: provider.traits
+            for provider in self._snapshot.providers
+            if provider.host
+        }
 
     def tied(self, server: Server) -> str:
         """Return the hint that ties a server to others; empty if none."""
@@ -179,31 +217,6 @@ class Kinds:
                 if name in self._filters and hint in server.scheduler_hints
             ),
             '',
-        )
-
-    def _has_local_disk(self, server: Server, flavor: Flavor) -> bool:
-        root = flavor.disk if server.image_id else 0
-        takes_disk = root or flavor.ephemeral or flavor.swap
-        return bool(takes_disk) and not (
-            server.host and server.host in self._with_shared_disks
-        )
-
-    @lazy_property
-    def _with_shared_disks(self) -> frozenset[str]:
-        """The hosts whose disks are those of a sharing provider."""
-        sharing = frozenset[str]().union(
-            *(
-                provider.aggregates
-                for provider in self._snapshot.providers
-                if provider.is_sharing and 'DISK_GB' in provider.inventories
-            )
-        )
-        return frozenset(
-            provider.host
-            for provider in self._snapshot.providers
-            if provider.host
-            and 'DISK_GB' not in provider.inventories
-            and provider.aggregates & sharing
         )
 
 

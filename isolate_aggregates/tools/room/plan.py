@@ -35,6 +35,7 @@ class Relocation:
         another.
     :param left: The servers that should move, and do not.
     :param least: No plan that leaves no more servers has fewer moves.
+    :param is_proven: Whether no plan is better.
     :param emptied: The hosts that have no servers left.
     :param wanted: The number of servers that there should be room for.
     :param missing: How many of them there is no room for.
@@ -44,6 +45,7 @@ class Relocation:
     rounds: tuple[tuple[Move, ...], ...]
     left: tuple[Left, ...]
     least: int
+    is_proven: bool
     emptied: frozenset[str]
     wanted: int
     missing: int
@@ -100,6 +102,8 @@ class Planner:
             yield 'which servers are in server groups'
         if self._snapshot.services is None:
             yield 'which compute services are down'
+        if self._kinds.shares_unknown(servers.placed):
+            yield 'which servers have shares of Manila'
 
     def kind_of(self, request: Request) -> Kind:
         """Return the kind of new servers."""
@@ -329,6 +333,7 @@ class Planner:
             rounds,
             tuple(left),
             best.least,
+            best.is_proven,
             task.emptied - by_host(after).keys(),
             task.wanted[1] if task.wanted else 0,
             best.missing,

@@ -8,7 +8,7 @@ from typing import Any
 from isolate_aggregates.text import counted, listed, plural, quoted
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.compute.servers import Server
-from isolate_aggregates.tools.room import documents
+from isolate_aggregates.tools.room import documents, program
 from isolate_aggregates.tools.room.plan import Batch, Relocation
 from isolate_aggregates.tools.room.survival import Failure, Margin, Survival
 from isolate_aggregates.tools.room.task import Left
@@ -164,6 +164,11 @@ def plan_lines(
         else len({move.server.id for move in moves})
     )
     yield moves_summary(len(moves), least)
+    if not program.is_available() and not all(p.is_proven for p in plans):
+        yield (
+            'There may be a better plan: the solver HiGHS is missing, which '
+            'isolate-aggregates[room] installs.'
+        )
     for plan in plans:
         if plan.wanted:
             yield (

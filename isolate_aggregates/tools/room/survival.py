@@ -16,6 +16,7 @@ from isolate_aggregates.text import counted, plural
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.room import exact, packing
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
 from isolate_aggregates.tools.room.occupancy import Occupancy
@@ -71,8 +72,11 @@ class Failure:
 class Margin:
     """The room behind a lock for the servers of a flavor, in the worst case.
 
+    If not all of them may use the same hosts, it is that for those which lack
+    most.
+
     :param lock: The name of the lock; ``no lock`` for all other hosts.
-    :param needed: The most servers of the flavor on the failing hosts.
+    :param needed: The servers of the flavor on the failing hosts.
     :param free: The room for them on the other hosts.
     :param hosts_short: How many empty hosts like those behind the lock would
         have to be added.
@@ -190,7 +194,9 @@ class _Simulation:
         )
         self._kinds = Kinds(snapshot, conf, releases, self._spares)
         self._occupancy = Occupancy(snapshot, self._kinds.groups)
-        self._servers = by_host(servers.placed)
+        # The answer does not depend on the order of the servers.
+        self._servers = by_host(sorted(servers.placed, key=_identity))
+        self._refusals: dict[str, str] = {}
         self._targets: dict[Kind, list[str]] = {}
         self._rooms: dict[Kind, Mapping[str, int]] = {}
 
@@ -302,9 +308,11 @@ class _Simulation:
             for server in self._servers.get(host, ())
             if server.flavor
         ]
+        refused = [server for server in servers if self._refusal(server)]
         homeless = [
             Homeless(self._kinds.of_server(server), server)
             for server in servers
+            if not self._refusal(server)
         ]
         targets = {
             kind: _Remaining(self._sorted(kind), kind.hosts, out)
@@ -312,14 +320,18 @@ class _Simulation:
         }
         with self._occupancy.trial():
             packed = packing.pack(homeless, self._occupancy, targets)
-        if not packed.left:
-            return Failure(hosts, len(servers), (), 0, tuple(sorted(spares)))
-        packed, least = exact.most(packed, homeless, self._occupancy, targets)
-        return Failure(
-            hosts,
-            len(servers),
-            tuple(
-                Stranded(
+        least = 0
+        if packed.left:
+            packed, least = exact.most(
+                packed, homeless, self._occupancy, targets
+            )
+        reasons = [
+            *(
+                (server, f'Nova does not evacuate it: {self._refusal(server)}')
+                for server in refused
+            ),
+            *(
+                (
                     one.server,
                     packing.objection(
                         one.kind,
@@ -327,14 +339,31 @@ class _Simulation:
                         targets[one.kind],
                         self._occupancy,
                     ),
-                    self._locks_of(one.server.host),
                 )
-                for one in sorted(packed.left, key=_name)
+                for one in packed.left
                 if one.server
             ),
-            least,
+        ]
+        return Failure(
+            hosts,
+            len(servers),
+            tuple(
+                Stranded(server, reason, self._locks_of(server.host))
+                for server, reason in sorted(
+                    reasons, key=lambda each: _identity(each[0])
+                )
+            ),
+            len(refused) + least,
             tuple(sorted(spares)),
         )
+
+    def _refusal(self, server: Server) -> str:
+        """Return why Nova does not evacuate a server; empty if it does."""
+        if server.id not in self._refusals:
+            self._refusals[server.id] = self._kinds.refusal(
+                Action.EVACUATE, server
+            )
+        return self._refusals[server.id]
 
     def _sorted(self, kind: Kind) -> list[str]:
         """Return the hosts of a kind, those with the most room first."""
@@ -410,33 +439,36 @@ class _Simulation:
                             key = lock, server.flavor.name
                             groups.setdefault(key, []).append(server)
             for (lock, flavor), servers in groups.items():
+                margins = self._margins_of(lock, flavor, servers, case)
                 old = worst.get((lock, flavor))
-                if old and len(servers) < old.needed + min(old.free, 0):
-                    continue
-                margin = self._margin(lock, flavor, servers, case)
-                if old is None or _badness(margin) < _badness(old):
-                    worst[lock, flavor] = margin
+                worst[lock, flavor] = min(
+                    margins if old is None else (*margins, old), key=_badness
+                )
         yield from sorted(
             worst.values(), key=lambda m: (*_badness(m), m.lock, m.flavor)
         )
 
-    def _margin(
+    def _margins_of(
         self, lock: str, flavor: str, servers: list[Server], case: Failure
-    ) -> Margin:
-        kinds = Counter(self._kinds.of_server(server) for server in servers)
-        [(kind, _)] = kinds.most_common(1)
+    ) -> list[Margin]:
+        """Return the room for each kind of the servers."""
         out = {*case.hosts, *(self._spares - {*case.spares})}
-        free = packing.slots(
-            kind,
-            self._occupancy,
-            (host for host in kind.hosts if host not in out),
-            10 * len(servers) + 100,
-        )
-        short = max(0, len(servers) - free)
-        per_host = len(servers) / len(case.hosts)
-        return Margin(
-            lock, flavor, len(servers), free, math.ceil(short / per_host)
-        )
+        margins = []
+        for kind, number in Counter(
+            self._kinds.of_server(server) for server in servers
+        ).items():
+            free = packing.slots(
+                kind,
+                self._occupancy,
+                (host for host in kind.hosts if host not in out),
+                10 * number + 100,
+            )
+            short = max(0, number - free)
+            per_host = number / len(case.hosts)
+            margins.append(
+                Margin(lock, flavor, number, free, math.ceil(short / per_host))
+            )
+        return margins
 
     def _not_known(self) -> Iterator[str]:
         servers = self._snapshot.known_servers
@@ -444,21 +476,21 @@ class _Simulation:
             yield 'which servers are in server groups'
         if self._snapshot.services is None:
             yield 'which compute services are down'
+        if self._kinds.shares_unknown(servers.placed):
+            yield 'which servers have shares of Manila'
         facts = Counter(
             fact
             for server in servers.placed
             if server.host
             for fact in self._kinds.unmodelled(server)
-            if fact != 'a local disk'
         )
         for fact, number in sorted(facts.items()):
             yield f'whether hosts have {fact} for {number} servers'
 
 
-def _name(one: Homeless) -> tuple[str, str]:
-    server = one.server
-    return (server.name, server.id) if server else ('', '')
+def _identity(server: Server) -> tuple[str, str]:
+    return server.name, server.id
 
 
-def _badness(margin: Margin) -> tuple[int, int]:
-    return -margin.hosts_short, margin.free - margin.needed
+def _badness(margin: Margin) -> tuple[int, int, int]:
+    return -margin.hosts_short, margin.free - margin.needed, -margin.needed

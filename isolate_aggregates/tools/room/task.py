@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What servers a plan may move, and which it must move."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.mirrored.nova_api.moves import STATUSES, Action
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
-
-# Nova can migrate servers in these states, live or cold.
-LIVE = frozenset({'ACTIVE', 'PAUSED'})
-COLD = frozenset({'ACTIVE', 'SHUTOFF'})
 
 # What is not counted here, by the names of the options that include it.
 INCLUDABLE = {
     'pinned': 'pinned CPUs',
     'devices': 'devices',
-    'local-disks': 'a local disk',
 }
 
 
@@ -101,16 +97,18 @@ def movables(
 
 def is_live(server: Server, task: Task) -> bool:
     """Return whether a server is migrated live."""
-    return not task.cold and server.status in LIVE
+    return not task.cold and server.status in STATUSES[Action.LIVE]
 
 
 def _objection(server: Server, task: Task, kinds: Kinds) -> str:
     """Return why a server is left alone; empty if it is not."""
-    states: Collection[str] = COLD if task.cold else LIVE | COLD
     if server.flavor is None:
         return 'its cell is down'
-    if server.status not in states:
-        return f'it is {server.status}'
+    live = is_live(server, task)
+    refusal = kinds.refusal(Action.LIVE if live else Action.COLD, server)
+    if refusal:
+        cold = live and not kinds.refusal(Action.COLD, server)
+        return f'{refusal}; --cold moves it' if cold else refusal
     tied = kinds.tied(server)
     if tied:
         return tied

@@ -366,6 +366,7 @@ class _Reader:
             ports=tuple(map(_port, entry['ports']))
             if 'ports' in entry
             else None,
+            has_shares=entry.get('shares'),
         )
 
     def _images(self) -> Iterator[Image]:
@@ -405,6 +406,7 @@ def _port(entry: Mapping[str, Any]) -> Port:
         id=entry['id'],
         network='',
         remote_managed=entry.get('remote_managed', False),
+        accelerator=entry.get('accelerator', False),
         groups=tuple(
             ResourceGroup(
                 group['id'],

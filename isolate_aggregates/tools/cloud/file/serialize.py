@@ -146,6 +146,11 @@ def _servers(snapshot: Snapshot) -> dict[str, Any]:
                 if server.ports is None
                 else {'ports': [_port(port) for port in server.ports]}
             )
+            | (
+                {}
+                if server.has_shares is None
+                else {'shares': server.has_shares}
+            )
             for server in snapshot.servers.placed
         ],
     }
@@ -154,6 +159,7 @@ def _servers(snapshot: Snapshot) -> dict[str, Any]:
 def _port(port: Port) -> dict[str, Any]:
     return {'id': port.id} | _without_empty(
         remote_managed=port.remote_managed,
+        accelerator=port.accelerator,
         device_profile=port.device_profile,
         groups=[
             {'id': group.id, 'resources': dict(group.resources)}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A live cloud, read through its APIs."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -9,7 +10,11 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, domains, sources
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    domains,
+    sources,
+)
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
@@ -31,6 +36,7 @@ from isolate_aggregates.tools.compute.servers import (
     Port,
     Server,
     Servers,
+    may_have_shares,
 )
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement import edits
@@ -168,17 +174,17 @@ class LiveCloud:
             resource_classes=self.placement.read(
                 '/resource_classes', _class_names
             ),
-            servers=self.servers(snapshot.images, track) if servers else None,
+            servers=self.servers(snapshot, track) if servers else None,
             nova_releases=self.nova_releases,
         )
 
-    def servers(self, images: Iterable[Image], track: Track) -> Servers:
+    def servers(self, snapshot: Snapshot, track: Track) -> Servers:
         """Return the servers of all projects, and what belongs to them.
 
-        :param images: The images that are read already.
+        :param snapshot: What is read already.
         """
         servers = tuple(track(self.nova.servers(), 'servers', None))
-        images_by_id = {image.id: image for image in images}
+        images_by_id = {image.id: image for image in snapshot.images}
         other_ids = _used_images(servers) - images_by_id.keys()
         # Images may be newer than the list.
         for image_id in track(
@@ -189,11 +195,26 @@ class LiveCloud:
             except exception.NotFound:
                 continue
         return Servers(
-            servers,
+            tuple(self._with_shares(servers, snapshot.providers)),
             images_by_id,
             self.nova.tells_hints,
             self.nova.server_groups(),
         )
+
+    def _with_shares(
+        self, servers: Iterable[Server], nodes: Iterable[Provider]
+    ) -> Iterator[Server]:
+        """Yield servers; of those that may have shares, whether they do.
+
+        Nova lists the shares of one server at a time.
+        """
+        traits = {each.host: each.traits for each in nodes if each.host}
+        for server in servers:
+            known: bool | None = None
+            if may_have_shares(server, traits.get(server.host or '', ())):
+                with contextlib.suppress(exception.ServiceError):
+                    known = self.nova.has_shares(server.id)
+            yield dataclasses.replace(server, has_shares=known)
 
     def with_ports(self, servers: Servers) -> Servers:
         """Return servers with their ports, as far as Neutron shows them.

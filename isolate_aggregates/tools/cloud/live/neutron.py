@@ -19,6 +19,10 @@ from isolate_aggregates.tools.request import ResourceGroup
 _OF_SERVERS = 'compute:'
 _PAGE = 1000
 
+_ACCELERATORS = frozenset(
+    {'accelerator-direct', 'accelerator-direct-physical'}
+)
+
 _FOR_OPERATORS = frozenset({'resource_request', 'binding:host_id'})
 
 
@@ -124,6 +128,7 @@ def _port(port: Mapping[str, Any]) -> Port:
         network=port['network_id'],
         subnet=addresses[0]['subnet_id'] if addresses else None,
         remote_managed=port.get('binding:vnic_type') == 'remote-managed',
+        accelerator=port.get('binding:vnic_type') in _ACCELERATORS,
         groups=tuple(
             ResourceGroup(
                 group['id'],
