@@ -251,7 +251,7 @@ class RoomTest(CommandTest):
             )
 
         with mock.patch.object(migrations, 'position', looked):
-            result = self.empty('host1', '--timeout', '1')
+            result = self.empty('host1', '--max-wait', '1')
         assert result.code == 1
         assert 'it is unknown whether it has moved: ' in result.err
         assert not self.history()

@@ -234,12 +234,14 @@ def test_the_repair_depends_on_the_status_of_the_server(status, repair):
     ],
 )
 def test_the_repair_is_a_move_that_nova_does_not_refuse(more, is_up, repair):
-    present = dataclasses.replace(
-        servers(dataclasses.replace(on('h1', PLAIN), **more), images=[DEBIAN]),
-        services=(ComputeService('h1', is_up=is_up),),
+    present = servers(
+        dataclasses.replace(on('h1', PLAIN), **more), images=[DEBIAN]
     )
+    services = (ComputeService('h1', is_up=is_up),)
     [finding] = [
-        each for each in judged(present) if each.kind == 'server-misplaced'
+        each
+        for each in judged(present, services=services)
+        if each.kind == 'server-misplaced'
     ]
     assert first(finding) == repair
 

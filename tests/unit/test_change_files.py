@@ -5,6 +5,7 @@ import dataclasses
 from importlib import metadata
 import json
 import pathlib
+import re
 import tempfile
 
 from audit_clouds import configuration
@@ -439,6 +440,64 @@ def test_ansible_variables_are_read_as_the_module_carries_them_out():
         'openstack aggregate delete 8',
     ]
     assert planned.unknown == ()
+
+
+PLAYS = """
+- hosts: localhost
+  roles:
+    - common
+    - role: stackhpc.openstack.os_host_aggregates
+      os_host_aggregates: [{name: win, hosts: [h1]}]
+- hosts: localhost
+  vars:
+    aggregates:
+      - {name: wide, hosts: [h5, h4], zone: az1}
+      - {name: wide, hosts: [h5]}
+  tasks:
+    - openstack.cloud.host_aggregate:
+        cloud: admin
+        name: "{{ item.name }}"
+        hosts: "{{ item.hosts }}"
+        availability_zone: "{{ item.zone | default(omit) }}"
+      loop: "{{ aggregates }}"
+    - block:
+        - openstack.cloud.host_aggregate: {name: old, state: absent}
+    - debug: {msg: done}
+"""
+
+
+def test_plays_are_read_as_ansible_carries_them_out(variables):
+    planned = variables(PLAYS)
+    assert lines(planned) == [
+        'openstack aggregate remove host 7 h2',
+        'openstack aggregate set --zone=az1 10',
+        'openstack aggregate add host 10 h4',
+        'openstack aggregate remove host 8 h5',
+        'openstack aggregate delete 8',
+    ]
+    assert planned.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        (
+            '[{hosts: all, tasks: [{debug: {msg: x}}]}]',
+            'has no list os_host_aggregates and no task of '
+            'openstack.cloud.host_aggregate; give a file with that variable',
+        ),
+        (
+            '[{tasks: [{openstack.cloud.host_aggregate: {name: a}, '
+            'loop: "{{ elsewhere }}"}]}]',
+            '[0].tasks[0].loop is not a list, and no variable of its play is '
+            'one by this name; give a file with the list as '
+            'os_host_aggregates',
+        ),
+    ],
+)
+def test_what_is_missing_of_plays_is_named(variables, text, message):
+    with pytest.raises(exception.ChangesFileError, match=re.escape(message)):
+        variables(text)
 
 
 @pytest.fixture

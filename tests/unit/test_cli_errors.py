@@ -2,6 +2,7 @@
 """Expected errors are shown to the user as a single sentence."""
 
 from collections.abc import Callable
+from importlib import metadata
 import pathlib
 import sys
 from typing import Any
@@ -26,6 +27,7 @@ from sentences import sentence
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.cli import app
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
 ON_EXAMPLE = ('--snapshot', str(EXAMPLE))
@@ -790,3 +792,21 @@ def test_a_password_without_quotes_is_not_shown(
         f'The file {path} cannot be read: {where}invalid YAML; put values '
         'with special characters in quotes.'
     )
+
+
+@pytest.mark.parametrize(
+    'entry',
+    metadata.entry_points(group='isolate_aggregates.cli'),
+    ids=lambda entry: entry.name,
+)
+def test_no_option_of_a_command_is_one_of_the_program(entry: Any) -> None:
+    """The program would take it, and the command keep its default."""
+    program = app.IsolateAggregatesApp()
+    command = entry.load()(program, None, cmd_name=entry.name)
+    shared = (
+        program.parser._option_string_actions.keys()
+        & command.get_parser('x')._option_string_actions.keys()
+    )
+    assert not {option for option in shared if option.startswith('--')} - {
+        '--help'
+    }

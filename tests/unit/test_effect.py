@@ -15,7 +15,9 @@ from isolate_aggregates.testing import (
     make_image,
     make_snapshot,
 )
+from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.compute.servers import Servers
 from isolate_aggregates.tools.documents import content, schema
 from isolate_aggregates.tools.effect import documents, effect, shown
@@ -357,3 +359,98 @@ def test_a_file_that_is_no_effect_is_named(run, tmp_path, text, problem):
     )
     assert (result.code, result.out) == (1, '')
     assert result.err.startswith(f'{path} {problem}')
+
+
+# Availability zones, and what Nova refuses.
+
+
+def zoned(*servers):
+    """Return a cloud of two zones and a host without one."""
+    snapshot = make_snapshot(
+        [
+            make_aggregate('a', hosts=['h1'], availability_zone='a', id=1),
+            make_aggregate(
+                'b', {'availability_zone': 'b'}, hosts=['h2'], id=2
+            ),
+            make_aggregate('free', id=3),
+        ],
+        [make_compute_node(host) for host in ('h1', 'h2', 'h3')],
+        flavors=[SMALL],
+    )
+    return dataclasses.replace(snapshot, servers=Servers(servers, {}, True))
+
+
+def test_zones_that_get_and_lose_hosts_are_named():
+    before = zoned()
+    [one, other, _] = before.aggregates
+    [change] = commands.remove_hosts(one, ['h1'])
+    [addition] = commands.add_hosts(other, ['h1'])
+    result = of(before, change.change, addition.change)
+    assert [str(row) for row in shown.rows(result)] == [
+        'availability zone a: loses h1',
+        'availability zone b: gains h1',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('options', 'reason'),
+    [
+        (['--set', 'a', 'availability_zone=c'], 'there are servers on h1'),
+        (['--unset', 'a', 'availability_zone'], 'cannot be removed'),
+        (['--unset', 'b', 'availability_zone'], 'cannot be removed'),
+        (['--add-host', 'b', 'h1'], 'h1 is in availability zone a by'),
+        (['--remove-host', 'a', 'h1'], 'its availability zone is a'),
+        (['--set', 'free', f'{"k" * 256}=v'], '256 characters'),
+        (['--set', 'free', f'k={"v" * 256}'], '256 characters'),
+        (['--set', 'free', 'k/l=v'], 'other than letters'),
+        (['--flavor', SMALL.name, f'k={"v" * 256}'], '256 characters'),
+    ],
+)
+def test_what_nova_refuses_is_named_and_left_out(
+    run, tmp_path, options, reason
+):
+    path = tmp_path / 'cloud.yaml'
+    cloud_file.save(zoned(placed('s', 'h1', SMALL)), path)
+    result = run('effect', '--snapshot', str(path), *options, '-f', 'json')
+    assert result.code == 7
+    document = json.loads(result.out)
+    jsonschema.validate(document, documents.EFFECT)
+    [refused] = document['refused']
+    assert reason in refused['reason']
+    assert document['steps'] == []
+    assert document['zones'] == []
+    shown_ = run('effect', '--snapshot', str(path), *options)
+    assert 'Nova refuses this step, which is left out: ' in shown_.out
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        # A host without servers may change its zone.
+        ['--add-host', 'b', 'h1', '--remove-host', 'a', 'h1'],
+        ['--set', 'b', 'availability_zone=c'],
+        ['--add-host', 'free', 'h1'],
+        ['--add-host', 'a', 'h3'],
+        ['--set', 'free', f'k={"v" * 255}'],
+    ],
+)
+def test_what_nova_accepts_is_a_step(run, tmp_path, options):
+    path = tmp_path / 'cloud.yaml'
+    cloud_file.save(zoned(), path)
+    result = run('effect', '--snapshot', str(path), *options, '-f', 'json')
+    assert result.code == 0
+    assert json.loads(result.out)['refused'] == []
+
+
+def test_unknown_servers_may_be_a_reason_to_refuse(run, tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    cloud = dataclasses.replace(zoned(), servers=None)
+    cloud_file.save(cloud, path)
+    result = run(
+        *('effect', '--snapshot', str(path)),
+        *('--set', 'b', 'availability_zone=c'),
+    )
+    assert result.code == 0
+    assert 'whether there are servers on the hosts of aggregate b' in (
+        ' '.join(result.out.split())
+    )

@@ -163,8 +163,8 @@ def create_aggregate(name: str, zone: str | None = None) -> Command:
     """Return the command that creates a host aggregate."""
     return _on(
         Aggregate('', name),
-        ('create', *((f'--zone={zone}',) if zone else ())),
-        changes.new_aggregate(name, {ZONE: zone} if zone else {}),
+        ('create', *(() if zone is None else (f'--zone={zone}',))),
+        changes.new_aggregate(name, {} if zone is None else {ZONE: zone}),
     )
 
 

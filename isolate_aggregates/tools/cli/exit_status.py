@@ -23,3 +23,5 @@ class ExitStatus(enum.IntEnum):
     # that accepts one accepts no mistake.
     DISPLACED = 5
     CHANGED = 6
+    # Nova refuses a step of a change.
+    REFUSED_CHANGE = 7

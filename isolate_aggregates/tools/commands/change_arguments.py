@@ -7,12 +7,14 @@ import dataclasses
 from typing import Any
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.changes import ZONE
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.effect import formats
+from isolate_aggregates.tools.effect import formats, refusals
 from isolate_aggregates.tools.operate import names
 
 _HOST = ('<aggregate>', '<host>')
@@ -50,6 +52,9 @@ _FILES = {
     '--ansible': ('ansible', 'Ansible variables with os_host_aggregates'),
     '--k-orc': ('k-orc', 'manifests of ORC'),
 }
+
+# The module of Ansible stops at the first step that Nova refuses.
+_STOPPING = '--ansible'
 
 _pair = base.pair('setting')
 
@@ -94,11 +99,13 @@ class Changed:
 
     :param steps: The commands that make the changes.
     :param unknown: What the files of other tools do not say.
+    :param refused: The steps at which other tools stop.
     """
 
     after: Snapshot
     steps: commands.Commands = ()
     unknown: tuple[str, ...] = ()
+    refused: tuple[refusals.Refusal, ...] = ()
 
 
 def changed(
@@ -112,12 +119,21 @@ def changed(
     cloud = Changed(before)
     for option, words in changes:
         planned = _planned(cloud.after, option, words)
-        states = outcome.outcomes(cloud.after, planned.commands, filters)
+        steps, stops = planned.commands, cloud.refused
+        if option == _STOPPING:
+            first = next(
+                refusals.refused_steps(cloud.after, steps, filters), None
+            )
+            if first:
+                steps = steps[: steps.index(first.command)]
+                stops += (first,)
+        states = outcome.outcomes(cloud.after, steps, filters)
         *_, after = cloud.after, *states
         cloud = Changed(
             after,
-            cloud.steps + planned.commands,
+            cloud.steps + steps,
             cloud.unknown + planned.unknown,
+            stops,
         )
     return cloud
 
@@ -166,7 +182,9 @@ def _commands(
     if option == '--set':
         return [commands.set_tag(aggregate, *_setting(what))]
     if option == '--unset':
-        _check_key(what, aggregate.metadata, f'aggregate {aggregate.name}')
+        zone = {ZONE} if zone_of(aggregate) else set()
+        keys = aggregate.metadata.keys() | zone
+        _check_key(what, keys, f'aggregate {aggregate.name}')
         return commands.unset_tags(aggregate, [what])
     hosts = {p.host for p in snapshot.providers if p.host}
     if option == '--add-host':

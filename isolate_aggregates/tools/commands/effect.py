@@ -7,11 +7,16 @@ from typing import Any
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.cli import base, output, preview, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import change_arguments
-from isolate_aggregates.tools.effect import documents, effect, formats, shown
+from isolate_aggregates.tools.effect import (
+    documents,
+    effect,
+    refusals,
+    shown,
+)
 from isolate_aggregates.tools.mirrored import chain
 
 
@@ -21,7 +26,8 @@ class ShowEffect(output.ReportLister):
     Nothing is changed. The changes are made to a copy of the cloud in memory,
     in the order of the options, and the answers of the other commands before
     and after them are compared. The worst comes first. As json or yaml: one
-    document with all of it.
+    document with all of it. Steps that Nova refuses are named and left out;
+    the exit status is 7 then.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -47,6 +53,8 @@ class ShowEffect(output.ReportLister):
         if not parsed_args.changes:
             self._usage.error('a change is required, such as --add-host')
         code = super().run(parsed_args)
+        if self._refused and not code:
+            return ExitStatus.REFUSED_CHANGE
         if not parsed_args.detailed_exitcode or code:
             return code
         if self._effect.displaced:
@@ -62,11 +70,16 @@ class ShowEffect(output.ReportLister):
         changed = change_arguments.changed(
             before, parsed_args.changes, filters
         )
-        self._unknown = changed.unknown
-        self._order = formats.safe(
+        self._order, others = refusals.accepted(
             before, changed.steps, chain.as_in_nova(self.app.conf), filters
         )
-        self._effect = effect(before, changed.after, self.app.conf)
+        self._refused = changed.refused + others
+        after = changed.after
+        if others:
+            states = outcome.outcomes(before, self._order.commands, filters)
+            *_, after = before, *states
+        self._unknown = (*changed.unknown, *refusals.unknown(before, after))
+        self._effect = effect(before, after, self.app.conf)
         # Sentences are too long for the cells of a table.
         is_for_people = parsed_args.formatter == 'table'
         rows = [] if is_for_people else shown.rows(self._effect)
@@ -80,11 +93,20 @@ class ShowEffect(output.ReportLister):
             **vars(shown.document(self._effect)),
             steps=tuple(commands.shown([c]) for c in self._order.commands),
             gaps=tuple(self._order.sentences),
+            refused=tuple(
+                documents.Refused(
+                    step=commands.shown([each.command]), reason=each.reason
+                )
+                for each in self._refused
+            ),
             unknown=tuple(self._unknown),
         )
 
     def before(self) -> Iterable[str]:
         """Yield the effect, the worst first, and the steps."""
+        for each in self._refused:
+            yield f'Nova refuses this step, which is left out: {each.reason}.'
+            yield terminal.Shell(f'  {commands.shown([each.command])}')
         yield from shown.lines(
             self._effect, None if self.is_long else shown.MOST
         )

@@ -123,7 +123,7 @@ class Relocate(preview.Previewing, output.ReportLister):
             help='Time to look for fewer moves; default: 60',
         )
         parser.add_argument(
-            '--timeout',
+            '--max-wait',
             type=base.positive,
             default=3600,
             metavar='<seconds>',
@@ -273,7 +273,7 @@ class Relocate(preview.Previewing, output.ReportLister):
         [plan] = self._plans
         cloud = base.live_cloud(self.app)
         outcome = carry.carry_out(
-            plan.rounds, cloud.nova, args.timeout, progress.changing
+            plan.rounds, cloud.nova, args.max_wait, progress.changing
         )
         self._results = {
             move.server.id: text for move, text in outcome.results

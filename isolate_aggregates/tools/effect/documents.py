@@ -108,6 +108,23 @@ class Reservation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Zone:
+    """An availability zone whose hosts change."""
+
+    zone: str
+    gained: Names
+    lost: Names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A step that Nova refuses."""
+
+    step: Annotated[str, 'The step as a command.']
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """A finding of an audit that appears or goes."""
 
@@ -159,6 +176,9 @@ class Effect:
         'The reservations whose hosts change, by the key in the metadata of '
         'their aggregates.',
     ]
+    zones: Annotated[
+        tuple[Zone, ...], 'The availability zones whose hosts change.'
+    ]
     findings: Annotated[
         Findings,
         'The findings of an audit that appear and go, without those on '
@@ -179,6 +199,10 @@ class PlannedEffect(Effect):
     gaps: Annotated[
         Names,
         'Who is let in or refused between the steps, if no order avoids it.',
+    ]
+    refused: Annotated[
+        tuple[Refused, ...],
+        'The steps that Nova refuses, which are left out.',
     ]
     unknown: Annotated[
         Names, 'What a file leaves open, and what was left out for it.'

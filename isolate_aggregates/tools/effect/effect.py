@@ -8,6 +8,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.advice import access
@@ -71,9 +72,10 @@ class ProjectChange:
 
 @dataclasses.dataclass(frozen=True)
 class LockChange:
-    """The hosts that get or lose a lock, or a reservation.
+    """The hosts that get or lose a lock, a reservation or a zone.
 
-    :param lock: The name of the lock, or the metadata key of the reservation.
+    :param lock: The name of the lock or of the availability zone, or the
+        metadata key of the reservation.
     """
 
     lock: str
@@ -92,6 +94,7 @@ class Effect:
     :param projects: The projects whose hosts change.
     :param locks: The locks whose hosts change.
     :param reservations: The reservations whose hosts change.
+    :param zones: The availability zones whose hosts change.
     :param new_findings: The findings of an audit that appear, without those on
         servers.
     :param old_findings: The findings that go.
@@ -107,6 +110,7 @@ class Effect:
     projects: tuple[ProjectChange, ...]
     locks: tuple[LockChange, ...]
     reservations: tuple[LockChange, ...]
+    zones: tuple[LockChange, ...]
     new_findings: tuple[Finding, ...]
     old_findings: tuple[Finding, ...]
     longest_query: tuple[int, int]
@@ -124,6 +128,7 @@ class Effect:
                     'projects',
                     'locks',
                     'reservations',
+                    'zones',
                     'new_findings',
                     'old_findings',
                 )
@@ -195,6 +200,7 @@ def _effect(
                 _hosts_by_reservation(old), _hosts_by_reservation(new)
             )
         ),
+        tuple(_lock_changes(_hosts_by_zone(before), _hosts_by_zone(after))),
         tuple(f for key, f in findings[1].items() if key not in findings[0]),
         tuple(f for key, f in findings[0].items() if key not in findings[1]),
         (worlds[0].longest, worlds[1].longest),
@@ -320,6 +326,15 @@ def _hosts_by_reservation(cloud: AuditedCloud) -> Mapping[str, _Hosts]:
         for key in aggregate.metadata:
             if prefixes and key.startswith(prefixes):
                 hosts[key] = hosts.get(key, _NONE) | aggregate.hosts
+    return hosts
+
+
+def _hosts_by_zone(snapshot: Snapshot) -> Mapping[str, _Hosts]:
+    hosts: dict[str, _Hosts] = {}
+    for aggregate in snapshot.aggregates:
+        zone = zone_of(aggregate)
+        if zone:
+            hosts[zone] = hosts.get(zone, _NONE) | aggregate.hosts
     return hosts
 
 

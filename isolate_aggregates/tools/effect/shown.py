@@ -64,6 +64,10 @@ def rows(effect: Effect) -> list[Row]:
         ),
         *(Row(f'lock {each.lock}', why=_moves(each)) for each in effect.locks),
         *(
+            Row(f'availability zone {each.lock}', why=_moves(each))
+            for each in effect.zones
+        ),
+        *(
             Row(_finding(f), _NO_FINDING, f.severity.label, f.problem)
             for f in effect.new_findings
         ),
@@ -150,6 +154,10 @@ def document(effect: Effect) -> documents.Effect:
         reservations=tuple(
             documents.Reservation(key=each.lock, **_hosts(each))
             for each in effect.reservations
+        ),
+        zones=tuple(
+            documents.Zone(zone=each.lock, **_hosts(each))
+            for each in effect.zones
         ),
         findings=documents.Findings(
             new=_findings(effect.new_findings),

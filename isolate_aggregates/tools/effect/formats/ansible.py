@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the host aggregates that Ansible sets up.
 
+A file has variables or plays. In plays, those of the role and tasks of the
+module count.
 The variable ``os_host_aggregates`` is a list, as for the `role of StackHPC
 <https://github.com/stackhpc/ansible-collection-openstack/tree/main/roles/os_host_aggregates>`_.
 Its items have the arguments of the `module host_aggregate
@@ -12,7 +14,9 @@ false. The hosts of a new aggregate are added before its metadata is set.
 """
 
 from collections.abc import Iterator
+import re
 from types import MappingProxyType
+from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
@@ -36,21 +40,107 @@ _BOOLEANS = MappingProxyType(
 _ARGUMENTS = (
     'name', _ZONE, 'hosts', 'purge_hosts', 'metadata', 'state'
 )  # fmt: skip
+_MODULES = ('openstack.cloud.host_aggregate', 'os_nova_host_aggregate')
+# "{{ variable }}", "{{ item }}" and "{{ item.key | default(omit) }}".
+_NAMED = re.compile(r'\{\{\s*(\w+)\s*\}\}')
+_ITEM = re.compile(r'\{\{\s*item(?:\.(\w+))?\s*(\|\s*default\(omit\))?\s*\}\}')
+_OMITTED = object()
 
 
 def steps(document: Part, snapshot: Snapshot) -> Iterator[Step]:
-    """Yield the changes that the variables describe.
+    """Yield the changes that the variables or the plays describe.
 
-    :raises ChangesFileError: if the file has no such variable.
+    :raises ChangesFileError: if there are none.
     """
-    aggregates = document.member(VARIABLE)
-    if not aggregates:
-        document.fail(f'has no list {VARIABLE}')
-    if _is_template(aggregates.value):
-        yield Unknown(f'{VARIABLE} is a template, so all of it is left out.')
-        return
-    for item in aggregates.items:
-        yield from _aggregate(item, snapshot)
+    if isinstance(document.value, list):
+        lists = [*_of_plays(document)]
+        if not lists:
+            document.fail(
+                f'has no list {VARIABLE} and no task of {_MODULES[0]}; give a '
+                'file with that variable'
+            )
+    else:
+        lists = [document.member(VARIABLE)]
+        if not lists[0]:
+            document.fail(f'has no list {VARIABLE}')
+    for aggregates in lists:
+        if _is_template(aggregates.value):
+            yield Unknown(
+                f'{aggregates.place} is a template, so all of it is left out.'
+            )
+            continue
+        for item in aggregates.items:
+            yield from _aggregate(item, snapshot)
+
+
+def _of_plays(plays: Part) -> Iterator[Part]:
+    """Yield the lists of aggregates of plays, in their order."""
+    for play in plays.items:
+        variables = play.member('vars')
+        roles = [
+            role for role in play.member('roles').items if _is_of(role, dict)
+        ]
+        for place in (variables, *roles, *(r.member('vars') for r in roles)):
+            if place.member(VARIABLE):
+                yield place.member(VARIABLE)
+        for tasks in ('pre_tasks', 'tasks', 'post_tasks'):
+            for task in play.member(tasks).items:
+                yield from _of_task(task, variables)
+
+
+def _of_task(task: Part, variables: Part) -> Iterator[Part]:
+    """Yield the list of aggregates that a task of the module sets up."""
+    for block in ('block', 'rescue', 'always'):
+        for inner in task.member(block).items:
+            yield from _of_task(inner, variables)
+    for module in _MODULES:
+        arguments = task.member(module)
+        if not arguments:
+            continue
+        loop = task.member('loop') or task.member('with_items')
+        items: list[Any] = [{}]
+        if loop:
+            named = _NAMED.fullmatch(str(loop.value))
+            values = variables.member(named[1]) if named else loop
+            if not _is_of(values, list):
+                loop.fail(
+                    'is not a list, and no variable of its play is one by '
+                    f'this name; give a file with the list as {VARIABLE}'
+                )
+            items = [item.value for item in values.items]
+        yield Part(
+            [
+                {
+                    key: value
+                    for key, part in arguments.mapping.items()
+                    if key in _ARGUMENTS
+                    and (value := _looped(part.value, item)) is not _OMITTED
+                }
+                for item in items
+            ],
+            task.path,
+            arguments.place,
+        )
+
+
+def _looped(value: Any, item: Any) -> Any:
+    """Return a value of a task for an item of its loop.
+
+    Any other template stays one.
+    """
+    found = _ITEM.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        return value
+    key, is_omitted = found.groups()
+    if key is None:
+        return item
+    if isinstance(item, dict) and key in item:
+        return item[key]
+    return _OMITTED if is_omitted else value
+
+
+def _is_of(part: Part, kind: type) -> bool:
+    return isinstance(part.value, kind)
 
 
 def _is_template(value: object) -> bool:
@@ -85,10 +175,10 @@ def _present(
     item: Part, subject: str, name: str, aggregate: Aggregate | None
 ) -> Iterator[Step]:
     zone = item.member(_ZONE)
-    zone_name = ''
+    zone_name = None
     if _is_template(zone.value):
         yield Unknown(f'{subject}: {_ZONE} is a template.')
-    else:
+    elif zone:
         zone_name = zone.text
     if aggregate is None:
         aggregate = Aggregate('', name)
@@ -96,7 +186,7 @@ def _present(
         yield from _hosts(item, subject, aggregate)
         yield from _metadata(item, subject, aggregate)
         return
-    if zone_name and zone_name != zone_of(aggregate):
+    if zone_name is not None and zone_name != zone_of(aggregate):
         yield commands.set_zone(aggregate, zone_name)
     yield from _metadata(item, subject, aggregate)
     yield from _hosts(item, subject, aggregate)
@@ -157,7 +247,8 @@ def _metadata(
         else:
             # Nova refuses any other value; null removes the key.
             values[key] = value.text if value else None
-    values.pop(_ZONE, None)
+    if _ZONE not in part.mapping:
+        values.pop(_ZONE, None)
     yield from planned.changed_tags(subject, aggregate, values)
 
 

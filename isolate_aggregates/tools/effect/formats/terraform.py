@@ -243,7 +243,7 @@ def _create_aggregate(resource: _Resource) -> Iterator[Step]:
     after = resource.after
     aggregate = Aggregate('', name)
     yield from resource.late('zone')
-    yield commands.create_aggregate(name, after.member('zone').text)
+    yield commands.create_aggregate(name, after.member('zone').text or None)
     yield from resource.late('hosts')
     yield from commands.add_hosts(aggregate, _hosts(after))
     yield from resource.late('metadata')

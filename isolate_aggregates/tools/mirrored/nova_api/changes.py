@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which changes of aggregates and flavors nova-api refuses.
+
+Repeats ``AggregateAPI`` of ``nova.compute.api``, which is the same in releases
+31 to 34, and the JSON schemas of the requests.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.text import listed, quoted
+
+_ZONE = 'availability_zone'
+_LONGEST = 255
+_KEY = re.compile(r'[a-zA-Z0-9-_:. ]*')
+
+
+def of_aggregate(
+    old: Aggregate | None,
+    new: Aggregate,
+    others: Collection[Aggregate],
+    occupied: Collection[str],
+) -> Iterator[str]:
+    """Yield why Nova refuses a change, without full stops.
+
+    :param old: The aggregate before the change; None if it is created.
+    :param others: The other aggregates.
+    :param occupied: The hosts with servers.
+    """
+    if old is None or old.name != new.name:
+        yield from _name(new.name, is_new=old is None)
+        # Nova strips the name of an aggregate that is renamed.
+        if any(new.name.strip() == other.name for other in others):
+            yield f'there is an aggregate {quoted(new.name)} already'
+    yield from _values(old.metadata if old else {}, new.metadata, 'metadata')
+    zone, before = zone_of(new), zone_of(old) if old else None
+    if zone != before or (old is None and zone is not None):
+        yield from _new_zone(zone)
+        if zone and old is not None:
+            yield from _moved(old, zone, others, occupied)
+    if old is not None:
+        yield from _hosts(old, new, others, occupied)
+
+
+def of_flavor(old: Flavor | None, new: Flavor) -> Iterator[str]:
+    """Yield why Nova refuses a change, without full stops."""
+    if old is None:
+        yield from _name(new.name, is_new=True)
+    yield from _values(
+        old.extra_specs if old else {}, new.extra_specs, 'extra spec'
+    )
+
+
+def _name(name: str, is_new: bool) -> Iterator[str]:
+    if not name.strip():
+        yield 'a name must not be empty'
+    elif not name.isprintable() or (is_new and name != name.strip()):
+        yield (
+            f'the name {quoted(name)} begins or ends with a space, or has '
+            'characters that are not printable'
+        )
+    elif len(name) > _LONGEST:
+        yield f'the name has {len(name)} characters; {_LONGEST} are allowed'
+
+
+def _values(
+    old: Mapping[str, str], new: Mapping[str, str], kind: str
+) -> Iterator[str]:
+    for key, value in new.items():
+        if old.get(key) == value or key == _ZONE:
+            continue
+        if not key or len(key) > _LONGEST:
+            yield (
+                f'a {kind} key has {len(key)} characters; 1 to {_LONGEST} are '
+                'allowed'
+            )
+        elif not _KEY.fullmatch(key):
+            yield (
+                f'the {kind} key {quoted(key)} has characters other than '
+                'letters, digits, spaces and -_:.'
+            )
+        elif len(value) > _LONGEST:
+            yield (
+                f'the value of {kind} {quoted(key)} has {len(value)} '
+                f'characters; {_LONGEST} are allowed'
+            )
+
+
+def _new_zone(zone: str | None) -> Iterator[str]:
+    if not zone:
+        yield (
+            'an availability zone cannot be removed from an aggregate; create '
+            'another aggregate instead'
+        )
+    elif ':' in zone or zone != zone.strip() or not zone.isprintable():
+        yield (
+            f'the availability zone {quoted(zone)} has a colon, begins or '
+            'ends with a space, or has characters that are not printable'
+        )
+    elif len(zone) > _LONGEST:
+        yield (
+            f'the availability zone has {len(zone)} characters; {_LONGEST} '
+            'are allowed'
+        )
+
+
+def _moved(
+    aggregate: Aggregate,
+    zone: str,
+    others: Iterable[Aggregate],
+    occupied: Collection[str],
+) -> Iterator[str]:
+    """Yield why an aggregate with its hosts may not get a zone."""
+    here = {
+        host: zones
+        for host in aggregate.hosts
+        if (zones := _zones(host, others) - {zone})
+    }
+    if here:
+        yield _elsewhere(here)
+    busy = aggregate.hosts & set(occupied)
+    if busy:
+        yield (
+            f'there are servers on {listed(busy)}, and the availability zone '
+            'of a host with servers cannot change'
+        )
+
+
+def _hosts(
+    old: Aggregate,
+    new: Aggregate,
+    others: Iterable[Aggregate],
+    occupied: Collection[str],
+) -> Iterator[str]:
+    zone = zone_of(new)
+    if not zone:
+        return
+    for host in sorted(old.hosts ^ new.hosts):
+        is_added = host in new.hosts
+        zones = _zones(host, others)
+        if is_added and zones - {zone}:
+            yield _elsewhere({host: zones - {zone}})
+        elif host in occupied and zone not in zones:
+            yield (
+                f'there are servers on {host}, and its availability zone '
+                f'{"would become" if is_added else "is"} {quoted(zone)}'
+            )
+
+
+def _zones(host: str, aggregates: Iterable[Aggregate]) -> set[str]:
+    zones = (zone_of(each) for each in aggregates if host in each.hosts)
+    return {zone for zone in zones if zone is not None}
+
+
+def _elsewhere(zones: Mapping[str, Collection[str]]) -> str:
+    host = min(zones)
+    return (
+        f'{host} is in availability zone {listed(map(quoted, zones[host]))} '
+        'by another aggregate, and a host can be in one only'
+    )
