@@ -84,8 +84,9 @@ class MoveGateTest(CommandTest):
             'conductor.api.ComputeTaskAPI.resize_instance',
             'compute.rpcapi.ComputeAPI.shelve_instance',
             'compute.rpcapi.ComputeAPI.shelve_offload_instance',
+            'accelerator.cyborg._CyborgClient.get_arq_uuids_for_instance',
         ):
-            self.stub_out(f'nova.{name}', lambda *args, **kwargs: None)
+            self.stub_out(f'nova.{name}', lambda *args, **kwargs: ())
 
     def make(self, facts, state=vm_states.ACTIVE):
         """Make the server what it shall be."""
