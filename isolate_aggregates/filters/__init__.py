@@ -12,7 +12,7 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.contract import RequestFilter, ReservationKeys
+from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import Constraint, Destination
 
 __all__ = [
@@ -24,5 +24,4 @@ __all__ = [
     'Refuse',
     'RequestFilter',
     'Require',
-    'ReservationKeys',
 ]

@@ -47,9 +47,6 @@ class AggregateInstanceExtraSpecs(RequestFilter):
     The request is refused if Nova would fail on a value.
     """
 
-    # Only flavors require metadata.
-    KEY_SOURCES = ('flavor',)
-
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Require | Refuse]:

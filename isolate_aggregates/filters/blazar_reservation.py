@@ -69,8 +69,6 @@ class BlazarReservation(RequestFilter):
     }
 
     REPLACES: ClassVar = ('BlazarFilter',)
-    KEY_SOURCES = ('flavor', 'hint')
-
     free_pool: str = 'freepool'
     preemptible_aggregate: str = 'freepool'
     allow_preemptibles: bool = False

@@ -3,7 +3,6 @@
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence
-import dataclasses
 import types
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,26 +13,12 @@ from isolate_aggregates.request import RequestSpec
 if TYPE_CHECKING:
     from oslo_config import cfg
 
+# An option: its group, and its name or, for one of the filter's own, the
+# option itself.
+Option = tuple[str, 'str | cfg.Opt']
+
 # A placeholder in METADATA for the id of the request's project.
 PROJECT_ID = '<project_id>'
-
-
-@dataclasses.dataclass(frozen=True)
-class ReservationKeys:
-    """The keys with which requests name reservations.
-
-    The aggregate of a reservation has the same key in its metadata.
-
-    :param required: Prefixes of keys. A request with such a key may use only
-        the aggregates that have the same key.
-    :param forbidden: Prefixes of keys. A request without such a key may not
-        use the aggregates that have one.
-    :param owner_key: The metadata key with the id of the owning project.
-    """
-
-    required: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
-    owner_key: str = ''
 
 
 class RequestFilter(abc.ABC):
@@ -46,12 +31,12 @@ class RequestFilter(abc.ABC):
 
     #: The ``(group, option)`` of a boolean option. While it is false, the
     #: filter does not run. None if the filter always runs.
-    ENABLED_BY: ClassVar[tuple[str, str] | None] = None
+    ENABLED_BY: ClassVar[Option | None] = None
 
-    #: The ``(group, option)`` of each argument of the constructor.
-    SETTINGS: ClassVar[Mapping[str, tuple[str, str]]] = types.MappingProxyType(
-        {}
-    )
+    #: The ``(group, option)`` of each argument of the constructor. An option
+    #: is a name or, if it is the filter's own, an option of oslo.config, which
+    #: is registered.
+    SETTINGS: ClassVar[Mapping[str, Option]] = types.MappingProxyType({})
 
     #: Whether it judges the image properties of rebuilt servers itself, by
     #: :attr:`RequestSpec.past`. Otherwise a server whose last rebuild was
@@ -89,40 +74,6 @@ class RequestFilter(abc.ABC):
         id of the request's project.
         """
         return None
-
-    @property
-    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
-        """Where a request may have the keys to the locks of the filter.
-
-        Some of ``flavor``, ``image`` and ``hint``, or none if the key comes
-        from elsewhere, for example from the project. The audit does not check
-        servers whose image or hints are unknown if these can matter.
-        """
-        return ('flavor', 'image', 'hint')
-
-    @property
-    def RESERVATION_KEYS(self) -> ReservationKeys:  # noqa: N802
-        """The keys that identify reservations.
-
-        With these, the audit finds keys in flavors and images that belong to
-        no reservation, and aggregates that no request can name.
-        """
-        return ReservationKeys()
-
-    @property
-    def PROJECT_KEYS(self) -> Sequence[str]:  # noqa: N802
-        """The prefixes of the metadata keys that name projects.
-
-        With these, the audit finds misspelled keys.
-        """
-        return ()
-
-    @staticmethod  # noqa: B027
-    def register_opts(conf: 'cfg.ConfigOpts') -> None:
-        """Register options of the filter; by default, it has none.
-
-        :param conf: The configuration to register them in.
-        """
 
     @abc.abstractmethod
     def __call__(

@@ -54,11 +54,6 @@ class IsolateAggregates(RequestFilter):
         """The metadata keys that lock an aggregate."""
         return (f'{self.key_prefix}*',)
 
-    @property
-    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
-        """The sources of traits that open an aggregate."""
-        return self.trait_sources
-
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[LazyForbid]:

@@ -33,20 +33,12 @@ from isolate_aggregates.request import RequestSpec
 class IsolateTenants(RequestFilter):
     """Forbid the aggregates that name other projects only."""
 
-    # Only the project of the request matters.
-    KEY_SOURCES = ()
-
     key_prefix: str = domains.TENANTS
 
     @property
     def METADATA(self) -> Sequence[str]:  # noqa: N802
         """The metadata keys that name projects."""
         return (f'{self.key_prefix}*',)
-
-    @property
-    def PROJECT_KEYS(self) -> Sequence[str]:  # noqa: N802
-        """The prefix of the metadata keys that name projects."""
-        return (self.key_prefix,)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex

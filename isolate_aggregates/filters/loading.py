@@ -6,7 +6,6 @@ A filter that is missing or cannot be loaded is an error; it is never skipped.
 
 from collections.abc import Collection, Iterable, Iterator
 import dataclasses
-from importlib import metadata
 from typing import Any
 
 from oslo_config import cfg
@@ -15,46 +14,17 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import entry_points, exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import naming
-from isolate_aggregates.filters.contract import RequestFilter
+from isolate_aggregates.filters.contract import Option, RequestFilter
 from isolate_aggregates.filters.pipeline import (
-    NamedFilter,
+    LoadedFilter,
     Pipeline,
     Timer,
     check_class,
+    value_of,
 )
 from isolate_aggregates.request.properties import WILDCARD
 
 NAMESPACE = 'isolate_aggregates.request_filters'
-
-
-@dataclasses.dataclass(frozen=True)
-class LoadedFilter(NamedFilter):
-    """A configured request filter.
-
-    :param switch: The ``(group, option)`` that enables it; None if it is
-        always enabled.
-    """
-
-    switch: tuple[str, str] | None = None
-
-    def is_enabled(self, conf: cfg.ConfigOpts) -> bool:
-        """Return whether the filter is enabled."""
-        return not self.switch or bool(_option(self.name, self.switch, conf))
-
-    def tagged(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
-        """Return the aggregates with metadata for this filter.
-
-        If the filter declares its locks, these are the locked aggregates.
-        """
-        locks = self.locks(aggregates)
-        if locks is None:
-            return tuple(
-                a for a in aggregates if any(map(self.reads, a.metadata))
-            )
-        aggregates_by_uuid = {
-            a.uuid: a for lock in locks for a in lock.aggregates
-        }
-        return tuple(aggregates_by_uuid.values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,46 +107,6 @@ def enabled(
     return frozenset(f.name for f in filters if f.is_enabled(conf))
 
 
-def ineffective_options(
-    conf: cfg.ConfigOpts, filters: Iterable[LoadedFilter]
-) -> Iterator[str]:
-    """Yield a sentence for each filter or option that was set in vain."""
-    filters = tuple(filters)
-    names = f'[{ia_conf.GROUP}] request_filters'
-    if _is_set(conf, ia_conf.GROUP, 'request_filters'):
-        for loaded_filter in filters:
-            if loaded_filter.switch and not loaded_filter.is_enabled(conf):
-                group, option = loaded_filter.switch
-                yield (
-                    f'{names} has {loaded_filter.name}, which does not run '
-                    f'while [{group}] {option} is false'
-                )
-    used = {
-        option
-        for f in filters
-        for option in f.request_filter.SETTINGS.values()
-    }
-    for plugin in metadata.entry_points(group=NAMESPACE):
-        # Others may be broken, and are not used.
-        if not plugin.module.startswith('isolate_aggregates.'):
-            continue
-        for group, option in plugin.load().SETTINGS.values():
-            # blazar-nova reads those of Blazar, too.
-            if group == ia_conf.BLAZAR or (group, option) in used:
-                continue
-            if _is_set(conf, group, option) and conf[group][option]:
-                yield (
-                    f'[{group}] {option} has no effect, because {names} does '
-                    f'not have {plugin.name}'
-                )
-
-
-def _is_set(conf: cfg.ConfigOpts, group: str, option: str) -> bool:
-    """Return whether the operator has set an option."""
-    location = conf.get_location(option, group)
-    return location is not None and location.location.is_user_controlled
-
-
 def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     """Load all configured filters, enabled or not, in order."""
     ia_conf.check(conf)
@@ -216,9 +146,9 @@ def _build(
 ) -> LoadedFilter:
     """Create a filter from its class and the configuration."""
     check_class(name, plugin)
-    plugin.register_opts(conf)
+    switch = plugin.ENABLED_BY and _registered(plugin.ENABLED_BY, conf)
     settings = {
-        argument: frozen(_option(name, option, conf))
+        argument: frozen(value_of(name, _registered(option, conf), conf))
         for argument, option in plugin.SETTINGS.items()
     }
     try:
@@ -227,18 +157,16 @@ def _build(
         raise exception.FilterError(
             name, f'cannot be created from its SETTINGS: {exc}.'
         ) from exc
-    return LoadedFilter(name, request_filter, plugin.ENABLED_BY)
+    return LoadedFilter(name, request_filter, switch)
 
 
-def _option(name: str, option: tuple[str, str], conf: cfg.ConfigOpts) -> Any:
-    try:
-        return conf[option[0]][option[1]]
-    except cfg.NoSuchOptError as exc:
-        raise exception.FilterError(
-            name,
-            f'reads the option [{option[0]}] {option[1]}, which is not '
-            'registered.',
-        ) from exc
+def _registered(option: Option, conf: cfg.ConfigOpts) -> tuple[str, str]:
+    """Return group and name of an option, which may be the filter's own."""
+    group, name = option
+    if isinstance(name, cfg.Opt):
+        conf.register_opt(name, group)
+        return group, name.dest
+    return group, name
 
 
 def frozen(value: Any) -> Any:

@@ -10,14 +10,18 @@ import inspect
 import sys
 import time
 import traceback
+from typing import TYPE_CHECKING, Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.properties import DeclaredProperties, matches
+
+if TYPE_CHECKING:
+    from oslo_config import cfg
 
 # Called with the name of a filter and its run time in seconds.
 Timer = Callable[[str, float], None]
@@ -33,16 +37,36 @@ def check_class(name: str, plugin: object) -> None:
         )
 
 
+def value_of(
+    name: str, option: tuple[str, str], conf: 'cfg.ConfigOpts'
+) -> Any:
+    """Return the value of an option of a filter.
+
+    :param name: The name of the filter.
+    """
+    group, key = option
+    try:
+        return conf[group][key]
+    except AttributeError as exc:
+        raise exception.FilterError(
+            name,
+            f'reads the option [{group}] {key}, which is not registered.',
+        ) from exc
+
+
 @dataclasses.dataclass(frozen=True)
-class NamedFilter:
+class LoadedFilter:
     """A request filter with its name and its declarations.
 
+    :param switch: The ``(group, option)`` that enables it; None if it is
+        always enabled.
     :param is_mirrored: Whether it reproduces one of Nova's own filters. Such a
         filter sees all image properties, as it does not declare any.
     """
 
     name: str
     request_filter: RequestFilter
+    switch: tuple[str, str] | None = None
     is_mirrored: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -50,8 +74,7 @@ class NamedFilter:
         self._check_call('__call__', 'request', 'aggregates')
         self._check_call('locks', 'aggregates')
         for member in (
-            'IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'KEY_SOURCES',
-            'PROJECT_KEYS', 'REPLACES'
+            'IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'REPLACES'
         ):  # fmt: skip
             self._check_names(member)
 
@@ -74,6 +97,25 @@ class NamedFilter:
         """Whether it is a filter of this package."""
         package, _, _ = type(self.request_filter).__module__.partition('.')
         return package == 'isolate_aggregates'
+
+    def is_enabled(self, conf: 'cfg.ConfigOpts') -> bool:
+        """Return whether the filter is enabled."""
+        return not self.switch or bool(value_of(self.name, self.switch, conf))
+
+    def tagged(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
+        """Return the aggregates with metadata for this filter.
+
+        If the filter declares its locks, these are the locked aggregates.
+        """
+        locks = self.locks(aggregates)
+        if locks is None:
+            return tuple(
+                a for a in aggregates if any(map(self.reads, a.metadata))
+            )
+        aggregates_by_uuid = {
+            a.uuid: a for lock in locks for a in lock.aggregates
+        }
+        return tuple(aggregates_by_uuid.values())
 
     def reads(self, key: str) -> bool:
         """Return whether it declares that it reads a metadata key."""
@@ -158,11 +200,11 @@ class Pipeline:
 
     def __init__(
         self,
-        filters: Mapping[str, RequestFilter] | Iterable[NamedFilter],
+        filters: Mapping[str, RequestFilter] | Iterable[LoadedFilter],
         timer: Timer | None = None,
     ) -> None:
         self.filters = (
-            tuple(NamedFilter(*item) for item in filters.items())
+            tuple(LoadedFilter(*item) for item in filters.items())
             if isinstance(filters, Mapping)
             else tuple(filters)
         )

@@ -26,11 +26,7 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.contract import (
-    PROJECT_ID,
-    RequestFilter,
-    ReservationKeys,
-)
+from isolate_aggregates.filters.contract import PROJECT_ID, RequestFilter
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import Past, RequestSpec
@@ -81,20 +77,6 @@ class ReservationPrefix(RequestFilter):
         prefixes = (*self.required_prefixes, *self.forbidden_prefixes)
         keys = tuple(f'{prefix}*' for prefix in dict.fromkeys(prefixes))
         return (*keys, self.owner_key, PROJECT_ID)
-
-    @property
-    def RESERVATION_KEYS(self) -> ReservationKeys:  # noqa: N802
-        """The prefixes and the key of the owner."""
-        return ReservationKeys(
-            self.required_prefixes, self.forbidden_prefixes, self.owner_key
-        )
-
-    @property
-    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
-        """The places where a request can name a reservation."""
-        # Keys of tenants count only if the owner is checked.
-        tenant_sources = self.key_sources if self.required_prefixes else ()
-        return ('flavor', *tenant_sources)
 
     @property
     def IMAGE_PROPERTIES(self) -> Sequence[str]:  # noqa: N802

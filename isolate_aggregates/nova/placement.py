@@ -16,7 +16,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
@@ -88,7 +88,7 @@ def _adapter() -> adapter.Adapter:
 
 def shortener(
     conf: cfg.ConfigOpts,
-    filters: Iterable[NamedFilter],
+    filters: Iterable[LoadedFilter],
     wait: bool = False,
     report: Callable[[str], None] = lambda result: None,
 ) -> Shortener:

@@ -20,6 +20,7 @@ from isolate_aggregates.aggregates import AggregateSource, sources, tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import claims, placement
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
@@ -76,7 +77,7 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     return runner
 
 
-def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
+def _is_replaced(filters: Iterable[LoadedFilter]) -> bool:
     """Return whether one of our filters replaces the in-tree one."""
     return any(
         _IN_TREE.__name__ in loaded_filter.request_filter.REPLACES
@@ -200,7 +201,7 @@ def _source_name(conf: cfg.ConfigOpts) -> str:
 
 def build(
     conf: cfg.ConfigOpts,
-    filters: Sequence[loading.LoadedFilter],
+    filters: Sequence[LoadedFilter],
     observer: Observer,
     on_new: Callable[[AggregateIndex], None],
 ) -> Runner:
@@ -241,7 +242,7 @@ def build(
     )
 
 
-def _state(loaded_filter: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
+def _state(loaded_filter: LoadedFilter, conf: cfg.ConfigOpts) -> str:
     if loaded_filter.switch is None:
         return f'{loaded_filter.name} (on)'
     state = 'on' if loaded_filter.is_enabled(conf) else 'off'
@@ -267,7 +268,7 @@ def _log_problems(conf: cfg.ConfigOpts, warnings: _Warnings) -> None:
 
 
 def _observer(
-    conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
+    conf: cfg.ConfigOpts, filters: Sequence[LoadedFilter]
 ) -> Observer:
     """Return the observer for Prometheus metrics, if they are enabled.
 
@@ -297,7 +298,7 @@ class _Warnings:
     """Warns once about each metadata item that is invalid or has no effect."""
 
     def __init__(
-        self, conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
+        self, conf: cfg.ConfigOpts, filters: Sequence[LoadedFilter]
     ) -> None:
         self._conf = conf
         self._filters = filters

@@ -20,8 +20,7 @@ from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters import host_check
-from isolate_aggregates.filters.loading import LoadedFilter
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.existing import Decider
 from isolate_aggregates.nova.forced import ForcedHosts

@@ -76,7 +76,7 @@ def test_the_picture_of_the_wings_has_every_part_of_the_package():
     ]
     assert len(parts) > 20
     helpers = {
-        'testing', 'comparison', 'documents', 'files', 'placement_rows',
+        'testing', 'comparison', 'documents', 'files', 'filter_keys',
         'ranges', 'server_images', 'taken',
     }  # fmt: skip
     assert set(parts) - labels - helpers == set()

@@ -24,7 +24,7 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import host_filter, registration
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.runner import Runner

@@ -22,7 +22,8 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
 from isolate_aggregates.compute.source import NovaclientSource
 from isolate_aggregates.filters import RequestFilter
-from isolate_aggregates.filters.loading import LoadedFilter, load
+from isolate_aggregates.filters.loading import load
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection

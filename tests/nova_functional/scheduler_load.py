@@ -32,7 +32,7 @@ from isolate_aggregates.filters.constraints import (
     Forbid,
     LazyForbid,
 )
-from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import registration
 
 OWNER, STRANGER = 'a' * 32, 'b' * 32

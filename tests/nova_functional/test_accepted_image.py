@@ -9,7 +9,7 @@ from nova.tests import fixtures as nova_fixtures
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import Forbid
-from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import registration
 
 LEASE = 'reservation:4d17d41a'

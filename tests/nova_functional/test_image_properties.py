@@ -8,8 +8,7 @@ from glance_api import URL, GlanceApi
 
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import Forbid
-from isolate_aggregates.filters.loading import LoadedFilter
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.nova import registration
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.live import glance

@@ -18,8 +18,7 @@ from audit_clouds import (
 import pytest
 
 from isolate_aggregates.filters import RequestFilter
-from isolate_aggregates.filters.contract import ReservationKeys
-from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -29,6 +28,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice.spelling import similar_traits
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
 
@@ -666,18 +666,25 @@ def test_tags_of_any_disabled_filter_are_found(read_by, kinds):
 
 
 class Foreign(RequestFilter):
-    """A filter of another package with declarations for the audit."""
+    """A filter of another package, registered for the audit."""
 
     METADATA = ('trait:*',)
-    KEY_SOURCES = ('flavor', 'image')
-    RESERVATION_KEYS = ReservationKeys(('lease:',), ('lease:', 'kept:'), 'who')
-    PROJECT_KEYS = ('project:',)
 
     def __call__(self, request, aggregates):
         return ()
 
 
-def test_declarations_of_filters_with_any_name_are_audited():
+filter_keys.sources.register(Foreign, lambda _: ('flavor', 'image'))
+filter_keys.of_projects.register(Foreign, lambda _: ('project:',))
+filter_keys.of_reservations.register(
+    Foreign,
+    lambda _: filter_keys.ReservationKeys(
+        ('lease:',), ('lease:', 'kept:'), 'who'
+    ),
+)
+
+
+def test_registered_filters_with_any_name_are_audited():
     tags = {'Kept:1': '', 'Project:a': 'p1'}
     snapshot = make_snapshot(
         [WIN, make_aggregate('mine', tags, id=8)],

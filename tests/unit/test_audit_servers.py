@@ -16,7 +16,7 @@ from audit_clouds import (
 from function_filter import FunctionFilter
 import pytest
 
-from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,

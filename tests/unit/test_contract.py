@@ -11,15 +11,16 @@ from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.contract import (
     PROJECT_ID,
     RequestFilter,
-    ReservationKeys,
 )
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
-from isolate_aggregates.filters.pipeline import NamedFilter
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request.properties import matches
+from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools.filter_keys import ReservationKeys
 from isolate_aggregates.tools.request import Request
 
 A = Aggregate('uuid-a', 'a')
@@ -38,7 +39,7 @@ class Locking(Plain):
 
 
 def test_a_filter_need_not_declare_anything():
-    plain = NamedFilter('plain', Plain())
+    plain = LoadedFilter('plain', Plain())
     assert plain.image_properties.patterns == frozenset()
     assert plain.metadata is None
     assert not plain.reads('mine:1')
@@ -51,7 +52,7 @@ def test_declarations_of_a_filter_are_known():
         IMAGE_KEYS = ('r:*',)
         METADATA = ('mine:*',)
 
-    found = NamedFilter('mine', Declaring())
+    found = LoadedFilter('mine', Declaring())
     assert found.image_properties.patterns == {'os_distro', 'r:*'}
     assert found.image_properties.needed == {'os_distro'}
     assert found.metadata == {'mine:*'}
@@ -65,8 +66,6 @@ def test_declarations_of_a_filter_are_known():
         'IMAGE_PROPERTIES',
         'IMAGE_KEYS',
         'METADATA',
-        'KEY_SOURCES',
-        'PROJECT_KEYS',
         'REPLACES',
     ],
 )
@@ -74,7 +73,7 @@ def test_declarations_of_a_filter_are_known():
 def test_invalid_names_are_refused_with_the_name_of_the_filter(member, wrong):
     broken = type('Broken', (Plain,), {member: wrong})()
     with pytest.raises(exception.FilterError) as caught:
-        NamedFilter('mine', broken)
+        LoadedFilter('mine', broken)
     assert caught.value.name == 'mine'
     assert member in caught.value.problem
 
@@ -85,7 +84,7 @@ def test_locks_of_the_wrong_shape_are_refused():
             return ()
 
     with pytest.raises(exception.FilterError, match=r'has locks\(\), which'):
-        NamedFilter('mine', Broken())
+        LoadedFilter('mine', Broken())
 
 
 def test_locks_that_fail_are_an_error_of_the_filter():
@@ -94,7 +93,7 @@ def test_locks_that_fail_are_an_error_of_the_filter():
             raise KeyError('oops')
 
     with pytest.raises(exception.FilterError) as caught:
-        NamedFilter('mine', Broken()).locks(AggregateIndex())
+        LoadedFilter('mine', Broken()).locks(AggregateIndex())
     assert caught.value.name == 'mine'
 
 
@@ -110,16 +109,16 @@ def test_locks_that_fail_are_an_error_of_the_filter():
         (ReservationPrefix((), ('r:',), ('hint',)), {'flavor'}),
     ],
 )
-def test_filters_declare_the_sources_of_keys(request_filter, sources):
-    assert set(request_filter.KEY_SOURCES) == sources
+def test_each_filter_has_its_sources_of_keys(request_filter, sources):
+    assert set(filter_keys.sources(request_filter)) == sources
 
 
-def test_filters_declare_reservation_and_project_keys():
+def test_filters_have_keys_of_reservations_and_projects():
     prefix = ReservationPrefix(('r:',), ('f:',), (), 'owner')
-    assert (
-        ReservationKeys(('r:',), ('f:',), 'owner') == prefix.RESERVATION_KEYS
-    )
-    assert IsolateTenants('project_').PROJECT_KEYS == ('project_',)
+    keys = filter_keys.of_reservations(prefix)
+    assert keys == ReservationKeys(('r:',), ('f:',), 'owner')
+    tenants = IsolateTenants('project_')
+    assert filter_keys.of_projects(tenants) == ('project_',)
 
 
 # No filter reads metadata that it does not declare.

@@ -10,6 +10,7 @@ from isolate_aggregates.filters.aggregate_instance_extra_specs import (
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 
 
@@ -36,7 +37,7 @@ class Undeclared(IsolateAggregates):
 )
 def test_zones_are_read_if_a_filter_may_read_them(filters, reads_zones):
     loaded_filters = [
-        loading.LoadedFilter(type(each).__name__, each) for each in filters
+        LoadedFilter(type(each).__name__, each) for each in filters
     ]
     may_read = loading.may_read(loaded_filters, 'availability_zone')
     assert may_read == reads_zones

@@ -87,7 +87,7 @@ def line_of(text):
 
 
 def test_an_error_names_the_line_of_the_filter():
-    named = pipeline.NamedFilter('mine', Misspelled())
+    named = pipeline.LoadedFilter('mine', Misspelled())
     with pytest.raises(exception.FilterError) as caught:
         pipeline.Pipeline([named]).evaluate(REQUEST, INDEX)
     assert str(caught.value) == (
@@ -367,11 +367,9 @@ def test_enabled_filters_are_numbered(conf):
 class WithOptions(RequestFilter):
     """A filter of another package, with its own option."""
 
-    SETTINGS = {'color': ('mine', 'color')}  # noqa: RUF012
-
-    @staticmethod
-    def register_opts(conf):
-        conf.register_opt(cfg.StrOpt('color', default='red'), group='mine')
+    SETTINGS = {  # noqa: RUF012
+        'color': ('mine', cfg.StrOpt('color', default='red'))
+    }
 
     def __init__(self, color):
         self.color = color

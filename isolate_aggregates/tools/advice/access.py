@@ -16,6 +16,7 @@ from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.request import Request, asking, resources
@@ -230,9 +231,11 @@ def named_projects(
     """Return the ids of all projects that aggregates name."""
     filters = [entry.request_filter for entry in pipeline.filters]
     prefixes = tuple(
-        prefix for each in filters for prefix in each.PROJECT_KEYS
+        prefix for each in filters for prefix in filter_keys.of_projects(each)
     )
-    owner_keys = {each.RESERVATION_KEYS.owner_key for each in filters}
+    owner_keys = {
+        filter_keys.of_reservations(each).owner_key for each in filters
+    }
     project_ids = {
         project.strip()
         for aggregate in aggregates

@@ -9,8 +9,7 @@ from oslo_config import cfg
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading
-from isolate_aggregates.filters.loading import LoadedFilter
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import (
     Provider,
@@ -19,6 +18,7 @@ from isolate_aggregates.placement.provider import (
 )
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Effects
 from isolate_aggregates.tools.audit.review import Review
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -128,7 +128,7 @@ class AuditedCloud(Survey):
     def images_open(self) -> bool:
         """Whether the traits of images open isolated aggregates."""
         return not self.isolating or any(
-            'image' in entry.request_filter.KEY_SOURCES
+            'image' in filter_keys.sources(entry.request_filter)
             for entry in self.isolating
         )
 

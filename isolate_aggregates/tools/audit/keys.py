@@ -8,18 +8,19 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
-from isolate_aggregates.filters.contract import ReservationKeys
 from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     TRAIT_PREFIX,
 )
 from isolate_aggregates.text import listed, named, plural, quoted
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import corrected_keys
 from isolate_aggregates.tools.audit.cloud import AuditedCloud, is_tenants
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.filter_keys import ReservationKeys
 
 # The most flavors to which a key is suggested to be given.
 _MOST = 3
@@ -215,9 +216,9 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
 def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys in flavors and images for reservations that do not exist."""
     for entry in cloud.filters:
-        keys = entry.request_filter.RESERVATION_KEYS
+        keys = filter_keys.of_reservations(entry.request_filter)
         yield from _flavor_keys(cloud, keys)
-        if 'image' in entry.request_filter.KEY_SOURCES:
+        if 'image' in filter_keys.sources(entry.request_filter):
             yield from _image_keys(cloud, keys)
 
 

@@ -18,6 +18,7 @@ from isolate_aggregates.filters.host_check import objections
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
@@ -452,5 +453,6 @@ def _move(server: Server, cloud: AuditedCloud) -> Iterator[Repair]:
 def _matters(cloud: AuditedCloud, source: str) -> bool:
     """Return whether keys from this source can open anything."""
     return any(
-        source in entry.request_filter.KEY_SOURCES for entry in cloud.running
+        source in filter_keys.sources(entry.request_filter)
+        for entry in cloud.running
     )

@@ -13,6 +13,7 @@ from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.request import ComputeHost, Flavor, RequestSpec
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
@@ -126,7 +127,7 @@ def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
     Any key with such a prefix opens every aggregate with that prefix.
     """
     for entry in cloud.filters:
-        keys = entry.request_filter.RESERVATION_KEYS
+        keys = filter_keys.of_reservations(entry.request_filter)
         for prefix in keys.forbidden:
             if prefix in keys.required:
                 continue

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate, collation, tags
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import LIKE_PREFIX
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -91,10 +92,12 @@ def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
     for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
             for entry in cloud.filters:
-                for prefix in entry.request_filter.RESERVATION_KEYS.forbidden:
+                for prefix in filter_keys.of_reservations(
+                    entry.request_filter
+                ).forbidden:
                     if _only_looks_like(prefix, key):
                         yield _unnameable(aggregate, key, value, prefix)
-                for prefix in entry.request_filter.PROJECT_KEYS:
+                for prefix in filter_keys.of_projects(entry.request_filter):
                     if _only_looks_like(prefix, key):
                         yield _without_effect(aggregate, key, value, prefix)
 

@@ -11,6 +11,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import access
 from isolate_aggregates.tools.advice.access import Offers, Question, Questions
 from isolate_aggregates.tools.audit import CHECKS, AuditedCloud, Finding, audit
@@ -319,7 +320,9 @@ def _hosts_by_reservation(cloud: AuditedCloud) -> Mapping[str, _Hosts]:
     prefixes = tuple(
         prefix
         for entry in cloud.running
-        for prefix in entry.request_filter.RESERVATION_KEYS.required
+        for prefix in filter_keys.of_reservations(
+            entry.request_filter
+        ).required
     )
     hosts: dict[str, _Hosts] = {}
     for aggregate in cloud.snapshot.aggregates:

@@ -15,6 +15,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
 from isolate_aggregates.text import listed, meant, quoted
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import NothingMatches
 
@@ -213,7 +214,7 @@ def _reserved(answers: Answers, name: str) -> list[frozenset[str]]:
     prefixes = {
         prefix
         for entry in answers.context.filters.filters
-        for keys in [entry.request_filter.RESERVATION_KEYS]
+        for keys in [filter_keys.of_reservations(entry.request_filter)]
         for prefix in (*keys.required, *keys.forbidden)
     }
     hosts: dict[str, frozenset[str]] = {}

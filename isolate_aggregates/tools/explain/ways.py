@@ -17,6 +17,7 @@ from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.access import Offers, question
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
@@ -176,7 +177,7 @@ class Ways:
         prefixes = tuple(
             prefix
             for one in self.pipeline.filters
-            for prefix in one.request_filter.PROJECT_KEYS
+            for prefix in filter_keys.of_projects(one.request_filter)
         )
         if not project or not prefixes:
             return
@@ -275,7 +276,7 @@ class Ways:
             prefix
             for entry in self.pipeline.filters
             for prefix in (
-                *entry.request_filter.RESERVATION_KEYS.forbidden,
-                *entry.request_filter.PROJECT_KEYS,
+                *filter_keys.of_reservations(entry.request_filter).forbidden,
+                *filter_keys.of_projects(entry.request_filter),
             )
         )

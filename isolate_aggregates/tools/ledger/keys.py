@@ -9,9 +9,9 @@ from oslo_config import cfg
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading
-from isolate_aggregates.filters.loading import LoadedFilter
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_images import ServerImage, ServerImages
@@ -33,7 +33,7 @@ class _Alone:
     def reads_images(self) -> bool:
         """Whether an image can open it."""
         return any(
-            'image' in one.request_filter.KEY_SOURCES
+            'image' in filter_keys.sources(one.request_filter)
             or one.image_properties.patterns
             for one in self.pipeline.filters
         )

@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters import loading
-from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools.ledger import days, keys
 from isolate_aggregates.tools.ledger.days import HostDay, HostSize, Peaks

@@ -10,12 +10,11 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters.loading import (
     NAMESPACE,
-    LoadedFilter,
     deciding,
     frozen,
     load,
 )
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.tools.mirrored import MIRRORS, compute_services
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
 from isolate_aggregates.tools.mirrored.mirror import Mirror, MirroringFilter

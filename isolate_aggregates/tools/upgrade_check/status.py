@@ -36,7 +36,7 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.placement import race_probe
 from isolate_aggregates.tools.request import Request, asking
-from isolate_aggregates.tools.upgrade_check import unknown
+from isolate_aggregates.tools.upgrade_check import ineffective, unknown
 
 _OLDEST_NOVA = 31
 _NEWEST_NOVA = 34
@@ -254,7 +254,7 @@ class Checks(upgradecheck.UpgradeCommands):
         index = AggregateIndex(self._source.aggregates())
         problems = '. '.join(
             [
-                *loading.ineffective_options(self._conf, filters),
+                *ineffective.ineffective_options(self._conf, filters),
                 *self._unused_prefixes(index),
                 *map(
                     str,
