@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin is what Nova loads, and nothing else."""
+"""The plugin is what Nova loads, and a request passes few files of it."""
 
+import itertools
+import json
 import pathlib
+import re
+import subprocess
+import sys
 
 import pytest
 from starting import starts
@@ -27,6 +32,17 @@ request_filters = isolate_aggregates, reservation_prefix, isolate_tenants,
 aggregate_source = novaclient
 auth_type = none
 endpoint_override = http://localhost:1/
+"""
+)
+
+
+ON_SQLITE = (
+    DEFAULT
+    + """
+[scheduler]
+enable_isolated_aggregate_filtering = true
+[api_database]
+connection = sqlite:///{}/nova.sqlite
 """
 )
 
@@ -61,3 +77,25 @@ def test_nova_loads_every_module_of_the_plugin(loaded):
 
 def test_nova_loads_no_module_of_another_wing(loaded):
     assert sorted(loaded - plugin().keys()) == []
+
+
+def test_the_page_says_how_many_files_a_request_passes(tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.write_text(ON_SQLITE.format(tmp_path), 'utf-8')
+    program = pathlib.Path(__file__).with_name('walk.py')
+    result = subprocess.run(
+        [sys.executable, str(program), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    files = json.loads(result.stdout)
+    changes = sum(a != b for a, b in itertools.pairwise(files))
+    page = ROOT / 'doc/source/contributor/architecture.rst'
+    said = re.search(
+        r'passes (\d+) files, and a call\s+goes to another file (\d+) times',
+        page.read_text('utf-8'),
+    )
+    assert said, page
+    assert (len(set(files)), changes) == tuple(map(int, said.groups()))
