@@ -89,6 +89,11 @@ def unabridged() -> Iterator[None]:
         _is_unabridged.reset(token)
 
 
+def is_unabridged() -> bool:
+    """Return whether names must not be abbreviated."""
+    return _is_unabridged.get()
+
+
 def listed(names: Iterable[str], most: int | None = 5) -> str:
     """Return sorted names: ``a, b and 7 more``.
 

@@ -4,6 +4,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 import re
 
+from isolate_aggregates.text import is_unabridged
+
 # The most characters for names in a sentence or column.
 _LONGEST = 60
 
@@ -19,13 +21,18 @@ _Parts = tuple[str, ...]
 def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
     """Return names in natural order, with ranges for consecutive numbers.
 
-    The syntax is that of ClusterShell: ``cn-[0001-0050,0052]``.
+    The syntax is that of ClusterShell: ``cn-[0001-0050,0052]``. Its NodeSet
+    takes many times as long for thousands of names, and takes ``,``, ``!``,
+    ``&`` and ``^`` in a name for operators. Within :func:`text.unabridged`
+    there are all names and no ranges.
 
     :param names: The names, at least one.
     :param longest: The most characters; further names are only counted. None
         for all names.
     """
     parts = sorted(map(_parts, set(names)), key=_natural)
+    if is_unabridged() and longest in (None, _LONGEST):
+        return ', '.join(map(''.join, parts))
     if longest is None:
         return _joined(parts)
     # Exponential, then binary search for the number of names that fit.

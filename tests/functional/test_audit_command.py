@@ -98,8 +98,9 @@ providers:
 - {{name: h0, traits: [CUSTOM_A]}}
 """ + ''.join(f'- name: {name}\n' for name in names[1:])
     [said] = re.findall('requires trait.*', audit(text, '-f', 'value').out)
-    assert 'missing in Placement on h[1-8]' in said
+    assert f'missing in Placement on {", ".join(names[1:])} ' in said
     assert 'no server can land on them: ' in said
+    assert 'missing in Placement on h[1-8]' in audit(text).out
 
 
 def test_a_clean_cloud_is_reported(audit):
@@ -122,9 +123,23 @@ def test_json_and_yaml_have_one_document(audit):
             {
                 'command': 'isolate-aggregates sync',
                 'text': 'lets flavor f use h1',
+                'opens': [
+                    {
+                        'flavors': ['f'],
+                        'images': [],
+                        'projects': [],
+                        'hosts': ['h1'],
+                    }
+                ],
                 'safe': True,
             }
         ],
+        'hosts': ['h1'],
+        'aggregates': ['win'],
+        'flavors': [],
+        'images': [],
+        'projects': [],
+        'servers': [],
     }
 
 

@@ -16,6 +16,8 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.advice import Effects, Repair, commands
+from isolate_aggregates.tools.advice.access import Asker
+from isolate_aggregates.tools.advice.openings import openings, sentence
 from isolate_aggregates.tools.mirrored import chain
 
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
@@ -37,7 +39,7 @@ def said(todo, snapshot, **options):
 
 
 @pytest.mark.parametrize(
-    ('flavors', 'sentence'),
+    ('flavors', 'words'),
     [
         ([PLAIN, KEYED], 'lets flavor plain use h1'),
         (
@@ -49,9 +51,9 @@ def said(todo, snapshot, **options):
         ([], 'opens h1 to any flavor without extra specs'),
     ],
 )
-def test_a_removed_lock_lets_in_each_flavor_without_the_key(flavors, sentence):
+def test_a_removed_lock_lets_in_each_flavor_without_the_key(flavors, words):
     snapshot = make_snapshot([WIN], [H1, H2], flavors=flavors)
-    assert said(UNLOCK, snapshot) == sentence
+    assert said(UNLOCK, snapshot) == words
 
 
 def test_a_lock_that_nothing_enforces_excludes_no_server():
@@ -133,3 +135,43 @@ def test_a_repair_without_commands_is_only_a_text():
     )
     shown = effects.advice([Repair(text='do it'), Repair()])
     assert [str(one) for one in shown] == ['do it']
+
+
+def test_what_each_flavor_needs_is_said_of_it_alone():
+    # plain needs the image for what keyed may use without.
+    other = make_aggregate('other', {'trait:CUSTOM_B': 'required'}, ['h1'])
+    node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_B'])
+    snapshot = make_snapshot(
+        [WIN, other], [node], flavors=[PLAIN, KEYED], images=[WINDOWS]
+    )
+    todo = commands.unset_tags(other, ['trait:CUSTOM_B'])
+    assert said(todo, snapshot) == (
+        'opens h1 to flavor keyed; h1 with image windows to flavor plain'
+    )
+
+
+def test_every_combination_of_an_opening_gains_its_hosts():
+    gains = {
+        Asker('f', 'a', 'p'): frozenset({'h1', 'h2'}),
+        Asker('f', 'b', 'q'): frozenset({'h1', 'h2'}),
+        Asker('g', None, None): frozenset({'h1'}),
+        Asker('g', 'a', None): frozenset({'h1', 'h2'}),
+    }
+    some = openings(gains)
+    assert {
+        (flavor, image, project, host)
+        for each in some
+        for flavor in each.flavors
+        for image in each.images or [None]
+        for project in each.projects or [None]
+        for host in each.hosts
+    } == {
+        *(('f', 'a', 'p', host) for host in ('h1', 'h2')),
+        *(('f', 'b', 'q', host) for host in ('h1', 'h2')),
+        ('g', None, None, 'h1'),
+        ('g', 'a', None, 'h2'),
+    }
+    assert sentence(some, 2) == (
+        'opens h1, and h2 with image a to flavor g; h[1-2] with image a in '
+        'project p, and h[1-2] with image b in project q to flavor f'
+    )

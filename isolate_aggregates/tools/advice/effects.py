@@ -6,17 +6,20 @@ compared. This is done for the cloud as it is, and for the cloud as it will be
 after ``sync``: a repair may open what ``sync`` completes only later.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 import dataclasses
 
-from isolate_aggregates import text
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import access, commands, outcome
 from isolate_aggregates.tools.advice.access import Asker, Offers, Questions
 from isolate_aggregates.tools.advice.commands import Commands
+from isolate_aggregates.tools.advice.openings import (
+    Opening,
+    openings,
+    sentence,
+)
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -33,11 +36,13 @@ class Advice:
     :param line: The commands as one line for a shell; empty if there are none.
     :param text: What to do, or whom the commands let in; empty if they let
         nobody in.
+    :param opens: Whom they let in, as data.
     """
 
     line: str
     text: str
     safe: bool = False
+    opens: tuple[Opening, ...] = ()
 
     def __str__(self) -> str:
         if self.line and self.text:
@@ -58,23 +63,33 @@ class Effects:
         self._snapshot = snapshot
         self._pipeline = pipeline
         self._filters = filters
-        self._sentences: dict[Commands, str] = {}
+        self._compared: dict[Commands, tuple[tuple[Opening, ...], str]] = {}
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""
         for repair in repairs:
             line = commands.shown(repair.commands)
             if line:
-                sentence = self._sentence(repair.commands)
-                yield Advice(line, sentence, repair.safe)
+                opens, said = self._opens(repair.commands)
+                yield Advice(line, said, repair.safe, opens)
             elif repair.text:
                 yield Advice('', repair.text)
 
-    def _sentence(self, todo: Commands) -> str:
-        if todo not in self._sentences:
+    def _opens(self, todo: Commands) -> tuple[tuple[Opening, ...], str]:
+        """Return whom commands let in, and the same in words."""
+        if todo not in self._compared:
             with access.silent():
-                self._sentences[todo] = self._compared(todo)
-        return self._sentences[todo]
+                gains, losses = self._compare(todo)
+            some = openings(gains)
+            names = {name for opening in some for name in opening.flavors}
+            former_hosts = _NONE.union(
+                *(losses.get(a, _NONE) for a in gains if a.flavor in names)
+            )
+            self._compared[todo] = (
+                some,
+                sentence(some, len(self._snapshot.flavors), former_hosts),
+            )
+        return self._compared[todo]
 
     @lazy_property
     def _questions(self) -> Questions:
@@ -94,7 +109,10 @@ class Effects:
         later = outcome.synced(complete, self._filters)
         return Offers(snapshot), Offers(later)
 
-    def _compared(self, todo: Commands) -> str:
+    def _compare(
+        self, todo: Commands
+    ) -> tuple[dict[Asker, _Hosts], dict[Asker, _Hosts]]:
+        """Return the hosts that servers gain and lose."""
         gains: dict[Asker, _Hosts] = {}
         losses: dict[Asker, _Hosts] = {}
         # Each command is compared: nothing may be open only in between.
@@ -106,11 +124,7 @@ class Effects:
             for asker, more, less in self._differences(after):
                 gains[asker] = gains.get(asker, frozenset()) | more
                 losses[asker] = less
-        return _sentence(
-            {asker: hosts for asker, hosts in gains.items() if hosts},
-            losses,
-            len(self._snapshot.flavors),
-        )
+        return {a: hosts for a, hosts in gains.items() if hosts}, losses
 
     def _differences(
         self, after: Snapshot
@@ -209,52 +223,3 @@ def _id(thing: Flavor | Image) -> str:
 
 def _name(image: Image | None) -> str | None:
     return image.name if image else None
-
-
-def _sentence(
-    gains: Mapping[Asker, _Hosts], losses: Mapping[Asker, _Hosts], flavors: int
-) -> str:
-    """Return whom a change lets in; empty if it lets nobody in."""
-    if not gains:
-        return ''
-    plain = {a: hosts for a, hosts in gains.items() if a.is_plain}
-    everywhere = _NONE.union(*plain.values())
-    rest = {a: hosts - everywhere for a, hosts in gains.items()}
-    special = {a: hosts for a, hosts in rest.items() if hosts}
-    more = ranges.folded(_NONE.union(*special.values())) if special else ''
-    names = {asker.flavor for asker in gains} - {''}
-    hosts = ranges.folded(everywhere) if everywhere else more
-    condition = images_and_projects(special) if special else ''
-    if everywhere and special:
-        condition = f', and {more}{condition}'
-    if not names:
-        return f'opens {hosts}{condition} to any flavor without extra specs'
-    if len(names) > 1:
-        return (
-            f'opens {hosts}{condition} to {len(names)} of {flavors} flavors: '
-            f'{text.listed(names)}'
-        )
-    [name] = names
-    former_hosts = _NONE.union(
-        *(losses.get(a, _NONE) for a in gains if a.flavor == name)
-    )
-    no_longer = (
-        f', but no longer {ranges.folded(former_hosts)}'
-        if former_hosts
-        else ''
-    )
-    return f'lets flavor {name} use {hosts}{condition}{no_longer}'
-
-
-def images_and_projects(special: Iterable[Asker]) -> str:
-    """Return the images or projects with which servers are let in."""
-    images = {asker.image for asker in special if asker.image is not None}
-    projects = {a.project for a in special if a.project is not None}
-    condition = (
-        f' with {text.named("image", map(text.quoted, images))}'
-        if images
-        else ''
-    )
-    if projects:
-        condition += f' in {text.named("project", projects)}'
-    return condition

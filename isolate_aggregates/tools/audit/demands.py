@@ -12,7 +12,7 @@ from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import similar_traits
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.mirrored import nova_api
 from isolate_aggregates.tools.mirrored.nova_api import Source
 from isolate_aggregates.tools.request import Request
@@ -31,7 +31,12 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
         subject = f'flavor {flavor.name}'
         if problem := _problem(Source.FLAVOR, flavor=flavor):
             yield Finding(
-                'flavor-invalid', Severity.WARNING, subject, problem, REFUSED
+                'flavor-invalid',
+                Severity.WARNING,
+                subject,
+                problem,
+                REFUSED,
+                about=About.of(flavors=[flavor.name]),
             )
             continue
         flavors.append(flavor)
@@ -44,6 +49,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 subject,
                 f'Nova accepts it with no image of the cloud: {problem}',
                 REFUSED,
+                about=About.of(flavors=[flavor.name]),
             )
     largest = max(
         flavors,
@@ -54,7 +60,12 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
         subject = f'image {quoted(image.name)} ({image.id})'
         if problem := _problem(Source.IMAGE, image=image):
             yield Finding(
-                'image-invalid', Severity.INFO, subject, problem, REFUSED
+                'image-invalid',
+                Severity.INFO,
+                subject,
+                problem,
+                REFUSED,
+                about=About.of(images=[image.name]),
             )
         elif problem := _unmatched(
             Request(largest, image), (Request(f, image) for f in flavors)
@@ -65,6 +76,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 subject,
                 f'Nova accepts it with no flavor of the cloud: {problem}',
                 REFUSED,
+                about=About.of(images=[image.name]),
             )
 
 
@@ -113,7 +125,8 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             key = _requiring(trait, flavor)
             # Otherwise the trait is implied by another setting.
             ways = tuple(_ways(cloud, flavor, key, trait)) if key else ()
-            yield _nowhere(cloud, subject, trait, ways)
+            about = About.of(flavors=[flavor.name])
+            yield _nowhere(cloud, subject, trait, ways, about)
     for image in cloud.snapshot.images:
         for trait in _unknown(cloud, traits_if_valid(image=image)):
             subject = f'image {quoted(image.name)} ({image.id})'
@@ -121,7 +134,9 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             # The trait may be implied by another property.
             own = key in image.properties
             unset = Repair(commands.unset_property(image, key))
-            yield _nowhere(cloud, subject, trait, (unset,) if own else ())
+            about = About.of(images=[image.name])
+            ways = (unset,) if own else ()
+            yield _nowhere(cloud, subject, trait, ways, about)
 
 
 def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
@@ -129,7 +144,11 @@ def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
 
 
 def _nowhere(
-    cloud: AuditedCloud, subject: str, trait: str, ways: tuple[Repair, ...]
+    cloud: AuditedCloud,
+    subject: str,
+    trait: str,
+    ways: tuple[Repair, ...],
+    about: About,
 ) -> Finding:
     is_synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
     command = commands.shown(
@@ -146,6 +165,7 @@ def _nowhere(
         f'requires trait {trait}, which no host has',
         NOWHERE,
         (Repair(commands.SYNC, safe=True),) if is_synced else (*ways, lock),
+        about,
     )
 
 
@@ -181,6 +201,7 @@ def _not_known(flavor: Flavor, spec: xs.ExtraSpec) -> Finding:
                 )
             ),
         ),
+        about=About.of(flavors=[flavor.name]),
     )
 
 
@@ -223,6 +244,7 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                             else commands.unset_spec(flavor, key)
                         ),
                     ),
+                    about=About.of(flavors=[flavor.name]),
                 )
 
 

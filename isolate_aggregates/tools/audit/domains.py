@@ -7,7 +7,7 @@ from isolate_aggregates.aggregates import domains
 from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 
 
 def projects_missing(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -23,6 +23,11 @@ def projects_missing(cloud: AuditedCloud) -> Iterator[Finding]:
                 'servers of these projects cannot use the hosts',
                 # It lets in projects, so it is not safe in itself.
                 (Repair(commands.SYNC),),
+                about=About.of(
+                    hosts=difference.aggregate.hosts,
+                    aggregates=[difference.aggregate.name],
+                    projects=difference.missing,
+                ),
             )
 
 
@@ -39,6 +44,11 @@ def projects_left(cloud: AuditedCloud) -> Iterator[Finding]:
                 f'{listed(difference.foreign.values())}',
                 'their servers can use the hosts',
                 (Repair(commands.SYNC, safe=not difference.missing),),
+                about=About.of(
+                    hosts=difference.aggregate.hosts,
+                    aggregates=[difference.aggregate.name],
+                    projects=difference.foreign,
+                ),
             )
 
 
@@ -57,6 +67,9 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
                     'no new server can use the hosts for this domain, and '
                     'sync leaves the tags as they are',
                     # Who may use the hosts then is a decision.
+                    about=About.of(
+                        hosts=aggregate.hosts, aggregates=[aggregate.name]
+                    ),
                 )
 
 
@@ -73,4 +86,7 @@ def without_tag(cloud: AuditedCloud) -> Iterator[Finding]:
                 f'{listed(keys)}',
                 'the projects can use the hosts, and sync does not follow '
                 'the domain',
+                about=About.of(
+                    hosts=aggregate.hosts, aggregates=[aggregate.name]
+                ),
             )

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The findings of an audit: problem, consequence and repair."""
 
+from collections.abc import Iterable
 import dataclasses
 import enum
+from typing import Annotated, Self
 
 from isolate_aggregates.tools.advice import Repair
+from isolate_aggregates.tools.documents import Names
 
 
 class Severity(enum.IntEnum):
@@ -20,6 +23,23 @@ class Severity(enum.IntEnum):
         return self.name.lower()
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class About:
+    """What a finding is about, all of it; names, or the ids of projects."""
+
+    hosts: Names = ()
+    aggregates: Names = ()
+    flavors: Names = ()
+    images: Names = ()
+    projects: Names = ()
+    servers: Annotated[Names, 'Their ids.'] = ()
+
+    @classmethod
+    def of(cls, **names: Iterable[str]) -> Self:
+        """Return it with sorted names."""
+        return cls(**{k: tuple(sorted(set(v))) for k, v in names.items()})
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """A problem, or a check that could not be made.
@@ -32,6 +52,7 @@ class Finding:
     :param subject: The affected object, for example ``aggregate win-hosts``.
     :param repairs: The ways to repair it, of which an operator chooses one.
         What gives a key comes before what takes a lock away.
+    :param about: All objects that it is about, for programs.
     """
 
     kind: str
@@ -40,6 +61,7 @@ class Finding:
     problem: str
     consequence: str
     repairs: tuple[Repair, ...] = ()
+    about: About = About()
 
     @property
     def safe(self) -> bool:

@@ -19,7 +19,7 @@ from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import corrected_keys
 from isolate_aggregates.tools.audit.cloud import AuditedCloud, is_tenants
 from isolate_aggregates.tools.audit.demands import traits_if_valid
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.filter_keys import ReservationKeys
 
 # The most flavors to which a key is suggested to be given.
@@ -57,6 +57,7 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
                 *_giving_keys(cloud, locking, hosts, traits),
                 Repair(_opening(locking, hosts, keys)),
             ),
+            about=About.of(hosts=hosts, aggregates=(a.name for a in locking)),
         )
 
 
@@ -210,6 +211,11 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
                 (Repair(commands.unset_property(image, key)),)
                 if key in image.properties
                 else (),
+                about=About.of(
+                    aggregates=(a.name for a in cloud.required_by[trait]),
+                    images=[image.name],
+                    projects=[image.owner] if image.owner else (),
+                ),
             )
 
 
@@ -235,6 +241,7 @@ def _flavor_keys(
                     f'names {key}, which no aggregate has',
                     'its servers are refused',
                     (Repair(commands.unset_spec(flavor, key)),),
+                    about=About.of(flavors=[flavor.name]),
                 )
 
 
@@ -271,4 +278,9 @@ def _image_key(
         problem,
         consequence,
         (Repair(commands.unset_property(image, key)),),
+        about=About.of(
+            aggregates=(a.name for a in reserved),
+            images=[image.name],
+            projects=[image.owner] if image.owner else (),
+        ),
     )

@@ -13,7 +13,7 @@ from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 
 
 def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -55,6 +55,7 @@ def _not_in_placement(
         if is_locked
         else 'servers that are sent to the aggregate cannot land on them',
         (Repair(commands.SYNC, safe=True),),
+        about=About.of(hosts=outside, aggregates=[aggregate.name]),
     )
 
 
@@ -78,6 +79,9 @@ def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
                         'it is reserved for the servers of that aggregate, or '
                         'offered to them',
                         _either(cloud, aggregates[uuid], node),
+                        about=About.of(
+                            hosts=[host], aggregates=[aggregates[uuid].name]
+                        ),
                     )
 
 
@@ -107,4 +111,5 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
                 'no server can land there, and a host that later gets this '
                 'name is in the aggregate at once',
                 (Repair(commands.remove_hosts(aggregate, [host])),),
+                about=About.of(hosts=[host], aggregates=[aggregate.name]),
             )

@@ -22,7 +22,7 @@ from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import NOWHERE, traits_if_valid
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.request import Request
 
 
@@ -46,6 +46,7 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             f'none, so {conclusions[0].filter_name} excludes all hosts',
             NOWHERE,
             tuple(_ways(flavor, single)) if single else (),
+            about=About.of(flavors=[flavor.name]),
         )
 
 
@@ -102,6 +103,7 @@ def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
             f'and all of these are locked; it lacks {" and ".join(fewest)}',
             NOWHERE,
             (Repair(commands.grant(flavor, fewest)),),
+            about=About.of(hosts=hosts, flavors=[flavor.name]),
         )
 
 
@@ -190,6 +192,10 @@ def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
                 Repair(commands.unset_tags(aggregate, [key[1]])),
                 *([] if others else [_without(*first)]),
             ),
+            about=About.of(
+                aggregates=[aggregate.name],
+                flavors=(f.name for f, _ in flavors_by_key[key]),
+            ),
         )
 
 
@@ -208,4 +214,5 @@ def _bad_extra_spec(
         f'{requirement.problem}',
         f'{conclusion.filter_name} excludes all hosts for its servers',
         (Repair(commands.unset_spec(flavor, requirement.extra_spec)),),
+        about=About.of(flavors=[flavor.name]),
     )

@@ -7,7 +7,7 @@ import datetime
 from isolate_aggregates.text import counted, named, plural
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 
 
 def not_reconciled(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -62,6 +62,7 @@ def closed(cloud: AuditedCloud) -> Iterator[Finding]:
             f'{named("host", entry.hosts)}, {which} {entry.reason}',
             'new servers of the reservation are refused there',
             (Repair(commands.repair_reservation(entry.reservation)),),
+            about=About.of(hosts=entry.hosts),
         )
 
 
@@ -133,4 +134,5 @@ def hosts(cloud: AuditedCloud) -> Iterator[Finding]:
             f'host {host}',
             problem,
             'a server may find no room in a free slot of its reservation',
+            about=About.of(hosts=[host]),
         )

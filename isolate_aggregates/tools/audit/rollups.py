@@ -12,7 +12,7 @@ from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.text import listed, named
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.operate.sync import marks
 
 
@@ -37,6 +37,7 @@ def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
             f'does not have {listed(hosts)} yet',
             'queries are longer than necessary, but exclude the same hosts',
             (Repair(commands.SYNC, safe=True),),
+            about=About.of(hosts=hosts),
         )
 
 
@@ -61,6 +62,7 @@ def stale(cloud: AuditedCloud) -> Iterator[Finding]:
             f'replaces: {listed(hosts)}',
             'they may be excluded for servers that could use them',
             (Repair(commands.SYNC, safe=True),),
+            about=About.of(hosts=hosts),
         )
 
 

@@ -22,7 +22,7 @@ from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.nova_api import moves
@@ -74,6 +74,12 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
         server = each.server
         subject = f'server {quoted(server.name)} ({server.id})'
         problem = f'runs on host {server.host}{each.text}'
+        of_server = {
+            'hosts': [server.host] if server.host else [],
+            'flavors': [server.flavor.name] if server.flavor else [],
+            'projects': [server.project_id],
+            'servers': [server.id],
+        }
         match each.kind:
             case 'server-misplaced':
                 yield Finding(
@@ -84,6 +90,7 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
                     f'project {server.project_id} uses a host that a new '
                     'server would not get',
                     () if each.is_refused else tuple(_move(server, cloud)),
+                    about=About.of(**of_server),
                 )
             case 'server-changed':
                 yield Finding(
@@ -93,6 +100,7 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
                     problem,
                     'it keeps its copy of the flavor, so moving it does not '
                     'help',
+                    about=About.of(**of_server),
                 )
             case _:
                 yield Finding(
@@ -101,6 +109,7 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
                     subject,
                     problem,
                     'it is not known whether it may run there',
+                    about=About.of(**of_server),
                 )
 
 

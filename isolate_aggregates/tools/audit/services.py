@@ -16,7 +16,7 @@ from isolate_aggregates.request import ComputeHost, Flavor, RequestSpec
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.request import Request, asking
 
 # The data read from Nova, with the microversion that it needs.
@@ -111,13 +111,18 @@ def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def _open(aggregates: Iterable[Aggregate], why: str) -> Finding:
+    open_ = tuple(aggregates)
     return Finding(
         'isolation-off',
         Severity.ERROR,
-        naming(aggregates),
+        naming(open_),
         f'locked, but {why}',
         'any server may land there, if nova-scheduler has the same '
         'configuration',
+        about=About.of(
+            hosts=(host for a in open_ for host in a.hosts),
+            aggregates=(a.name for a in open_),
+        ),
     )
 
 
@@ -153,6 +158,7 @@ def disabled(cloud: AuditedCloud) -> Iterator[Finding]:
             'its compute service is disabled',
             'no new server can land there',
             (Repair(commands.enable_service(host)),),
+            about=About.of(hosts=[host]),
         )
 
 
@@ -166,6 +172,7 @@ def down(cloud: AuditedCloud) -> Iterator[Finding]:
             'its compute service is down',
             'no new server can land there: Placement goes on offering '
             'the host, and ComputeFilter of nova-scheduler drops it',
+            about=About.of(hosts=[host]),
         )
 
 

@@ -16,7 +16,7 @@ from isolate_aggregates.tools.advice.spelling import (
     meant_value,
 )
 from isolate_aggregates.tools.audit.cloud import AuditedCloud, is_tenants
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 
 
 def extra_specs(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -46,6 +46,7 @@ def _group_alone(
         'Placement refuses the query, and servers get "No valid host was '
         'found."',
         tuple(corrections(flavor, key, spec.value, cloud.required_by)),
+        about=About.of(flavors=[flavor.name]),
     )
 
 
@@ -63,6 +64,7 @@ def _no_demand(
             f'{" or ".join(VALUES)} has an effect',
             'the flavor does not require the trait',
             tuple(corrections(flavor, key, value, cloud.required_by)),
+            about=About.of(flavors=[flavor.name]),
         )
 
 
@@ -85,6 +87,7 @@ def image_properties(cloud: AuditedCloud) -> Iterator[Finding]:
                     f'{xs.REQUIRED} has an effect',
                     'the image does not require the trait',
                     tuple(_image_corrections(image, key, value)),
+                    about=About.of(images=[image.name]),
                 )
 
 

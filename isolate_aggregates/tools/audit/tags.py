@@ -9,7 +9,7 @@ from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import LIKE_PREFIX
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 
 
 def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -34,6 +34,9 @@ def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
                     f'has {key}={value}, but only the value {REQUIRED} locks',
                     'the tag has no effect',
                     (Repair(commands.unset_tags(aggregate, [key])),),
+                    about=About.of(
+                        hosts=aggregate.hosts, aggregates=[aggregate.name]
+                    ),
                 )
 
 
@@ -63,6 +66,7 @@ def _misspelt(
         f'has {key}={value}, which {problem}',
         consequence,
         tuple(_correct(aggregate, key, right, has_lock)),
+        about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
     )
 
 
@@ -125,6 +129,7 @@ def _unnameable(
                 )
             ),
         ),
+        about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
     )
 
 
@@ -144,4 +149,5 @@ def _without_effect(
                 )
             ),
         ),
+        about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
     )

@@ -15,7 +15,7 @@ from isolate_aggregates.text import listed, named, plural
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.finding import Finding, Severity
+from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.locks import reach
 from isolate_aggregates.tools.operate.sync import marks
 
@@ -57,6 +57,7 @@ def _missing(
         f'no server can land on {plural(len(hosts), "it", "them")}: servers '
         'that require the trait do not find it, and all others are kept out',
         _give(aggregate, trait, hosts, by_sync),
+        about=About.of(hosts=hosts, aggregates=[aggregate.name]),
     )
 
 
@@ -106,6 +107,9 @@ def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
                 'requires it also requests any of their resources',
                 'no server that requires it can land there: Placement looks '
                 'for a trait only on providers whose resources are requested',
+                about=About.of(
+                    hosts=hosts, aggregates=(a.name for a in requiring)
+                ),
             )
 
 
@@ -148,6 +152,9 @@ def _outside(
             if has_mark
             else Repair(commands.set_traits(holder, without=trait)),
         ),
+        about=About.of(
+            hosts=[node.host or ''], aggregates=(a.name for a in requiring)
+        ),
     )
 
 
@@ -166,6 +173,7 @@ def _standard_outside(
         'instead',
         _LEAK.format(hosts='them'),
         (Repair(commands.add_hosts(requiring[0], hosts)),) if few else (),
+        about=About.of(hosts=hosts, aggregates=(a.name for a in requiring)),
     )
 
 
@@ -183,6 +191,7 @@ def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
                     'requires it any more',
                     'servers that require the trait still find the host',
                     (Repair(commands.SYNC, safe=True),),
+                    about=About.of(hosts=[host]),
                 )
 
 

@@ -21,7 +21,14 @@ from isolate_aggregates.tools.audit import (
     Severity,
     audit,
 )
-from isolate_aggregates.tools.cli import base, output, preview, progress
+from isolate_aggregates.tools.audit.finding import About
+from isolate_aggregates.tools.cli import (
+    base,
+    fields,
+    output,
+    preview,
+    progress,
+)
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import documents, reservations
@@ -32,7 +39,12 @@ _LEVELS = tuple(severity.label for severity in Severity)
 
 # The columns of a table; all columns together would be too wide.
 _FOR_PEOPLE = ('No.', 'Severity', 'Subject', 'Problem', 'Consequence')
-_COLUMNS = (*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe')
+# What findings are about, as lists for programs.
+_ABOUT = tuple(field.name for field in dataclasses.fields(About))
+_COLUMNS = (
+    *(*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe'),
+    *map(str.capitalize, _ABOUT),
+)
 
 
 class AuditCloud(preview.Previewing, output.ReportLister):
@@ -103,6 +115,10 @@ class AuditCloud(preview.Previewing, output.ReportLister):
                 finding.kind,
                 str(advice[0]) if advice else '',
                 finding.safe,
+                *(
+                    fields.Value(list(getattr(finding.about, name)))
+                    for name in _ABOUT
+                ),
             )
             for number, (finding, advice) in enumerate(
                 zip(self._findings, self._advice, strict=True), 1
@@ -121,10 +137,12 @@ class AuditCloud(preview.Previewing, output.ReportLister):
                     subject=finding.subject,
                     problem=finding.problem,
                     consequence=finding.consequence,
+                    **vars(finding.about),
                     repairs=tuple(
                         documents.Repair(
                             command=one.line or None,
                             text=one.text,
+                            opens=one.opens,
                             safe=one.safe,
                         )
                         for one in advice

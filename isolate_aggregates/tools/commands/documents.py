@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isolate_aggregates.tools import documents
+from isolate_aggregates.tools.advice.openings import Opening
+from isolate_aggregates.tools.audit.finding import About
 from isolate_aggregates.tools.comparison import Deviation
 from isolate_aggregates.tools.documents import Count, Names, one_of
 from isolate_aggregates.tools.effect.documents import Effect
@@ -57,6 +59,11 @@ class Mending:
 
     command: Annotated[str | None, 'For a shell; null if there is none.']
     text: Annotated[str, 'What to do, or whom the command lets in.']
+    opens: Annotated[
+        tuple[Opening, ...],
+        'Whom the command lets in: every combination of the lists gains all '
+        'of the hosts.',
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,14 +271,18 @@ class Repair(Mending):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A problem, or a check that could not be made."""
-
+class _Text:
     kind: Annotated[str, 'Stable; the page Findings explains each.']
     severity: Annotated[str, one_of('info', 'warning', 'error')]
     subject: str
     problem: str
     consequence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(About, _Text):
+    """A problem, or a check that could not be made."""
+
     repairs: tuple[Repair, ...]
 
 

@@ -240,7 +240,11 @@ class ExplainRequest(output.ReportLister):
                     for remedy in explanation.remedies
                 ),
                 repairs=tuple(
-                    documents.Mending(command=one.line or None, text=one.text)
+                    documents.Mending(
+                        command=one.line or None,
+                        text=one.text,
+                        opens=one.opens,
+                    )
                     for one in self._advice
                 ),
             ),

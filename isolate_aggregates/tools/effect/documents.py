@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isolate_aggregates.tools import documents
+from isolate_aggregates.tools.audit.finding import About
 from isolate_aggregates.tools.documents import Names, one_of
 
 
@@ -125,13 +126,16 @@ class Refused:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A finding of an audit that appears or goes."""
-
+class _Text:
     kind: str
     severity: Annotated[str, one_of('info', 'warning', 'error')]
     subject: str
     problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(About, _Text):
+    """A finding of an audit that appears or goes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -271,6 +271,7 @@ def _findings(some: tuple[Finding, ...]) -> tuple[documents.Finding, ...]:
             severity=finding.severity.label,
             subject=finding.subject,
             problem=finding.problem,
+            **vars(finding.about),
         )
         for finding in some
     )

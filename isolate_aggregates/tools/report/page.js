@@ -619,7 +619,8 @@
       (element, given) => ({
         element, given, shown: true,
         name: element.querySelector('h3 bdi').textContent,
-        text: fold(element.textContent),
+        // A sentence names only some of many hosts.
+        text: fold(`${element.textContent} ${element.dataset.names ?? ''}`),
       })),
   ]));
 

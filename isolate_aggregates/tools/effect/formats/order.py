@@ -23,7 +23,11 @@ from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import access, commands, outcome
 from isolate_aggregates.tools.advice.access import Asker
 from isolate_aggregates.tools.advice.commands import Commands
-from isolate_aggregates.tools.advice.effects import images_and_projects
+from isolate_aggregates.tools.advice.openings import (
+    Opening,
+    needed,
+    openings,
+)
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats.access_bounds import Bounds, State
 from isolate_aggregates.tools.effect.formats.precedence import Precedence, runs
@@ -67,41 +71,34 @@ class Order:
     @property
     def sentences(self) -> Iterator[str]:
         """Sentences that describe the gaps, first where servers get in."""
-        let_in = [gap for gap in self.gaps if gap.let_in]
-        for step, gaps in itertools.groupby(let_in, lambda gap: gap.step):
-            some = list(gaps)
-            hosts = frozenset[str]().union(*(gap.let_in for gap in some))
-            yield (
-                f'{self._after(step)} {_servers(some)} may use '
-                f'{ranges.folded(hosts)}, which they may use neither before '
-                'nor after the change.'
-            )
-        refused = [gap for gap in self.gaps if gap.refused]
-        for step, gaps in itertools.groupby(refused, lambda gap: gap.step):
-            some = list(gaps)
-            hosts = frozenset[str]().union(*(gap.refused for gap in some))
-            yield (
-                f'{self._after(step)} {_servers(some)} may not use '
-                f'{ranges.folded(hosts)}, which they may use before and after '
-                'the change.'
-            )
+        for kind, says in (
+            ('let_in', 'may use {}, which they may use neither before nor'),
+            ('refused', 'may not use {}, which they may use before and'),
+        ):
+            for step, gaps in itertools.groupby(
+                self.gaps, lambda gap: gap.step
+            ):
+                hosts = {gap.asker: getattr(gap, kind) for gap in gaps}
+                for opening in openings(hosts):
+                    names = ranges.folded(opening.hosts)
+                    yield (
+                        f'{self._after(step)} {_servers(opening)} '
+                        f'{says.format(names)} after the change.'
+                    )
 
     def _after(self, step: int) -> str:
         command = commands.shown(self.commands[step - 1 : step])
         return f'After command {step} ({command}),'
 
 
-def _servers(gaps: Sequence[Gap]) -> str:
-    askers = [gap.asker for gap in gaps]
-    names = {text.quoted(asker.flavor) for asker in askers if asker.flavor}
+def _servers(opening: Opening) -> str:
+    names = map(text.quoted, opening.flavors)
     what = (
         f'servers of {text.named("flavor", names)}'
-        if names
+        if opening.flavors
         else 'servers of any flavor without extra specs'
     )
-    if any(asker.is_plain for asker in askers):
-        return what
-    return f'{what}{images_and_projects(askers)}'
+    return f'{what}{needed(opening)}'
 
 
 def safe(
