@@ -25,6 +25,8 @@ class Flavor:
     :param ephemeral: The ephemeral disk in GiB.
     :param swap: The swap disk in MiB.
     :param extra_specs: The extra specs by key.
+    :param is_public: Whether all projects may use it.
+    :param projects: The ids of the projects that may use it if it is private.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Flavor:
     extra_specs: Mapping[str, str] = dataclasses.field(
         default_factory=dict, hash=False
     )
+    is_public: bool = True
+    projects: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)

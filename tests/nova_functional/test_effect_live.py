@@ -51,7 +51,7 @@ class EffectTest(CommandTest):
         document = result.document
         if arguments[0] != 'effect':
             return document['effect']
-        for key in ('steps', 'gaps', 'unknown'):
+        for key in ('steps', 'gaps', 'refused', 'unknown'):
             del document[key]
         return document
 

@@ -107,8 +107,9 @@ class FakeNova:
         paths += ['/os-hypervisors/detail', '/servers', '/servers/detail']
         paths += ['/os-server-groups', '/os-services']
         paths += (
-            f'/flavors/{parse.quote(flavor.id)}/os-extra_specs'
+            f'/flavors/{parse.quote(flavor.id)}/{part}'
             for flavor in self.flavors
+            for part in ('os-extra_specs', 'os-flavor-access')
         )
 
         self._prefix = parse.urlsplit(url).path
@@ -258,7 +259,7 @@ class FakeNova:
         return 200, {
             'flavor_access': [
                 {'flavor_id': flavor, 'tenant_id': project}
-                for project in sorted(self.access[flavor])
+                for project in sorted(self.access.get(flavor, ()))
             ]
         }
 

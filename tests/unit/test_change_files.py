@@ -312,6 +312,21 @@ def test_only_what_the_plan_changes_is_changed(plan):
     )
 
 
+@pytest.mark.parametrize('is_public', [True, False, None])
+def test_a_flavor_is_as_private_as_its_plan_says(plan, is_public):
+    flavor = {'name': 'f', 'vcpus': 1, 'ram': 1, 'disk': 1}
+    planned = plan(
+        change(
+            ['create'], None, flavor | {'is_public': is_public}, kind=FLAVOR
+        )
+    )
+    [command] = planned.commands
+    # The provider makes private flavors by default.
+    assert ('--private' in command) is not bool(is_public)
+    [*_, made] = after(planned).flavors
+    assert made.is_public is bool(is_public)
+
+
 def test_an_image_is_created_with_its_properties(plan):
     image = {
         'name': 'new', 'image_id': 'i-new', 'disk_format': 'raw',

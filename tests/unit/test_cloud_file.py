@@ -859,8 +859,8 @@ def servers(draw, present, images, flavors):
     """Return servers, some with a flavor that is still the same; or None."""
     if draw(st.booleans()):
         return None
-    same = [dataclasses.replace(flavor, id='') for flavor in present]
-    others = flavors.map(lambda flavor: dataclasses.replace(flavor, id=''))
+    same = list(map(cloud_document.booted, present))
+    others = flavors.map(cloud_document.booted)
     placed = draw(
         distinct(
             st.builds(
@@ -926,6 +926,8 @@ def snapshots(draw):
         ram=sizes,
         disk=sizes,
         ephemeral=sizes,
+        is_public=st.booleans(),
+        projects=st.frozensets(TEXT, max_size=2),
         swap=sizes,
         extra_specs=TEXTS,
     )

@@ -454,3 +454,27 @@ def test_unknown_servers_may_be_a_reason_to_refuse(run, tmp_path):
     assert 'whether there are servers on the hosts of aggregate b' in (
         ' '.join(result.out.split())
     )
+
+
+# Who may use a flavor.
+
+
+def test_who_may_use_a_flavor_is_named():
+    before = cloud(images=[PLAIN])
+    private = dataclasses.replace(
+        SMALL, is_public=False, projects=frozenset({'b', 'a'})
+    )
+    after = dataclasses.replace(
+        before,
+        flavors=(
+            *(private if f.name == 'small' else f for f in before.flavors),
+            dataclasses.replace(private, name='new', id='n'),
+        ),
+    )
+    result = effect(before, after, configuration())
+    jsonschema.validate(content(shown.document(result)), SCHEMA)
+    rows = [str(r) for r in shown.rows(result) if r.what.startswith('who')]
+    assert rows == [
+        'who may use flavor small: all projects -> a, b',
+        'who may use flavor new: no project -> a, b',
+    ]

@@ -146,3 +146,26 @@ def test_tags_without_effect_are_warned_about(run, tmp_path):
     result = run('matrix', '--snapshot', str(path))
     assert 'the tag has no effect' in result.err
     assert '| f ' in result.out
+
+
+def test_who_may_use_a_private_flavor_is_named(run, tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    flavors = [
+        {'name': 'all'},
+        {'name': 'some', 'is_public': False, 'projects': ['b', 'a']},
+        {'name': 'none', 'is_public': False},
+    ]
+    path.write_text(
+        yaml.safe_dump(
+            {'version': 1, 'flavors': flavors, 'providers': [{'name': 'h1'}]}
+        )
+    )
+    shown = run('matrix', '--snapshot', str(path)).out
+    assert 'Flavor some is private, for a, b.' in shown
+    assert 'Flavor none is private, for no project.' in shown
+    rows = json.loads(run('matrix', '--snapshot', str(path), '-f', 'json').out)
+    assert {row['flavor']: row['projects'] for row in rows['rows']} == {
+        'all': None,
+        'none': [],
+        'some': ['a', 'b'],
+    }

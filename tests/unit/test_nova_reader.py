@@ -220,8 +220,13 @@ def test_a_flavor_is_found_by_id_or_any_name(
         *[Flavor(name, f'id-{n}') for n, name in enumerate(AWKWARD)],
     ]
     nova.private = frozenset({'secret'})
+    nova.access['3'] = {'p1'}
     nova.answer(http)
-    assert reader().flavor(name).id == id_
+    found = reader().flavor(name)
+    assert found.id == id_
+    is_secret = name == 'secret'
+    assert found.is_public is not is_secret
+    assert found.projects == ({'p1'} if is_secret else frozenset())
 
 
 def test_a_flavor_is_found_on_a_later_page_than_the_first(

@@ -294,6 +294,8 @@ def create_flavor(flavor: Flavor) -> Command:
     words = (
         *(('--id', flavor.id) if flavor.id else ()),
         *(word for n, v in sizes.items() for word in (f'--{n}', str(v))),
+        *(() if flavor.is_public else ('--private',)),
+        *(f'--project={project}' for project in sorted(flavor.projects)),
         *_properties(flavor.extra_specs),
     )
     change = changes.new(flavor)

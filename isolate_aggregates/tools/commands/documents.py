@@ -234,6 +234,10 @@ class Row:
     """A flavor, alone or with an image."""
 
     flavor: str
+    projects: Annotated[
+        Names | None,
+        'The ids of the projects that may use the flavor; null for all.',
+    ]
     image: str | None
     verdicts: Annotated[
         tuple[str, ...], 'For each column: whether it may use its hosts.'

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.filters import loading
+from isolate_aggregates.text import listed
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.matrix import columns
@@ -111,6 +112,9 @@ class ShowMatrix(output.ReportLister):
             rows=tuple(
                 documents.Row(
                     flavor=row.request.flavor.name,
+                    projects=None
+                    if row.request.flavor.is_public
+                    else tuple(sorted(row.request.flavor.projects)),
                     image=row.request.image.name
                     if row.request.image
                     else None,
@@ -132,7 +136,12 @@ class ShowMatrix(output.ReportLister):
         )
 
     def after(self) -> Iterable[str]:
-        """Yield the hosts of each column, or how to show them."""
+        """Yield who may use private flavors, and the hosts of each column."""
+        flavors = {row.request.flavor for row in self._matrix.rows}
+        for flavor in sorted(flavors, key=lambda flavor: flavor.name):
+            if not flavor.is_public:
+                projects = listed(flavor.projects, None) or 'no project'
+                yield f'Flavor {flavor.name} is private, for {projects}.'
         columns_by_name = [
             (column.name, ', '.join(column.hosts)) for column in self._columns
         ]

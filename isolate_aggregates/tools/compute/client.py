@@ -158,8 +158,14 @@ class NovaClient(NovaApi):
 
     def _flavor(self, flavor: Any) -> Flavor:
         inline = self.client.api_version >= INLINE_EXTRA_SPECS
-        return flavor_of(
+        known = flavor_of(
             flavor, flavor.extra_specs if inline else flavor.get_keys()
+        )
+        if known.is_public:
+            return known
+        entries = self.client.flavor_access.list(flavor=flavor.id)
+        return dataclasses.replace(
+            known, projects=frozenset(entry.tenant_id for entry in entries)
         )
 
     def _resource(self, flavor: Flavor) -> Any:
@@ -298,6 +304,7 @@ def flavor_of(flavor: Any, extra_specs: Mapping[str, str]) -> Flavor:
         # Before 2.75, no swap is an empty string.
         swap=int(flavor.swap or 0),
         extra_specs=dict(extra_specs),
+        is_public=flavor.is_public,
     )
 
 

@@ -82,6 +82,15 @@ class Nowhere:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Users:
+    """Who may use a flavor."""
+
+    flavor: str
+    before: Annotated[Names | None, 'The ids of the projects; null for all.']
+    after: Names | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Project:
     """A project whose hosts change."""
 
@@ -169,6 +178,10 @@ class Effect:
         'image that opens locks; who is let in comes first.',
     ]
     nowhere: Annotated[Nowhere, 'Who has no host left.']
+    users: Annotated[
+        tuple[Users, ...],
+        'The flavors that other projects may use than before.',
+    ]
     projects: Annotated[
         tuple[Project, ...],
         'The projects whose hosts change, by what tags of aggregates say of '

@@ -85,6 +85,19 @@ class LockChange:
 
 
 @dataclasses.dataclass(frozen=True)
+class UserChange:
+    """Who may use a flavor, before and after.
+
+    :param flavor: The name of the flavor.
+    :param before: The ids of the projects; None for all.
+    """
+
+    flavor: str
+    before: frozenset[str] | None
+    after: frozenset[str] | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Effect:
     """What a change does.
 
@@ -92,6 +105,7 @@ class Effect:
     :param displaced: The servers that are out of place only after it.
     :param placed: The servers that are out of place only before it.
     :param flavors: The flavors, with images, whose hosts or room change.
+    :param users: The flavors that other projects may use than before.
     :param projects: The projects whose hosts change.
     :param locks: The locks whose hosts change.
     :param reservations: The reservations whose hosts change.
@@ -108,6 +122,7 @@ class Effect:
     displaced: tuple[OutOfPlace, ...]
     placed: tuple[OutOfPlace, ...]
     flavors: tuple[AccessChange, ...]
+    users: tuple[UserChange, ...]
     projects: tuple[ProjectChange, ...]
     locks: tuple[LockChange, ...]
     reservations: tuple[LockChange, ...]
@@ -126,6 +141,7 @@ class Effect:
                     'displaced',
                     'placed',
                     'flavors',
+                    'users',
                     'projects',
                     'locks',
                     'reservations',
@@ -194,6 +210,7 @@ def _effect(
         tuple(now[each] for each in now.keys() - was.keys()),
         tuple(was[each] for each in was.keys() - now.keys()),
         flavors,
+        tuple(_user_changes(before, after)),
         tuple(_project_changes(*worlds)),
         tuple(_lock_changes(_hosts_by_lock(old), _hosts_by_lock(new))),
         tuple(
@@ -273,6 +290,20 @@ def _access_changes(old: _World, new: _World) -> Iterator[AccessChange]:
                     (len(was), len(now)),
                     slots,
                 )
+
+
+def _user_changes(before: Snapshot, after: Snapshot) -> Iterator[UserChange]:
+    old = {_id(flavor): flavor for flavor in before.flavors}
+    for flavor in after.flavors:
+        was = old.get(_id(flavor))
+        users = _users(flavor)
+        old_users = _users(was) if was else _NONE
+        if users != old_users:
+            yield UserChange(flavor.name, old_users, users)
+
+
+def _users(flavor: Flavor) -> frozenset[str] | None:
+    return None if flavor.is_public else flavor.projects
 
 
 def _project_changes(old: _World, new: _World) -> Iterator[ProjectChange]:

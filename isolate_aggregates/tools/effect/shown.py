@@ -15,6 +15,7 @@ from isolate_aggregates.tools.effect.effect import (
     Effect,
     LockChange,
     ProjectChange,
+    UserChange,
 )
 
 # The most rows that are shown at once.
@@ -56,6 +57,7 @@ def rows(effect: Effect) -> list[Row]:
             Row(_server(each), 'in place', 'out of place', _why(each))
             for each in _sorted(effect.displaced)
         ),
+        *map(_users, effect.users),
         *map(_flavor, order),
         *(Row(f'project {p.project}', why=_moves(p)) for p in effect.projects),
         *(
@@ -143,6 +145,14 @@ def document(effect: Effect) -> documents.Effect:
             flavors=tuple(name or None for name in effect.stranded_flavors),
             images=tuple(effect.stranded_images),
         ),
+        users=tuple(
+            documents.Users(
+                flavor=each.flavor,
+                before=_names(each.before),
+                after=_names(each.after),
+            )
+            for each in effect.users
+        ),
         projects=tuple(
             documents.Project(project=each.project, **_hosts(each))
             for each in effect.projects
@@ -207,6 +217,16 @@ def _flavor(change: AccessChange) -> Row:
         for hosts, slots in zip(change.hosts, change.slots, strict=True)
     )
     return Row(f'{name}{image}', before, after, _moves(change))
+
+
+def _users(change: UserChange) -> Row:
+    before, after = (
+        'all projects'
+        if projects is None
+        else listed(projects, None) or 'no project'
+        for projects in (change.before, change.after)
+    )
+    return Row(f'who may use flavor {change.flavor}', before, after)
 
 
 def _finding(finding: Finding) -> str:
@@ -288,3 +308,7 @@ def _hosts(
 
 def _pair(values: tuple[int | None, int | None]) -> documents.Pair:
     return documents.Pair(before=values[0], after=values[1])
+
+
+def _names(names: frozenset[str] | None) -> Names | None:
+    return None if names is None else tuple(sorted(names))

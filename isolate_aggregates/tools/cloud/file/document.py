@@ -315,8 +315,7 @@ class _Reader:
                 for number, entry in enumerate(entries)
             ),
         )
-        # Nova keeps no id of the flavor of a server.
-        present = {f.name: dataclasses.replace(f, id='') for f in flavors}
+        present = {f.name: booted(f) for f in flavors}
         return Servers(
             tuple(
                 self._server(entry, ('servers', number), present)
@@ -421,11 +420,20 @@ def _port(entry: Mapping[str, Any]) -> Port:
     )
 
 
+def booted(flavor: Flavor) -> Flavor:
+    """Return what Nova keeps with a server of its flavor."""
+    return dataclasses.replace(
+        flavor, id='', is_public=True, projects=frozenset()
+    )
+
+
 def _flavor(entry: Mapping[str, Any], number: str = '') -> Flavor:
     return Flavor(
         name=entry['name'],
         id=number,
         extra_specs=_texts(entry.get('extra_specs')),
+        is_public=entry.get('is_public', True),
+        projects=frozenset(entry.get('projects', ())),
         **{
             key: entry.get(key, 0)
             for key in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')

@@ -2,13 +2,12 @@
 """Converts a snapshot to the document of a cloud file."""
 
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.file import placing
-from isolate_aggregates.tools.cloud.file.document import VERSION
+from isolate_aggregates.tools.cloud.file.document import VERSION, booted
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Port
 from isolate_aggregates.tools.placement import names
@@ -97,13 +96,14 @@ def _flavor(flavor: Flavor) -> dict[str, Any]:
         ephemeral=flavor.ephemeral,
         swap=flavor.swap,
         extra_specs=dict(sorted(flavor.extra_specs.items())),
-    )
+        projects=sorted(flavor.projects),
+    ) | ({} if flavor.is_public else {'is_public': False})
 
 
 def _servers(snapshot: Snapshot) -> dict[str, Any]:
     if snapshot.servers is None:
         return {}
-    present = {f.name: dataclasses.replace(f, id='') for f in snapshot.flavors}
+    present = {f.name: booted(f) for f in snapshot.flavors}
     unknown_hints = (
         {} if snapshot.servers.hints_known else {'scheduler_hints': None}
     )

@@ -100,7 +100,11 @@ def _flavor(name: str, resource: Part, snapshot: Snapshot) -> Iterator[Step]:
         yield from problems
         vcpus, ram, disk, ephemeral, swap = (sizes[size] for size in _SIZES)
         yield commands.create_flavor(
-            Flavor(name, '', vcpus, ram, disk, ephemeral, swap, specs)
+            Flavor(
+                name,
+                *('', vcpus, ram, disk, ephemeral, swap, specs),
+                is_public=resource.member('isPublic').value is not False,
+            )
         )
         return
     others = [s for s in _SIZES if getattr(flavor, s) != sizes[s]]

@@ -14,6 +14,7 @@ availability zone.
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 from types import MappingProxyType
+from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
@@ -342,14 +343,15 @@ def _create_flavor(resource: _Resource) -> Iterator[Step]:
         f'{resource.address}: extra spec', after.member('extra_specs').texts
     )
     yield from problem_specs
-    yield commands.create_flavor(
-        Flavor(
-            name,
-            after.member('flavor_id').text,
-            **{size: after.member(size).integer for size in sizes},
-            extra_specs=specs,
-        )
+    flavor = Flavor(
+        name,
+        after.member('flavor_id').text,
+        extra_specs=specs,
+        # The provider makes private flavors by default.
+        is_public=after.member('is_public').value is True,
     )
+    amounts: dict[str, Any] = {n: after.member(n).integer for n in sizes}
+    yield commands.create_flavor(dataclasses.replace(flavor, **amounts))
 
 
 def _update_flavor(resource: _Resource) -> Iterator[Step]:
