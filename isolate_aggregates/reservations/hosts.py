@@ -91,9 +91,15 @@ def _read_enablable(
     """Return what enabling needs; raise if the host cannot be enabled."""
     state = store.read()
     node = _find_node(state, name)
-    if node.name not in state.providers:
+    provider = state.providers.get(node.name)
+    if provider != node.uuid:
         raise exception.ReservationHostError(
-            node.name, 'has no resource provider in Placement yet'
+            node.name,
+            'has no resource provider in Placement yet'
+            if provider is None
+            else 'has no resource provider in Placement, because that of an '
+            f'earlier compute node, {provider}, has its name; delete that '
+            'once no server uses it',
         )
     host = state.hosts.get(node.name)
     if not (host and host.is_ready):

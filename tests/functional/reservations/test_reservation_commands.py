@@ -371,7 +371,7 @@ def test_reservations_that_end_soon_have_their_own_exit_code(
         ID,
         run_json('show', ID)['end'],
     )
-    assert command(*soon, '1000000d').code == 3
+    assert command(*soon, '1000000d').code == 4
     assert len(run_json('list')['reservations']) == 3
     # Reservations that have ended are not reported.
     late = times.now() + datetime.timedelta(hours=37)

@@ -11,6 +11,7 @@ from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.review import review
 from isolate_aggregates.reservations.state import LATE
+from isolate_aggregates.tools.placement import inventories
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
 
@@ -159,6 +160,86 @@ def test_a_renamed_hypervisor_keeps_its_slots(world, extended):
     reservations.enable_host(world.store, 'h1.example.org')
     (status,) = reservations.reconcile_all(world.store, NOW)
     assert sum(on.total for on in status.hosts.values()) == 2
+
+
+def return_with_a_new_uuid(world):
+    """The compute service was deleted, and the host is registered anew."""
+    for provider in (world.child('h1'), uuid(1, 'h1')):
+        world.direct.send('DELETE', f'/resource_providers/{provider}')
+    del world.nova.nodes[uuid(1, 'h1')]
+    world.nova.aggregates[1]['hosts'].remove('h1')
+    node = world.nova.nodes.setdefault(
+        uuid(5, 'h1'),
+        {**world.nova.nodes[uuid(1, 'h2')], 'id': uuid(5, 'h1')},
+    )
+    node.update(hypervisor_hostname='h1', service={'host': 'h1'})
+
+
+def provide_anew(world):
+    """nova-compute creates the provider of the new compute node."""
+    world._provide('h1', uuid(5, 'h1'), None)
+    world.direct.send(
+        'PUT',
+        f'/resource_providers/{uuid(5, "h1")}/inventories',
+        {
+            'resource_provider_generation': 0,
+            'inventories': {
+                'VCPU': {'total': 10, 'max_unit': 10},
+                'MEMORY_MB': {'total': 10240, 'max_unit': 10240},
+                'DISK_GB': {'total': 100, 'max_unit': 100},
+            },
+        },
+    )
+
+
+def test_a_host_with_a_new_uuid_gets_no_second_set_of_slots(world):
+    name = reserve_in(world.store, 4, NAME).reservation.id
+    for host in ('h1', 'h2'):
+        by_class = inventories.read(world.direct, world.child(host))
+        assert names.resource_class(name) in by_class.by_class
+    free(world, name, 'h1')
+    return_with_a_new_uuid(world)
+    provide_anew(world)
+    for _ in range(2):
+        (status,) = reservations.reconcile_all(world.store, NOW)
+        assert {h: on.total for h, on in status.hosts.items()} == {'h2': 2}
+        assert status.missing == 2
+    # It is an ordinary host, until it is enabled.
+    reservations.enable_host(world.store, 'h1')
+    (status,) = reservations.reconcile_all(world.store, NOW)
+    assert {h: on.total for h, on in status.hosts.items()} == {
+        'h1': 2,
+        'h2': 2,
+    }
+    assert not status.problems
+    assert sum(total for total, _ in world.slots().values()) == 4
+
+
+def test_a_host_whose_old_provider_remains_is_not_enabled(world):
+    """Servers of the old compute node keep its provider, and its name."""
+    name = reserve_in(world.store, 4, NAME).reservation.id
+    assert world.boot('s1', 'h1', name)
+    node = world.nova.nodes.pop(uuid(1, 'h1'))
+    world.nova.nodes[uuid(5, 'h1')] = {**node, 'id': uuid(5, 'h1')}
+    before = world.slots()
+    for _ in range(2):
+        found = []
+        (status,) = reservations.reconcile_all(
+            world.store, NOW, on_unreadable=found.append
+        )
+        assert world.slots() == before
+        assert any('h1 left the cloud' in p for p in status.problems)
+    with pytest.raises(
+        exception.ReservationHostError, match='of an earlier compute node'
+    ):
+        reservations.enable_host(world.store, 'h1')
+
+
+def free(world, name, host):
+    """Delete the slots on a host, as deleting its service does."""
+    path = f'/resource_providers/{world.child(host)}/inventories'
+    for resource_class in (names.resource_class(name), names.MARKER):
+        world.direct.send('DELETE', f'{path}/{resource_class}')
 
 
 def ask_for_nine(world, name):
