@@ -13,7 +13,9 @@ import any_machine  # noqa: F401
 from nova import objects, rpc
 import nova.conf
 from nova_database import KINDS, NovaDatabase
+import placement_service
 import pytest
+import servers
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -62,6 +64,22 @@ def database(
         made[kind] = NovaDatabase(kind, folder / kind, server)
     with made[kind].in_use() as found:
         yield found
+
+
+@pytest.fixture(scope='session', params=list(placement_service.KINDS))
+def server(
+    request: pytest.FixtureRequest, folder: pathlib.Path
+) -> Iterator[servers.Server]:
+    """A running database server of each kind."""
+    kind = placement_service.KINDS[request.param]
+    if not kind.is_installed():
+        pytest.skip(f'{kind.NAME} is not installed')
+    found = kind(folder / f'placement-{request.param}', servers.free_port())
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import textwrap
 import uuid
 
@@ -37,31 +36,6 @@ BOOTS = 12
 ROUNDS = 50 if THOROUGH else 5
 VERSION = '1.36'
 UPSTREAM = pages.ROOT / 'etc/upstream/placement'
-
-
-@pytest.fixture(scope='module')
-def open_folder() -> Iterator[pathlib.Path]:
-    """A folder that the user of a database server may enter."""
-    with tempfile.TemporaryDirectory() as name:
-        path = pathlib.Path(name)
-        path.chmod(0o755)
-        yield path
-
-
-@pytest.fixture(scope='module', params=list(placement_service.KINDS))
-def server(
-    request: pytest.FixtureRequest, open_folder: pathlib.Path
-) -> Iterator[servers.Server]:
-    """A running database server of each kind."""
-    kind = placement_service.KINDS[request.param]
-    if not kind.is_installed():
-        pytest.skip(f'{kind.NAME} is not installed')
-    found = kind(open_folder / request.param, servers.free_port())
-    found.start()
-    try:
-        yield found
-    finally:
-        found.stop()
 
 
 @pytest.fixture(scope='module')

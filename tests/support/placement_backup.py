@@ -9,6 +9,7 @@ from collections.abc import Callable
 import sqlite3
 
 from placement import db_api
+import sqlalchemy
 
 
 def keep() -> sqlite3.Connection:
@@ -39,8 +40,15 @@ def play_once(name: str, play: Callable[[], object]) -> None:
 _scenes: dict[str, sqlite3.Connection] = {}
 
 
+def engine() -> sqlalchemy.Engine:
+    """Return the engine of the running Placement's database."""
+    found: sqlalchemy.Engine = (
+        db_api.placement_context_manager.writer.get_engine()
+    )
+    return found
+
+
 def _database() -> sqlite3.Connection:
-    engine = db_api.placement_context_manager.writer.get_engine()
     # In memory there is one connection for all threads.
-    with engine.connect() as connection:
+    with engine().connect() as connection:
         return connection.connection.driver_connection

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import dataclasses
 from typing import Any
 
-from placement import db_api
 from placement.db.sqlalchemy import models
+import placement_backup
 import sqlalchemy
 
 from isolate_aggregates.placement.provider import Provider
@@ -44,8 +44,7 @@ def load(providers: Iterable[Provider]) -> None:
     :param providers: The providers; parents before children.
     """
     cloud = tuple(providers)
-    engine = db_api.placement_context_manager.writer.get_engine()
-    with engine.begin() as connection:
+    with placement_backup.engine().begin() as connection:
         for model in _CLOUD:
             connection.execute(sqlalchemy.delete(model))
         _add(models.Trait, {t for p in cloud for t in p.traits}, connection)
@@ -57,10 +56,12 @@ def load(providers: Iterable[Provider]) -> None:
     placement_rows.insert(cloud)
 
 
-def read() -> dict[str, ProviderRows]:
-    """Return the providers in the running Placement, by name."""
-    engine = db_api.placement_context_manager.writer.get_engine()
-    with engine.connect() as connection:
+def read(engine: sqlalchemy.Engine | None = None) -> dict[str, ProviderRows]:
+    """Return the providers in a database, by name.
+
+    :param engine: Its engine; None for the embedded Placement's.
+    """
+    with (engine or placement_backup.engine()).connect() as connection:
 
         def ask(columns: str, tables: str = '') -> Sequence[Any]:
             return connection.exec_driver_sql(
@@ -97,12 +98,14 @@ def read() -> dict[str, ProviderRows]:
     return found
 
 
-def custom(table: str) -> list[str]:
+def custom(table: str, engine: sqlalchemy.Engine | None = None) -> list[str]:
     """Return the names of traits or resource classes that are custom."""
-    engine = db_api.placement_context_manager.writer.get_engine()
-    with engine.connect() as connection:
-        rows = connection.exec_driver_sql(
-            f"SELECT name FROM {table} WHERE name LIKE 'CUSTOM_%' ORDER BY 1"
+    with (engine or placement_backup.engine()).connect() as connection:
+        rows = connection.execute(
+            sqlalchemy.text(
+                f'SELECT name FROM {table}'
+                " WHERE name LIKE 'CUSTOM_%' ORDER BY 1"
+            )
         )
         return [name for (name,) in rows]
 

@@ -113,10 +113,12 @@ def _response(request, status, document):
 class World:
     """Nova and Placement, and the library over a wire.
 
-    :param client: The adapter of an embedded Placement, which is empty.
+    :param client: The adapter of a Placement, which is empty.
+    :param database: What reads, keeps and restores its database.
     """
 
-    def __init__(self, client):
+    def __init__(self, client, database=placement_backup):
+        self._database = database
         self.direct = PlacementClient(client)
         self._endpoint = client.get_endpoint()
         self.nova = FakeNova('2.90')
@@ -148,12 +150,12 @@ class World:
 
     def keep(self):
         """Return a copy of the state of both."""
-        return placement_backup.keep(), self.nova.keep()
+        return self._database.keep(), self.nova.keep()
 
     def put_back(self, scene):
         """Have what was kept, and nothing else."""
         placement, nova = scene
-        placement_backup.put_back(placement)
+        self._database.put_back(placement)
         self.nova.put_back(nova)
         self.wire.fault = self.wire.meddle = None
         self.wire.most_candidates = None
@@ -166,10 +168,11 @@ class World:
         :param name: Names the scene.
         :param play: Sets it.
         """
-        if name not in _scenes:
+        scenes = _scenes.setdefault(self._database, {})
+        if name not in scenes:
             play()
-            _scenes[name] = self.keep()
-        self.put_back(_scenes[name])
+            scenes[name] = self.keep()
+        self.put_back(scenes[name])
 
     def reset(self):
         """Forget everything."""
@@ -363,14 +366,18 @@ class World:
         return names.provider_uuid(uuid(1, host))
 
     def classes(self):
-        found = placement_rows.custom('resource_classes')
+        found = placement_rows.custom(
+            'resource_classes', self._database.engine()
+        )
         return [name for name in found if names.reservation_of(name)]
 
     def slots(self):
         """Return total and open slots by host and reservation."""
         return {
             (name, names.reservation_of(found)): (total, total - reserved)
-            for name, rows in placement_rows.read().items()
+            for name, rows in placement_rows.read(
+                self._database.engine()
+            ).items()
             if rows.parent
             for found, (total, reserved) in rows.inventories.items()
             if names.reservation_of(found)
@@ -429,7 +436,9 @@ class World:
                     'aggregates': sorted(rows.aggregates),
                     'is_marked': names.MARKER in rows.inventories,
                 }
-                for name, rows in placement_rows.read().items()
+                for name, rows in placement_rows.read(
+                    self._database.engine()
+                ).items()
             },
             'slots': self.slots(),
             'classes': sorted(self.classes()),
@@ -464,6 +473,7 @@ def _without_chance(description):
     )
 
 
+# By database.
 _scenes = {}
 
 
