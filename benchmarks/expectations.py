@@ -17,12 +17,12 @@ import yaml
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.expectations import document, mutations
 from isolate_aggregates.tools.expectations.answers import Answers, Context
 from isolate_aggregates.tools.expectations.expectation import evaluate
 from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.server_requests import ServerRequests
 
 FIELDS = (
     *('hosts', 'aggregates', 'flavors', 'expectations', 'test_seconds'),
@@ -62,7 +62,7 @@ def measure(hosts: int) -> dict[str, object]:
         conf,
         chain.as_in_nova(conf),
         Pipeline(loading.load(conf)),
-        ServerRequests(SnapshotCloud(snapshot), conf),
+        Requests(SnapshotCloud(snapshot), conf),
     )
     start = time.process_time()
     answers = Answers(snapshot, context)

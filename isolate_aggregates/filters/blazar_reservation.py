@@ -27,7 +27,7 @@ from typing import ClassVar
 from oslo_utils import strutils
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.aggregates.aggregate import grants
+from isolate_aggregates.aggregates.aggregate import grants, zone_of
 from isolate_aggregates.filters.constraints import (
     Cause,
     Forbid,
@@ -174,7 +174,7 @@ class BlazarReservation(RequestFilter):
         )
 
     def _has_zone(self, aggregate: Aggregate) -> bool:
-        zone = aggregate.availability_zone
+        zone = zone_of(aggregate)
         # With an empty prefix, every aggregate with a zone matches.
         if not zone:
             return False

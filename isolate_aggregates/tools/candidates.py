@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.decision import Decision, decide
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.tools import taken
+from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.request import Request, asking
 from isolate_aggregates.tools.simulator import Simulator
@@ -83,7 +84,7 @@ def decide_on(
         cloud.members(max_length),
         host_filters=[f.name for f in pipeline.filters if f.is_mirrored],
     )
-    decision = decide(request, cloud.index, pipeline)
+    decision = decided(request, cloud.index, pipeline)
     return asking.fitted(decision, request, shortener, limit)
 
 

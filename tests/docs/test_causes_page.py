@@ -8,7 +8,7 @@ from pages import ROOT, SOURCE
 
 PACKAGE = ROOT / 'isolate_aggregates'
 REQUIREMENTS = PACKAGE / 'tools/explain/requirements'
-MATRIX = PACKAGE / 'tools/matrix'
+ANSWERS = PACKAGE / 'tools/answers'
 FILTER_KINDS, REQUEST_KINDS = (
     re.findall(r'^   \* - ``([a-z-]+)``$', section, re.MULTILINE)
     for section in (SOURCE / 'reference/causes.rst')
@@ -44,8 +44,8 @@ def kinds_of_requirements():
                 [target] = node.targets
                 if ast.unparse(target) == 'kind':
                     yield node.value.value
-    for path in MATRIX.glob('*.py'):
-        for call in calls(path, '_Exclusion'):
+    for path in ANSWERS.glob('*.py'):
+        for call in calls(path, 'Exclusion'):
             if isinstance(call.args[2], ast.Constant):
                 yield call.args[2].value
 

@@ -8,6 +8,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -22,9 +23,10 @@ def compared(conf, snapshot):
     """Yield the result of the matrix and of Placement for each request."""
     base.apply_settings(conf, snapshot)
     pipeline = chain.as_in_nova(conf)
+    builder = Requests(SnapshotCloud(snapshot), conf)
     asked = [
-        *requests(snapshot.flavors, project_id='demo'),
-        *requests(snapshot.flavors, snapshot.images, 'demo'),
+        *requests(builder, snapshot.flavors, project_id='demo'),
+        *requests(builder, snapshot.flavors, snapshot.images, 'demo'),
     ]
     table = matrix(snapshot, pipeline, asked, ())
     cloud = SnapshotCloud(snapshot)

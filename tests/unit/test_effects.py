@@ -16,8 +16,10 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.advice import Effects, Repair, commands
-from isolate_aggregates.tools.advice.access import Asker
 from isolate_aggregates.tools.advice.openings import openings, sentence
+from isolate_aggregates.tools.answers.requests import Requests
+from isolate_aggregates.tools.answers.scope import Asker
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.mirrored import chain
 
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
@@ -28,13 +30,20 @@ WINDOWS = make_image('windows', LOCK)
 UNLOCK = commands.unset_tags(WIN, [f'trait:{LICENSED}'])
 
 
+def effects(snapshot, conf):
+    """Return what says the effects of commands."""
+    return Effects(
+        snapshot,
+        chain.as_in_nova(conf),
+        Pipeline(loading.load(conf)),
+        Requests(SnapshotCloud(snapshot), conf),
+    )
+
+
 def said(todo, snapshot, **options):
     """Return what is said about commands."""
     conf = configuration(**options)
-    effects = Effects(
-        snapshot, chain.as_in_nova(conf), Pipeline(loading.load(conf))
-    )
-    [advice] = effects.advice([Repair(todo)])
+    [advice] = effects(snapshot, conf).advice([Repair(todo)])
     return advice.text
 
 
@@ -130,10 +139,9 @@ def test_a_request_that_is_no_longer_refused_may_use_other_hosts_too():
 
 def test_a_repair_without_commands_is_only_a_text():
     conf = configuration()
-    effects = Effects(
-        make_snapshot(), chain.as_in_nova(conf), Pipeline(loading.load(conf))
+    shown = effects(make_snapshot(), conf).advice(
+        [Repair(text='do it'), Repair()]
     )
-    shown = effects.advice([Repair(text='do it'), Repair()])
     assert [str(one) for one in shown] == ['do it']
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which request may go to which host, and why not."""
 
+from audit_clouds import configuration
 from function_filter import FunctionFilter
 from mirrors import mirrored
 import pytest
@@ -26,6 +27,8 @@ from isolate_aggregates.testing.builders import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools.answers.requests import Requests
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.columns import Access, Column
@@ -37,6 +40,7 @@ from isolate_aggregates.tools.matrix.matrix import (
 )
 
 WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}
+REQUESTS = Requests(SnapshotCloud(make_snapshot()), configuration())
 PLAIN = make_flavor('plain')
 KEYED = make_flavor('keyed', WINDOWS)
 FILTERS = {
@@ -70,7 +74,7 @@ def objections_on(table: Matrix, host: str) -> list[Objection]:
 def judged(
     snapshot, *flavors, filters=FILTERS, images=(), project=None, locks=()
 ):
-    request = requests(flavors, images, project)
+    request = requests(REQUESTS, flavors, images, project)
     return matrix(snapshot, Pipeline(filters), request, locks)
 
 
@@ -119,7 +123,7 @@ def test_an_image_can_have_the_key(snapshot):
 
 
 def test_each_objection_is_a_filters_and_has_its_reason(snapshot):
-    [request] = requests([PLAIN])
+    [request] = requests(REQUESTS, [PLAIN])
     [locked] = IsolateAggregates()(request, snapshot.index)
     [objection] = objections_on(judged(snapshot, PLAIN), 'win')
     assert objection.filter_name == 'isolate_aggregates'
@@ -184,10 +188,13 @@ def test_a_required_trait_must_be_present():
 def test_a_required_trait_may_be_on_any_provider_of_the_tree():
     tree = make_tree(
         make_compute_node('host'),
-        make_provider('card', traits=['CUSTOM_WINDOWS']),
+        make_provider(
+            'card', traits=['CUSTOM_WINDOWS'], inventories={'VGPU': 1}
+        ),
     )
+    flavor = make_flavor('keyed', {**WINDOWS, 'resources:VGPU': '1'})
     assert (
-        objections_on(judged(make_snapshot([], [tree]), KEYED), 'host') == []
+        objections_on(judged(make_snapshot([], [tree]), flavor), 'host') == []
     )
 
 
@@ -197,12 +204,14 @@ def test_a_required_trait_can_be_on_a_sharing_provider():
         'pool',
         traits=['CUSTOM_WINDOWS', 'MISC_SHARES_VIA_AGGREGATE'],
         aggregates=[together],
+        inventories={'VGPU': 1},
     )
+    flavor = make_flavor('keyed', {**WINDOWS, 'resources:VGPU': '1'})
     nodes = [
         make_compute_node('near', aggregates=[together]),
         make_compute_node('far'),
     ]
-    findings = judged(make_snapshot([], [*nodes, pool]), KEYED)
+    findings = judged(make_snapshot([], [*nodes, pool]), flavor)
     assert verdicts(findings)['keyed'] == {'near': 'yes', 'far': 'no'}
 
 
@@ -214,9 +223,12 @@ def test_a_required_trait_can_be_on_a_sharing_provider():
     ],
 )
 def test_a_forbidden_trait_must_be_absent(key, outcome):
-    node = make_compute_node('host', traits=['CUSTOM_WINDOWS'])
+    tree = make_tree(
+        make_compute_node('host', traits=['CUSTOM_WINDOWS']),
+        make_provider('card', inventories={'VGPU': 1}),
+    )
     flavor = make_flavor('f', {key: 'forbidden', 'resources1:VGPU': '1'})
-    findings = judged(make_snapshot([], [node]), flavor)
+    findings = judged(make_snapshot([], [tree]), flavor)
     assert verdicts(findings)['f']['host'] == outcome
 
 
@@ -383,7 +395,7 @@ def test_an_aggregate_can_be_partly_open():
         ('empty', 'no'),
     ]
     assert [c.hosts for c in shown] == [('a',), ('a', 'b'), ()]
-    assert list(columns.reasons(row).values()) == [[0]]
+    assert list(columns.reasons(row.objections).values()) == [[0]]
     assert findings.groups[0].hosts == ('a',)
 
 

@@ -198,13 +198,38 @@ def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
           host: null
           inventories: {DISK_GB: 30}
           traits: [MISC_SHARES_VIA_AGGREGATE]
-          aggregates: [shared]
+          aggregates: [shared, z1, z2]
         flavors:
         - {name: one, id: o, vcpus: 1, disk: 10}
     """))  # fmt: skip
     numbers = meter.found()
     assert numbers['zone_free_slots', 'o', 'one', 'z1'] == 3
     assert numbers['zone_free_slots', 'o', 'one', 'z2'] == 3
+
+
+def test_storage_that_is_shared_from_outside_a_zone_is_not_used(
+    conf, write_cloud
+):
+    meter = Cloud(conf, write_cloud("""
+        aggregates:
+        - {name: z1, availability_zone: z1, hosts: [h1]}
+        - {name: z2, availability_zone: z2, hosts: [h2]}
+        placement_aggregates:
+        - {name: shared}
+        providers:
+        - {name: h1, inventories: {VCPU: 8}, aggregates: [shared]}
+        - {name: h2, inventories: {VCPU: 8}, aggregates: [shared]}
+        - name: disks
+          host: null
+          inventories: {DISK_GB: 30}
+          traits: [MISC_SHARES_VIA_AGGREGATE]
+          aggregates: [shared, z1]
+        flavors:
+        - {name: one, id: o, vcpus: 1, disk: 10}
+    """))  # fmt: skip
+    numbers = meter.found()
+    assert numbers['zone_free_slots', 'o', 'one', 'z1'] == 3
+    assert numbers['zone_free_slots', 'o', 'one', 'z2'] == 0
 
 
 def test_slots_follow_the_query_of_the_nova_release(meter):

@@ -9,14 +9,14 @@ import yaml
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.advice import access
+from isolate_aggregates.tools.answers import deciding
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.expectations import mutations
 from isolate_aggregates.tools.expectations.answers import Answers, Context
 from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.server_requests import ServerRequests
 
 EXAMPLES = sorted(
     (pathlib.Path(__file__).parents[2] / 'examples').glob('*.yaml')
@@ -29,7 +29,7 @@ def answers_of(snapshot, conf):
         conf,
         chain.as_in_nova(conf),
         Pipeline(loading.load(conf)),
-        ServerRequests(SnapshotCloud(snapshot), conf),
+        Requests(SnapshotCloud(snapshot), conf),
     )
     return Answers(snapshot, context)
 
@@ -189,7 +189,7 @@ def check_all_mutations(snapshot, conf):
 
 @pytest.mark.parametrize('path', EXAMPLES, ids=lambda path: path.stem)
 def test_each_answer_for_an_example_is_that_of_a_cloud_read_anew(conf, path):
-    with access.silent():
+    with deciding.silent():
         check_all_mutations(cloud_file.load(path), conf)
 
 
@@ -198,7 +198,7 @@ def test_each_answer_is_that_of_a_cloud_read_anew(conf, tmp_path):
     for seed in range(15):
         path = tmp_path / f'cloud-{seed}.yaml'
         path.write_text(yaml.safe_dump(random_cloud(seed)), 'utf-8')
-        with access.silent():
+        with deciding.silent():
             number, different = check_all_mutations(
                 cloud_file.load(path), conf
             )

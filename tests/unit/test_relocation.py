@@ -16,7 +16,6 @@ from room_clouds import FLAVORS, IMAGE, cloud, group, server
 from isolate_aggregates.placement.provider import Inventory
 from isolate_aggregates.testing import make_flavor
 from isolate_aggregates.tools.compute.servers import ComputeService
-from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.room import documents, exact, program, shown
 from isolate_aggregates.tools.room.kinds import Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy
@@ -114,7 +113,7 @@ def test_room_is_won_from_fragmentation():
     servers = [server(f's{n}', f'h{n}') for n in range(4)]
     snapshot = cloud({f'h{n}': 2 for n in range(4)}, servers)
     planner = Planner(snapshot, CONF)
-    kind = planner.kind_of(Request(FLAVORS['big'], IMAGE, 'demo'))
+    kind = planner.kind_of(FLAVORS['big'], IMAGE, 'demo')
     relocation = planner.plan(Task(wanted=(kind, 2)))
     assert (relocation.wanted, relocation.missing) == (2, 0)
     assert len(relocation.moves) == 2

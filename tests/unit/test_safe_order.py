@@ -18,7 +18,13 @@ from isolate_aggregates.testing import (
     make_image,
     make_snapshot,
 )
-from isolate_aggregates.tools.advice import access, commands, outcome
+from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.answers import scope
+from isolate_aggregates.tools.answers.deciding import Questions
+from isolate_aggregates.tools.answers.offers import Offers
+from isolate_aggregates.tools.answers.requests import Requests
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats import access_bounds, order
 from isolate_aggregates.tools.mirrored import chain
 
@@ -27,6 +33,7 @@ CONF = configuration(
     limit_tenants_to_placement_aggregate=True,
 )
 PIPELINE = chain.as_in_nova(CONF)
+REQUESTS = Requests(SnapshotCloud(Snapshot('')), CONF)
 FILTERS = Pipeline(loading.load(CONF))
 
 H1, H2, H3 = (make_compute_node(f'h{n}', traits=[LICENSED]) for n in (1, 2, 3))
@@ -43,7 +50,7 @@ KEY = commands.set_spec(PLAIN, f'trait:{LICENSED}', 'required')
 
 
 def safe(snapshot, *todo):
-    return order.safe(snapshot, todo, PIPELINE, FILTERS)
+    return order.safe(snapshot, todo, PIPELINE, FILTERS, REQUESTS)
 
 
 def cloud(aggregate, *flavors, **more):
@@ -144,7 +151,9 @@ def test_a_gap_that_no_order_avoids_refuses_rather_than_lets_in():
 
 
 def test_the_gaps_of_the_given_order_are_named():
-    own = order.judged(cloud(OPEN, PLAIN), (CLOSE, KEY), PIPELINE, FILTERS)
+    own = order.judged(
+        cloud(OPEN, PLAIN), (CLOSE, KEY), PIPELINE, FILTERS, REQUESTS
+    )
     assert own.commands == (CLOSE, KEY)
     [sentence] = own.sentences
     assert sentence.startswith('After command 1 (openstack aggregate set')
@@ -160,7 +169,7 @@ def test_each_moment_with_a_gap_is_named_also_while_many_hosts_move():
         *commands.remove_hosts(locked, ['h3']),
     )
     snapshot = make_snapshot([locked, other], [H1, H2, H3], flavors=[PLAIN])
-    own = order.judged(snapshot, todo, PIPELINE, FILTERS)
+    own = order.judged(snapshot, todo, PIPELINE, FILTERS, REQUESTS)
     assert {(gap.step, gap.let_in) for gap in own.gaps} == {
         (1, frozenset({'h1'})),
         (2, frozenset({'h1', 'h2'})),
@@ -197,7 +206,7 @@ def test_a_gap_for_an_image_or_project_names_it(monkeypatch, most):
     snapshot = make_snapshot([WIN], [H1], images=[image])
     [lose] = commands.unset_property(image, f'trait:{LICENSED}')
     again = commands.set_property(image, f'trait:{LICENSED}', 'required')[0]
-    own = order.judged(snapshot, (lose, again), PIPELINE, FILTERS)
+    own = order.judged(snapshot, (lose, again), PIPELINE, FILTERS, REQUESTS)
     [sentence] = own.sentences
     assert (
         'servers of any flavor without extra specs with image windows may not'
@@ -354,13 +363,13 @@ def hosts(snapshot, projects, answers):
 
 
 def asked(snapshot, projects):
-    questions = access.Questions(snapshot, PIPELINE)
-    offers = access.Offers(snapshot)
+    questions = Questions(snapshot, PIPELINE, REQUESTS)
+    offers = Offers(snapshot)
     return {
         (flavor.name, image and image.name, project): offers.hosts(
             questions.of(flavor, image, project)
         )
-        for flavor in access.flavors(snapshot)
+        for flavor in scope.flavors(snapshot)
         for image in (None, *snapshot.images)
         for project in (None, *projects)
     }

@@ -12,8 +12,7 @@ import dataclasses
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools.advice import access, commands, outcome
-from isolate_aggregates.tools.advice.access import Asker, Offers, Questions
+from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.openings import (
     Opening,
@@ -21,6 +20,11 @@ from isolate_aggregates.tools.advice.openings import (
     sentence,
 )
 from isolate_aggregates.tools.advice.repair import Repair
+from isolate_aggregates.tools.answers import deciding, scope
+from isolate_aggregates.tools.answers.deciding import Questions
+from isolate_aggregates.tools.answers.offers import Offers
+from isolate_aggregates.tools.answers.requests import Requests
+from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _Hosts = frozenset[str]
@@ -55,14 +59,20 @@ class Effects:
 
     :param pipeline: The filters that decide, and those of Nova.
     :param filters: All configured filters, whose locks ``sync`` maintains.
+    :param requests: Builds the requests of servers.
     """
 
     def __init__(
-        self, snapshot: Snapshot, pipeline: Pipeline, filters: Pipeline
+        self,
+        snapshot: Snapshot,
+        pipeline: Pipeline,
+        filters: Pipeline,
+        requests: Requests,
     ) -> None:
         self._snapshot = snapshot
         self._pipeline = pipeline
         self._filters = filters
+        self._requests = requests
         self._compared: dict[Commands, tuple[tuple[Opening, ...], str]] = {}
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
@@ -78,7 +88,7 @@ class Effects:
     def _opens(self, todo: Commands) -> tuple[tuple[Opening, ...], str]:
         """Return whom commands let in, and the same in words."""
         if todo not in self._compared:
-            with access.silent():
+            with deciding.silent():
                 gains, losses = self._compare(todo)
             some = openings(gains)
             names = {name for opening in some for name in opening.flavors}
@@ -93,7 +103,7 @@ class Effects:
 
     @lazy_property
     def _questions(self) -> Questions:
-        return Questions(self._snapshot, self._pipeline)
+        return Questions(self._snapshot, self._pipeline, self._requests)
 
     @lazy_property
     def _everywhere(self) -> '_Worlds':
@@ -102,10 +112,10 @@ class Effects:
     def _worlds(
         self, snapshot: Snapshot, hosts: frozenset[str] | None
     ) -> '_Worlds':
-        complete = access.completed(snapshot, self._snapshot.index.by_host)
+        complete = scope.completed(snapshot, self._snapshot.index.by_host)
         if hosts is not None:
-            snapshot = access.among(snapshot, hosts)
-            complete = access.among(complete, hosts)
+            snapshot = scope.among(snapshot, hosts)
+            complete = scope.among(complete, hosts)
         later = outcome.synced(complete, self._filters)
         return Offers(snapshot), Offers(later)
 
@@ -130,8 +140,8 @@ class Effects:
         self, after: Snapshot
     ) -> Iterator[tuple[Asker, _Hosts, _Hosts]]:
         """Yield the hosts that servers gain and lose."""
-        questions = Questions(after, self._pipeline)
-        hosts = access.affected(self._snapshot, after)
+        questions = Questions(after, self._pipeline, self._requests)
+        hosts = scope.affected(self._snapshot, after)
         if hosts is None:
             old_worlds = self._everywhere
             # Flavors and images change nothing in Placement.
@@ -166,11 +176,11 @@ class Effects:
     ) -> Iterator[tuple[Asker, '_Servers', '_Servers']]:
         """Yield the servers that a change may affect, before and after it."""
         before = self._snapshot
-        flavors = {_id(flavor): flavor for flavor in access.flavors(before)}
+        flavors = {_id(flavor): flavor for flavor in scope.flavors(before)}
         images = {_id(image): image for image in before.images}
         kinds: dict[str | None, None] = dict.fromkeys(
             _id(image) if image else None
-            for image in access.images(before, self._pipeline)
+            for image in scope.images(before, self._pipeline)
         )
         now = {_id(image): image for image in after.images}
         changed_images: dict[str | None, None] = dict.fromkeys(
@@ -182,7 +192,7 @@ class Effects:
             or before.traits is not after.traits
         )
         projects = self._projects(after)
-        for flavor in access.flavors(after):
+        for flavor in scope.flavors(after):
             old = flavors[_id(flavor)]
             is_affected_servers = everybody or flavor != old
             for number in kinds if is_affected_servers else changed_images:
@@ -201,11 +211,11 @@ class Effects:
         """Return the projects to ask about."""
         changes = [
             aggregate
-            for pair in access.changed_aggregates(self._snapshot, after)
+            for pair in scope.changed_aggregates(self._snapshot, after)
             for aggregate in pair
             if aggregate is not None
         ]
-        return access.projects(
+        return scope.projects(
             changes or self._snapshot.aggregates, self._pipeline
         )
 

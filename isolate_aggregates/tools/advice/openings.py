@@ -11,7 +11,7 @@ from typing import Annotated
 
 from isolate_aggregates import text
 from isolate_aggregates.tools import ranges
-from isolate_aggregates.tools.advice.access import Asker
+from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.documents import Names
 
 _Hosts = frozenset[str]

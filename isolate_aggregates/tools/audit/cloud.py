@@ -20,6 +20,7 @@ from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Effects
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.audit.review import Review
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -41,6 +42,7 @@ class AuditedCloud(Survey):
     :param reservations: None if they are not known.
     """
 
+    conf: cfg.ConfigOpts
     filters: tuple[LoadedFilter, ...]
     mirrors: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
@@ -65,6 +67,7 @@ class AuditedCloud(Survey):
         filters = loading.load(conf)
         return cls(
             snapshot,
+            conf=conf,
             filters=filters,
             mirrors=chain.mirrored(conf),
             enabled=loading.enabled(filters, conf),
@@ -92,7 +95,25 @@ class AuditedCloud(Survey):
     @lazy_property
     def effects(self) -> Effects:
         """Whom repairs let in."""
-        return Effects(self.snapshot, self.pipeline, Pipeline(self.filters))
+        return Effects(
+            self.snapshot,
+            self.pipeline,
+            Pipeline(self.filters),
+            self.requests,
+        )
+
+    @lazy_property
+    def requests(self) -> Requests:
+        """Builds the requests of servers, which it may not have read."""
+        snapshot = self.snapshot
+        if self.servers is not None:
+            # Servers may have images that others do not see.
+            snapshot = dataclasses.replace(
+                snapshot,
+                servers=self.servers,
+                images=tuple(self.servers.images.values()),
+            )
+        return Requests(SnapshotCloud(snapshot), self.conf, self.nova_releases)
 
     @lazy_property
     def locks(self) -> tuple[Lock, ...]:

@@ -25,11 +25,12 @@ REFUSED = 'nova-api refuses such servers with status 400'
 
 def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find flavors and images that Nova refuses."""
+    asked = cloud.requests.new
     images = cloud.snapshot.images
     flavors = []
     for flavor in cloud.snapshot.flavors:
         subject = f'flavor {flavor.name}'
-        if problem := _problem(Source.FLAVOR, flavor=flavor):
+        if problem := _problem(cloud, Source.FLAVOR, flavor=flavor):
             yield Finding(
                 'flavor-invalid',
                 Severity.WARNING,
@@ -41,7 +42,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
             continue
         flavors.append(flavor)
         if problem := _unmatched(
-            Request(flavor), (Request(flavor, i) for i in images)
+            asked(flavor), (asked(flavor, i) for i in images)
         ):
             yield Finding(
                 'flavor-without-image',
@@ -58,7 +59,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
     )
     for image in images:
         subject = f'image {quoted(image.name)} ({image.id})'
-        if problem := _problem(Source.IMAGE, image=image):
+        if problem := _problem(cloud, Source.IMAGE, image=image):
             yield Finding(
                 'image-invalid',
                 Severity.INFO,
@@ -68,7 +69,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 about=About.of(images=[image.name]),
             )
         elif problem := _unmatched(
-            Request(largest, image), (Request(f, image) for f in flavors)
+            asked(largest, image), (asked(f, image) for f in flavors)
         ):
             yield Finding(
                 'image-without-flavor',
@@ -81,14 +82,17 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def _problem(
-    source: Source, flavor: Flavor | None = None, image: Image | None = None
+    cloud: AuditedCloud,
+    source: Source,
+    flavor: Flavor | None = None,
+    image: Image | None = None,
 ) -> str:
     """Return why Nova refuses a flavor or an image; empty if it does not."""
     try:
-        _traits(flavor, image)
+        _traits(cloud, flavor, image)
     except exception.InvalidRequest as exc:
         return str(exc).rstrip('.')
-    request = Request(flavor or Flavor(''), image)
+    request = cloud.requests.new(flavor or Flavor(''), image)
     return '; '.join(
         refusal.text
         for refusal in nova_api.refusals(request)
@@ -120,7 +124,7 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             forbids = spec.kind == 'trait' and spec.value == xs.FORBIDDEN
             if forbids and spec.name not in traits:
                 yield _not_known(flavor, spec)
-        for trait in _unknown(cloud, traits_if_valid(flavor)):
+        for trait in _unknown(cloud, traits_if_valid(cloud, flavor)):
             subject = f'flavor {flavor.name}'
             key = _requiring(trait, flavor)
             # Otherwise the trait is implied by another setting.
@@ -128,7 +132,7 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             about = About.of(flavors=[flavor.name])
             yield _nowhere(cloud, subject, trait, ways, about)
     for image in cloud.snapshot.images:
-        for trait in _unknown(cloud, traits_if_valid(image=image)):
+        for trait in _unknown(cloud, traits_if_valid(cloud, image=image)):
             subject = f'image {quoted(image.name)} ({image.id})'
             key = xs.TRAIT_PREFIX + trait
             # The trait may be implied by another property.
@@ -249,17 +253,21 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def traits_if_valid(
-    flavor: Flavor | None = None, image: Image | None = None
+    cloud: AuditedCloud,
+    flavor: Flavor | None = None,
+    image: Image | None = None,
 ) -> frozenset[str]:
     """Return the traits a flavor or image requires; empty if invalid."""
     try:
-        return _traits(flavor, image)
+        return _traits(cloud, flavor, image)
     except exception.InvalidRequest:
         # contradictions() reports it.
         return frozenset()
 
 
 def _traits(
-    flavor: Flavor | None = None, image: Image | None = None
+    cloud: AuditedCloud,
+    flavor: Flavor | None = None,
+    image: Image | None = None,
 ) -> frozenset[str]:
-    return Request(flavor or Flavor(''), image).required_traits
+    return cloud.requests.new(flavor or Flavor(''), image).required_traits

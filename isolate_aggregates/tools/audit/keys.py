@@ -83,7 +83,7 @@ def _giving_keys(
     flavors = beneficiaries(cloud, locking, hosts, traits)
     for flavor in flavors[:_MOST]:
         fixes = list(corrected_keys(flavor, traits, cloud.required_by))
-        missing_traits = sorted(traits - traits_if_valid(flavor))
+        missing_traits = sorted(traits - traits_if_valid(cloud, flavor))
         yield from fixes or [Repair(commands.grant(flavor, missing_traits))]
     if not flavors:
         grant = commands.shown(
@@ -120,7 +120,7 @@ def beneficiaries(
     for place, flavor in enumerate(cloud.snapshot.flavors):
         evidence[place] = (
             len(list(corrected_keys(flavor, traits, cloud.required_by))),
-            len(traits & traits_if_valid(flavor)),
+            len(traits & traits_if_valid(cloud, flavor)),
             sum(
                 bool(find(requirement, index).aggregates)
                 for requirement in required_metadata(flavor.extra_specs)
@@ -170,11 +170,14 @@ def _opening(
 
 def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
     """Return the traits of each combination of flavor and image."""
-    flavors = {traits_if_valid(flavor) for flavor in cloud.snapshot.flavors}
+    flavors = {
+        traits_if_valid(cloud, flavor) for flavor in cloud.snapshot.flavors
+    }
     images = {frozenset[str]()}
     if cloud.images_open:
         images |= {
-            traits_if_valid(image=image) for image in cloud.snapshot.images
+            traits_if_valid(cloud, image=image)
+            for image in cloud.snapshot.images
         }
     return {flavor | image for flavor in flavors for image in images}
 
@@ -196,7 +199,8 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.isolating or not cloud.images_open:
         return
     for image in cloud.snapshot.images:
-        traits = traits_if_valid(image=image) & cloud.required_by.keys()
+        required = traits_if_valid(cloud, image=image)
+        traits = required & cloud.required_by.keys()
         for trait in sorted(traits) if is_tenants(image) else ():
             key = TRAIT_PREFIX + trait
             yield Finding(

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.destination import Conclusion
 from isolate_aggregates.filters.required_metadata import (
@@ -20,10 +19,10 @@ from isolate_aggregates.filters.required_metadata import (
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import NOWHERE, traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
-from isolate_aggregates.tools.request import Request
 
 
 def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -72,14 +71,15 @@ def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
     images = {frozenset[str]()}
     if cloud.images_open:
         images |= {
-            traits_if_valid(image=image) for image in cloud.snapshot.images
+            traits_if_valid(cloud, image=image)
+            for image in cloud.snapshot.images
         }
     for flavor in cloud.snapshot.flavors:
         requirements = required_metadata(flavor.extra_specs)
         conclusions = _conclusions(cloud, flavor) if requirements else []
         if not conclusions or _is_reported_elsewhere(cloud, requirements):
             continue
-        own = traits_if_valid(flavor)
+        own = traits_if_valid(cloud, flavor)
         hosts = {
             host
             for aggregate in find(requirements[0], cloud.index).aggregates
@@ -121,8 +121,9 @@ def _in_words(requirements: tuple[RequiredMetadata, ...]) -> str:
 def _conclusions(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:
     """Return the conclusions from the metadata that a flavor requires."""
     try:
-        request = Request(flavor)
-        destination = decide(request, cloud.index, cloud.pipeline).destination
+        destination = decided(
+            cloud.requests.new(flavor), cloud.index, cloud.pipeline
+        ).destination
     except exception.InvalidRequest:
         # Another check reports it.
         return []

@@ -12,7 +12,6 @@ import functools
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.host_check import objections
 from isolate_aggregates.request import Flavor, Image
@@ -20,6 +19,8 @@ from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.answers.deciding import decided
+from isolate_aggregates.tools.answers.requests import bare, likeness
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -189,11 +190,10 @@ class _ServerCheck:
         self, server: Server, host: str, flavor: Flavor
     ) -> Iterator[OutOfPlace]:
         """Yield why an equal new server could not use the host of a server."""
-        key = _likeness(server, flavor)
+        key = likeness(server, flavor)
         destination = self.destinations.get(key)
         if destination is None:
-            image = self.servers.images.get(server.image_id or '')
-            destination = self._conclude(server, flavor, image)
+            destination = self._conclude(self.cloud.requests.of(server))
             self.destinations[key] = destination
         if isinstance(destination, str):
             yield _not_evaluated(server, destination)
@@ -215,7 +215,7 @@ class _ServerCheck:
             else:
                 yield from self._changed(server, host, flavor, aggregates)
             return
-        doubt = self._doubt(server, flavor, destination)
+        doubt = self._doubt(server, destination)
         if doubt:
             problem = f'{"; ".join(reasons)}, unless {doubt}'
             yield _not_evaluated(server, problem)
@@ -238,12 +238,12 @@ class _ServerCheck:
         copy = server.image_properties
         from_image = {
             trait
-            for trait in (traits_if_valid(image=image) if image else ())
+            for trait in traits_if_valid(self.cloud, image=image)
             if self._images_matter
             and (copy is None or TRAIT_PREFIX + trait in copy)
         }
         lacking = (
-            (traits_if_valid(flavor) | from_image)
+            (traits_if_valid(self.cloud, flavor) | from_image)
             & self.cloud.required_by.keys()
         ) - self._traits_of(host)
         if not lacking:
@@ -274,7 +274,7 @@ class _ServerCheck:
         if now is None:
             # No new server can have its flavor.
             return
-        key = _likeness(server, now), host
+        key = likeness(server, now), host
         why = self.newcomers.get(key)
         if why is None:
             why = self._objections(server, host, now, image, aggregates)
@@ -298,11 +298,14 @@ class _ServerCheck:
         aggregates: frozenset[str],
     ) -> list[str]:
         """Return why a new server would not get a host."""
-        destination = self._conclude(server, flavor, image)
+        request = self.cloud.requests.of(server, bare(flavor, image))
+        destination = self._conclude(request)
         if isinstance(destination, str):
             # contradictions() reports the flavor or the image.
             return []
-        required = traits_if_valid(flavor) | traits_if_valid(image=image)
+        required = traits_if_valid(self.cloud, flavor) | traits_if_valid(
+            self.cloud, image=image
+        )
         missing_traits = {
             trait
             for trait in required - self._traits_of(host)
@@ -341,31 +344,16 @@ class _ServerCheck:
             )
         )
 
-    def _conclude(
-        self, server: Server, flavor: Flavor, image: Image | None
-    ) -> ExplainedDestination | str:
+    def _conclude(self, request: Request) -> ExplainedDestination | str:
         """Return the conclusions of the filters, or why there are none."""
-        request = Request(
-            flavor=flavor,
-            image=image,
-            project_id=server.project_id,
-            scheduler_hints=server.scheduler_hints,
-            boot_from_volume=not server.image_id,
-            is_accepted=True,
-        )
         try:
-            return decide(
+            return decided(
                 request, self.cloud.index, self.cloud.pipeline
             ).destination
         except exception.InvalidRequest as exc:
             return str(exc).rstrip('.')
 
-    def _doubt(
-        self,
-        server: Server,
-        flavor: Flavor,
-        destination: ExplainedDestination,
-    ) -> str:
+    def _doubt(self, server: Server, destination: ExplainedDestination) -> str:
         """Return the unknown data that might open the host."""
         if self._images_matter and server.image_id not in self.servers.images:
             return (
@@ -377,7 +365,8 @@ class _ServerCheck:
             return 'its scheduler hints open it'
         if self._images_matter and destination.refusals:
             # The owner of the image can set any property on it.
-            without = self._conclude(server, flavor, None)
+            request = self.cloud.requests.of(server)
+            without = self._conclude(dataclasses.replace(request, image=None))
             if (
                 isinstance(without, ExplainedDestination)
                 and not without.refusals
@@ -420,18 +409,6 @@ def _difference(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     if removals:
         parts.append(f'lost {listed(removals)}')
     return ' and '.join(parts)
-
-
-def _likeness(server: Server, flavor: Flavor) -> Hashable:
-    """Return a key; servers with equal keys have the same conclusions."""
-    return (
-        flavor.name,
-        flavor.vcpus,
-        tuple(sorted(flavor.extra_specs.items())),
-        server.image_id,
-        server.project_id,
-        tuple(sorted(server.scheduler_hints.items())),
-    )
 
 
 def _not_evaluated(server: Server, problem: str) -> OutOfPlace:

@@ -7,14 +7,14 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
-from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.request import ComputeHost, Flavor, RequestSpec
+from isolate_aggregates.request import ComputeHost, Flavor
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.request import Request, asking
@@ -76,19 +76,17 @@ def _features(cloud: AuditedCloud) -> Iterator[Feature]:
     host = ComputeHost('some host', ('some provider',))
     for flavor in cloud.snapshot.flavors or (Flavor('of any kind'),):
         for request in (
-            Request(flavor),
-            Request(flavor, requested_host=host),
+            cloud.requests.new(flavor),
+            cloud.requests.new(flavor, requested_host=host),
         ):
             query = ResourceRequest()
             asking.add(_concluded(cloud, request), query)
             yield query.needed
 
 
-def _concluded(
-    cloud: AuditedCloud, request: RequestSpec
-) -> ExplainedDestination:
+def _concluded(cloud: AuditedCloud, request: Request) -> ExplainedDestination:
     try:
-        destination = decide(request, cloud.index, cloud.pipeline).destination
+        destination = decided(request, cloud.index, cloud.pipeline).destination
     except exception.InvalidRequest:
         # Another check reports it, and Nova would send no query.
         return ExplainedDestination()

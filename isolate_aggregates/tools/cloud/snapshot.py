@@ -63,7 +63,11 @@ class Snapshot:
 
     @lazy_property
     def index(self) -> CloudIndex:
-        return CloudIndex(self.aggregates, self._dropped_services)
+        return CloudIndex(
+            self.aggregates,
+            self._dropped_services,
+            lambda: filter(None, (node.host for node in self.providers)),
+        )
 
     def _dropped_services(self) -> Iterator[ComputeService]:
         """Yield the services, but what Placement knows of them already."""

@@ -243,6 +243,11 @@ class Row:
         tuple[str, ...], 'For each column: whether it may use its hosts.'
     ]
     reasons: tuple[Objection, ...]
+    not_enforced: Annotated[
+        tuple[Objection, ...],
+        'What would exclude hosts if Placement had the members of aggregates '
+        'that Nova has.',
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

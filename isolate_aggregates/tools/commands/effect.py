@@ -8,8 +8,10 @@ from typing import Any
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output, preview, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.commands import change_arguments
 from isolate_aggregates.tools.effect import (
     documents,
@@ -71,7 +73,11 @@ class ShowEffect(output.ReportLister):
             before, parsed_args.changes, filters
         )
         self._order, others = refusals.accepted(
-            before, changed.steps, chain.as_in_nova(self.app.conf), filters
+            before,
+            changed.steps,
+            chain.as_in_nova(self.app.conf),
+            filters,
+            Requests(SnapshotCloud(before), self.app.conf),
         )
         self._refused = changed.refused + others
         after = changed.after

@@ -11,7 +11,9 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
-from isolate_aggregates.tools.advice import access, commands
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.answers import deciding
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output, preview, progress
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -33,7 +35,6 @@ from isolate_aggregates.tools.expectations.expectation import (
 from isolate_aggregates.tools.expectations.matching import is_pattern
 from isolate_aggregates.tools.expectations.survives import Survives
 from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.server_requests import ServerRequests
 
 # The most problems of an expectation, reasons of a problem, and mutations
 # that are shown to people.
@@ -102,7 +103,7 @@ class CheckExpectations(output.ReportLister):
                 for name in _files(parsed_args)
             }
             results = evaluate(expectations, answers)
-            with access.silent():
+            with deciding.silent():
                 coverage = (
                     mutations.coverage(expectations, answers, progress.testing)
                     if parsed_args.mutate
@@ -175,7 +176,7 @@ class CheckExpectations(output.ReportLister):
     def _init(self, args: argparse.Namespace) -> int:
         """Write a first file."""
         document.check_new(args.output)
-        with self._answers(args, ()) as (answers, _), access.silent():
+        with self._answers(args, ()) as (answers, _), deciding.silent():
             entries = list(first_file.entries(answers))
         if not entries:
             raise exception.ExpectationsFileError(
@@ -204,7 +205,7 @@ class CheckExpectations(output.ReportLister):
                 conf,
                 chain.as_in_nova(conf),
                 filters,
-                ServerRequests(cloud, conf),
+                Requests(cloud, conf),
                 _project_ids(expectations, cloud),
             )
             base.warn_if_unguarded(cloud, conf)

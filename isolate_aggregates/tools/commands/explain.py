@@ -12,6 +12,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import comparison, explain, ranges, taken
 from isolate_aggregates.tools.advice import Advice, Effects
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import fields, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
@@ -164,7 +165,8 @@ class ExplainRequest(output.ReportLister):
         pipeline = chain.as_in_nova(self.app.conf)
         filters = Pipeline(loading.load(self.app.conf))
         snapshot = question.cloud.snapshot
-        effects = Effects(snapshot, pipeline, filters)
+        requests = Requests(question.cloud, self.app.conf)
+        effects = Effects(snapshot, pipeline, filters, requests)
         return list(
             effects.advice(
                 mendings(snapshot, question.request, pipeline, filters)

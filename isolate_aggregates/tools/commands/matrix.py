@@ -7,10 +7,17 @@ from typing import Any
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.text import listed
+from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.matrix import columns
-from isolate_aggregates.tools.matrix.matrix import Row, matrix, requests
+from isolate_aggregates.tools.matrix.matrix import (
+    Objection,
+    Row,
+    matrix,
+    requests,
+)
 from isolate_aggregates.tools.mirrored import chain
 
 # Printed instead of a table that would have no columns except the flavors.
@@ -38,10 +45,10 @@ def add_row_arguments(parser: argparse.ArgumentParser) -> None:
 class ShowMatrix(output.ReportLister):
     """Show which flavors and images may use which hosts.
 
-    This depends on the request filters and on required and forbidden traits,
-    not on free capacity. As a table, hosts that the same requests may use
-    share a column; --long names them below. As json or yaml: one document with
-    the reasons. As csv or value, each host has a column.
+    That is what the cloud would offer if every host was empty. As a table,
+    hosts that the same requests may use share a column; --long names them
+    below. As json or yaml: one document with the reasons. As csv or value,
+    each host has a column.
     """
 
     nothing = 'There are no flavors.'
@@ -72,6 +79,7 @@ class ShowMatrix(output.ReportLister):
         with base.opened(self.app, parsed_args) as cloud:
             filters = chain.as_in_nova(conf)
             questions = requests(
+                Requests(cloud, conf),
                 [cloud.flavor(name) for name in parsed_args.flavors]
                 if parsed_args.flavors
                 else cloud.flavors,
@@ -121,40 +129,48 @@ class ShowMatrix(output.ReportLister):
                     verdicts=tuple(
                         columns.access(row, c).value for c in self._columns
                     ),
-                    reasons=tuple(
-                        documents.Objection(
-                            filter=objection.filter_name,
-                            kind=objection.kind,
-                            reason=objection.text,
-                            groups=tuple(places),
-                        )
-                        for objection, places in columns.reasons(row).items()
-                    ),
+                    reasons=_reasons(row.objections),
+                    not_enforced=_reasons(row.unenforced),
                 )
                 for row in self._matrix.rows
             ),
         )
 
     def after(self) -> Iterable[str]:
-        """Yield who may use private flavors, and the hosts of each column."""
+        """Yield private flavors, what is not enforced, and columns' hosts."""
         flavors = {row.request.flavor for row in self._matrix.rows}
         for flavor in sorted(flavors, key=lambda flavor: flavor.name):
             if not flavor.is_public:
                 projects = listed(flavor.projects, None) or 'no project'
                 yield f'Flavor {flavor.name} is private, for {projects}.'
+        unenforced: dict[str, set[str]] = {}
+        for row in self._matrix.rows:
+            for objection, places in columns.reasons(row.unenforced).items():
+                unenforced.setdefault(objection.text, set()).update(
+                    host
+                    for place in places
+                    for host in self._matrix.groups[place].hosts
+                )
+        if unenforced:
+            yield ''
+            yield 'Not enforced, because Placement lacks memberships (sync):'
+        for text, hosts in unenforced.items():
+            yield f'  {ranges.folded(hosts)}: {text}'
+        yield from self._hosts()
+
+    def _hosts(self) -> Iterable[str]:
+        """Yield the hosts of each column, or how to show them."""
         columns_by_name = [
             (column.name, ', '.join(column.hosts)) for column in self._columns
         ]
-        columns = [
+        merged = [
             (name, hosts) for name, hosts in columns_by_name if hosts != name
         ]
-        if not columns or not self._matrix.rows:
+        if not merged or not self._matrix.rows:
             return
         yield ''
         if self.is_long:
-            yield from (
-                f'{name}: {hosts or "none"}' for name, hosts in columns
-            )
+            yield from (f'{name}: {hosts or "none"}' for name, hosts in merged)
         else:
             yield '--long names the hosts of each column.'
 
@@ -162,3 +178,17 @@ class ShowMatrix(output.ReportLister):
         image = [row.request.image.name] if row.request.image else []
         access = (columns.access(row, c).value for c in self._columns)
         return [row.request.flavor.name, *image, *access]
+
+
+def _reasons(
+    cells: Iterable[Iterable[Objection]],
+) -> tuple[documents.Objection, ...]:
+    return tuple(
+        documents.Objection(
+            filter=objection.filter_name,
+            kind=objection.kind,
+            reason=objection.text,
+            groups=tuple(places),
+        )
+        for objection, places in columns.reasons(cells).items()
+    )

@@ -19,7 +19,6 @@ from isolate_aggregates.tools.cli import (
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate import names
-from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.room import carry, documents, formats, shown
 from isolate_aggregates.tools.room.plan import Batch, Planner
 from isolate_aggregates.tools.room.task import INCLUDABLE, Left, Task
@@ -247,12 +246,12 @@ class Relocate(preview.Previewing, output.ReportLister):
             ).hosts
         wanted = None
         if args.room_for:
-            request = Request(
+            kind = planner.kind_of(
                 snapshot.flavor(args.room_for),
                 snapshot.image(args.image) if args.image else None,
                 base.project_from(args, cloud),
             )
-            wanted = planner.kind_of(request), args.number
+            wanted = kind, args.number
         homecoming = frozenset[str]()
         if args.out_of_place:
             at = {s.id: s.host for s in snapshot.known_servers.placed}

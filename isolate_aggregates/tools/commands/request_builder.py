@@ -8,17 +8,16 @@ import dataclasses
 from oslo_config import cfg
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import ComputeHost, Flavor
+from isolate_aggregates.request import ComputeHost
+from isolate_aggregates.tools.answers.requests import Requests, bare
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.commands import requested_zone
 from isolate_aggregates.tools.commands.requested_zone import RequestedZone
 from isolate_aggregates.tools.request import (
     Request,
     RequestedNetwork,
     ResourceGroup,
 )
-from isolate_aggregates.tools.server_requests import ServerRequests
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,16 +41,16 @@ class RequestBuilder:
         self._args = args
         self._cloud = cloud
         self._conf = conf
-        self._servers = ServerRequests(cloud, conf)
-        self.not_known = self._servers.not_known
-        self.releases = tuple(self._servers.releases)
+        self._requests = Requests(cloud, conf)
+        self.not_known = self._requests.not_known
+        self.releases = tuple(self._requests.releases)
 
     def request(self) -> Request:
         """Return the request, and complete ``not_known``."""
         request = self._from_arguments()
         if not self._args.flavor:
-            request = self._of_server(request)
-        return self._servers.completed(request)
+            return self._of_server(request)
+        return self._requests.completed(request)
 
     def _from_arguments(self) -> Request:
         args, cloud = self._args, self._cloud
@@ -65,9 +64,9 @@ class RequestBuilder:
                 '--host and a host in --availability-zone exclude each other '
                 'in Nova; specify one of them.'
             )
-        return Request(
-            # The empty flavor is replaced by that of the server.
-            flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
+        return bare(
+            # Without a flavor, it is that of the server.
+            flavor=cloud.flavor(args.flavor) if args.flavor else None,
             image=cloud.image(args.image) if args.image else None,
             project_id=base.project_from(args, cloud),
             scheduler_hints=hints,
@@ -126,13 +125,6 @@ class RequestBuilder:
         )
         if why_other:
             self.not_known.append(why_other)
-        if zone and self._args.flavor and not requested.host:
-            requested_zone.check(
-                zone,
-                conf.default_availability_zone,
-                self._cloud.index,
-                self._cloud.compute_nodes.values(),
-            )
         return zone
 
     def _of_server(self, request: Request) -> Request:
@@ -143,4 +135,4 @@ class RequestBuilder:
             server = dataclasses.replace(
                 server, availability_zone=request.availability_zone
             )
-        return self._servers.of(server, request, not args.port_request)
+        return self._requests.of(server, request, not args.port_request)

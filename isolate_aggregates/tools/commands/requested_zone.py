@@ -2,13 +2,9 @@
 """The availability zone of a request, which can also force a host."""
 
 import argparse
-from collections.abc import Iterable
 import dataclasses
 
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.text import listed, quoted
+from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +29,7 @@ class RequestedZone:
         return self.node or self.host
 
     def used(
-        self, default: str | None, unnamed: str, aggregates: AggregateIndex
+        self, default: str | None, unnamed: str, cloud: CloudIndex
     ) -> tuple[str | None, str]:
         """Return the zone that nova-api requests, and why it is another one.
 
@@ -47,7 +43,7 @@ class RequestedZone:
         zone = self.zone or default
         if not zone or not self.forced:
             return zone, ''
-        if zone == _zone_of_host(self.host or '', unnamed, aggregates):
+        if zone == cloud.zone_of(self.host or '', unnamed):
             return zone, ''
         return None, (
             f'forced host {self.host} is not in availability zone {zone}, so '
@@ -56,27 +52,6 @@ class RequestedZone:
             else f'Nova ignores availability zone {zone}, because a compute '
             'node is forced'
         )
-
-
-def check(
-    zone: str, unnamed: str, aggregates: AggregateIndex, hosts: Iterable[str]
-) -> None:
-    """Raise if nova-api refuses a zone, because no host is in it.
-
-    :param unnamed: The zone of hosts in no aggregate with a zone.
-    :param hosts: The compute services; if empty, they are not known.
-    """
-    zones = {_zone_of_host(host, unnamed, aggregates) for host in hosts}
-    if zones and zone not in zones:
-        raise exception.InvalidRequest(
-            f'nova-api refuses availability zone {quoted(zone)}, as no host '
-            f'is in it; specify one of {listed(zones)}.'
-        )
-
-
-def _zone_of_host(host: str, unnamed: str, aggregates: AggregateIndex) -> str:
-    zones = map(zone_of, aggregates.by_host.get(host, ()))
-    return next(filter(None, zones), None) or unnamed
 
 
 def requested_zone(text: str) -> RequestedZone:

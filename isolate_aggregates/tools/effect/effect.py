@@ -12,8 +12,9 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import filter_keys
-from isolate_aggregates.tools.advice import access
-from isolate_aggregates.tools.advice.access import Offers, Question, Questions
+from isolate_aggregates.tools.answers import deciding, offers, scope
+from isolate_aggregates.tools.answers.deciding import Question, Questions
+from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.audit import CHECKS, AuditedCloud, Finding, audit
 from isolate_aggregates.tools.audit.servers import (
     OutOfPlace,
@@ -186,7 +187,7 @@ def effect(
     :param conf: The configuration of nova-scheduler.
     :param moved: The servers after the change, if it moves some.
     """
-    with access.silent():
+    with deciding.silent():
         return _effect(before, after, conf, moved or before.servers)
 
 
@@ -233,10 +234,12 @@ class _World:
         self.pipeline = Pipeline((*cloud.running, *cloud.mirrors))
         self.snapshot = cloud.snapshot
         self.longest = 0
-        self._questions = Questions(cloud.snapshot, self.pipeline)
+        self._questions = Questions(
+            cloud.snapshot, self.pipeline, cloud.requests
+        )
         self._offers = Offers(cloud.snapshot)
         self._index = ProviderIndex(cloud.snapshot.providers)
-        self.flavors = {_id(f): f for f in access.flavors(cloud.snapshot)}
+        self.flavors = {_id(f): f for f in scope.flavors(cloud.snapshot)}
         self.images = {_id(image): image for image in cloud.snapshot.images}
 
     def question(
@@ -254,13 +257,13 @@ class _World:
 
     def slots(self, question: Question | None) -> int:
         """Return the number of servers for which there is room."""
-        return access.room(self.snapshot, question, self._offers, self._index)
+        return offers.room(self.snapshot, question, self._offers, self._index)
 
 
 def _access_changes(old: _World, new: _World) -> Iterator[AccessChange]:
     kinds = [
         None if image is None else _id(image)
-        for image in access.images(old.snapshot, old.pipeline)
+        for image in scope.images(old.snapshot, old.pipeline)
     ]
     for number in old.flavors | new.flavors:
         flavors = old.flavors.get(number), new.flavors.get(number)
@@ -311,7 +314,7 @@ def _project_changes(old: _World, new: _World) -> Iterator[ProjectChange]:
         *_other_aggregates(old.snapshot, new.snapshot),
         *_other_aggregates(new.snapshot, old.snapshot),
     ]
-    for project in access.projects(aggregates, new.pipeline):
+    for project in scope.projects(aggregates, new.pipeline):
         if project is None:
             continue
         was, now = (

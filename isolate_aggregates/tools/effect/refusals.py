@@ -8,6 +8,7 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools.advice import outcome
 from isolate_aggregates.tools.advice.commands import Command, Commands
+from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats.order import Order, safe
 from isolate_aggregates.tools.mirrored.nova_api import changes
@@ -49,15 +50,17 @@ def accepted(
     steps: Commands,
     pipeline: Pipeline,
     filters: Pipeline,
+    requests: Requests,
 ) -> tuple[Order, tuple[Refusal, ...]]:
     """Return the steps that Nova does not refuse, in a safe order.
 
     :param pipeline: The filters that decide, and those of Nova.
+    :param requests: Builds the requests of servers.
     :returns: The order, and the other steps.
     """
     refused: tuple[Refusal, ...] = ()
     while True:
-        order = safe(snapshot, steps, pipeline, filters)
+        order = safe(snapshot, steps, pipeline, filters, requests)
         more = tuple(refused_steps(snapshot, order.commands, filters))
         if not more:
             return order, refused

@@ -20,12 +20,13 @@ from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import trees
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
-from isolate_aggregates.tools.advice import access
-from isolate_aggregates.tools.advice.access import Offers, Question
+from isolate_aggregates.tools.answers import deciding, offers, scope
+from isolate_aggregates.tools.answers.deciding import Question
+from isolate_aggregates.tools.answers.offers import Offers
+from isolate_aggregates.tools.answers.requests import STRANGER, Requests
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.request import Request
-from isolate_aggregates.tools.server_requests import ServerRequests
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Hosts = frozenset[str]
@@ -51,7 +52,7 @@ class Context:
     conf: cfg.ConfigOpts
     pipeline: Pipeline
     filters: Pipeline
-    builder: ServerRequests
+    builder: Requests
     project_ids: Mapping[str, str | None] = dataclasses.field(
         default_factory=dict
     )
@@ -167,14 +168,14 @@ class Answers:
         """The ids of the projects that aggregates name."""
         if self._same:
             return self._same.named_projects
-        return access.named_projects(
+        return scope.named_projects(
             self.snapshot.aggregates, self.context.pipeline
         )
 
     @lazy_property
     def operator_images(self) -> tuple[Image | None, ...]:
         """An image of each kind that matters, and None; not of tenants."""
-        images = access.images(self.snapshot, self.context.pipeline)
+        images = scope.images(self.snapshot, self.context.pipeline)
         return tuple(i for i in images if i is None or not is_tenants(i))
 
     def request(
@@ -191,15 +192,8 @@ class Answers:
         """
         parts = id(flavor), id(image), project, zone
         if parts not in self.context.requests:
-            builder = self.context.builder
-            self.context.requests[parts] = builder.completed(
-                Request(
-                    flavor,
-                    image,
-                    project or access.STRANGER,
-                    availability_zone=zone,
-                    nova_release=builder.releases[-1],
-                )
+            self.context.requests[parts] = self.context.builder.new(
+                flavor, image, project or STRANGER, zone
             )
         return self.context.requests[parts]
 
@@ -229,7 +223,7 @@ class Answers:
         """Return the queries of a request; None if it is refused."""
         number = id(request)
         if number not in self.questions:
-            self.questions[number] = access.question(
+            self.questions[number] = deciding.question(
                 request, self.aggregates, self.context.pipeline
             )
         return self.questions[number]
@@ -281,7 +275,7 @@ class Answers:
         )
 
     def _fit(self, question: Question) -> int:
-        return access.room(self.snapshot, question, self.offers, self.index)
+        return offers.room(self.snapshot, question, self.offers, self.index)
 
 
 class AnswersWithoutTrait(Answers):
@@ -315,7 +309,7 @@ class AnswersWithoutTrait(Answers):
 
     def _of_part(self, snapshot: Snapshot) -> Answers:
         if self._host is not None:
-            snapshot = access.among(snapshot, frozenset({self._host}))
+            snapshot = scope.among(snapshot, frozenset({self._host}))
         return Answers(snapshot, self.context)
 
     def hosts(self, request: Request) -> _Hosts:

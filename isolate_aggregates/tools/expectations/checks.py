@@ -10,7 +10,7 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import counted, listed, named, quoted
 from isolate_aggregates.tools import ranges
-from isolate_aggregates.tools.advice import access
+from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.expectations import matching
 from isolate_aggregates.tools.expectations.answers import Answers
@@ -309,7 +309,7 @@ def _sufficient(answers: Answers, image: Image) -> Iterable[Flavor]:
     which fits on most hosts.
     """
     flavors: dict[frozenset[tuple[str, str]], Flavor] = {}
-    for flavor in sorted(access.flavors(answers.snapshot), key=_size):
+    for flavor in sorted(scope.flavors(answers.snapshot), key=_size):
         flavors.setdefault(frozenset(flavor.extra_specs.items()), flavor)
     return [answers.enlarged(flavor, image) for flavor in flavors.values()]
 

@@ -20,7 +20,7 @@ from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools import ranges
-from isolate_aggregates.tools.advice import access
+from isolate_aggregates.tools.answers.requests import STRANGER
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Change, Values
@@ -180,9 +180,7 @@ class _Comparison:
                 )
             if texts:
                 project = new.project_id
-                name = subject(
-                    new, None if project == access.STRANGER else project
-                )
+                name = subject(new, None if project == STRANGER else project)
                 return f'{name} {" and ".join(texts)}'
         return ''
 

@@ -4,9 +4,9 @@
 from collections.abc import Iterator
 
 from isolate_aggregates import exception
-from isolate_aggregates.decision import decide
 from isolate_aggregates.text import named
 from isolate_aggregates.tools import explain, ranges
+from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import Violation
 from isolate_aggregates.tools.explain import groups
@@ -45,7 +45,7 @@ class _Openings:
         self._closed = (
             frozenset[str]()
             if request is None
-            else decide(
+            else deciding.decided(
                 request, answers.aggregates, pipeline
             ).destination.forbidden_aggregates
         )
@@ -84,7 +84,7 @@ def _why_excluded(violation: Violation, answers: Answers) -> Iterator[str]:
         return
     snapshot = answers.snapshot if violation.is_room else answers.empty
     try:
-        decision = decide(
+        decision = deciding.decided(
             request, answers.aggregates, answers.context.pipeline
         )
         explanation = explain.of_request(

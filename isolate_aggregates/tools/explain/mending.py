@@ -12,11 +12,13 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import Repair, commands, outcome
-from isolate_aggregates.tools.advice.access import Offers, question
 from isolate_aggregates.tools.advice.commands import Commands
+from isolate_aggregates.tools.answers.deciding import question
+from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain.ways import Ways
 from isolate_aggregates.tools.request import Request, resources
@@ -105,10 +107,8 @@ class _Mender:
             zones = self.snapshot.index
             for host in sorted(self.ways.hosts(self.snapshot, anywhere)):
                 for aggregate in zones.by_host.get(host, ()):
-                    other = aggregate.metadata.get(
-                        'availability_zone', aggregate.availability_zone
-                    )
-                    if other and other != zone:
+                    other = zone_of(aggregate)
+                    if other and other != zone and self._is_offered_in(other):
                         yield Repair(
                             text='request it with --availability-zone '
                             f'{commands.quoted(other)} instead of '
@@ -125,6 +125,11 @@ class _Mender:
                     text='request no host, or one of '
                     f'{ranges.folded(hosts)}, with --host'
                 )
+
+    def _is_offered_in(self, zone: str) -> bool:
+        """Return whether the request gets a host in an availability zone."""
+        request = dataclasses.replace(self.request, availability_zone=zone)
+        return bool(self.ways.hosts(self.snapshot, request))
 
     def _room(self) -> Iterator[Repair]:
         """Yield how to free some room on hosts that are only full."""

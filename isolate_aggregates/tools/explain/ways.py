@@ -19,7 +19,6 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import commands
-from isolate_aggregates.tools.advice.access import Offers, question
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.spelling import (
     LIKE_PREFIX,
@@ -28,6 +27,8 @@ from isolate_aggregates.tools.advice.spelling import (
     groups_without_resources,
     similar_traits,
 )
+from isolate_aggregates.tools.answers.deciding import question
+from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.request import Request

@@ -12,6 +12,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools.answers import requests
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_images import ServerImage, ServerImages
@@ -93,11 +94,11 @@ class Keys:
             frozenset(server.scheduler_hints.items()),
         )
         if kind not in self._remembered:
-            request = Request(
+            request = requests.bare(
                 flavor,
                 known.image,
-                server.project_id,
-                server.scheduler_hints,
+                project_id=server.project_id,
+                scheduler_hints=server.scheduler_hints,
                 is_accepted=True,
             )
             names = frozenset(

@@ -9,6 +9,7 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
+from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import (
     Provider,
@@ -111,7 +112,7 @@ class Details:
             name=aggregate.name,
             uuid=aggregate.uuid,
             id=aggregate.id,
-            availability_zone=aggregate.availability_zone,
+            availability_zone=zone_of(aggregate),
             metadata=dict(sorted(aggregate.metadata.items())),
             locks=tuple(lock.name for lock in locks),
             hosts=summary.hosts,

@@ -12,6 +12,7 @@ from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.answers.requests import bare
 from isolate_aggregates.tools.request import Request, resources
 
 
@@ -19,11 +20,11 @@ def requests(
     trait: str, flavors: Iterable[Flavor], images: Iterable[Image] = ()
 ) -> Iterator[ResourceRequest]:
     """Yield the queries of servers that require a trait."""
-    requiring = [i for i in images if _requires(trait, Request(Flavor(''), i))]
+    requiring = [i for i in images if _requires(trait, bare(image=i))]
     for flavor in flavors:
         # All images that require it have the same effect.
         for image in (None, *requiring[:1]):
-            request = Request(flavor, image)
+            request = bare(flavor, image)
             if _requires(trait, request):
                 yield resources.resource_request(request)
 

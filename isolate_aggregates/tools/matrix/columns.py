@@ -145,10 +145,15 @@ def access(row: Row, column: Column) -> Access:
     return Access.YES if all(may) else Access.SOME
 
 
-def reasons(row: Row) -> Mapping[Objection, list[int]]:
-    """Return the indexes of the groups that each objection excludes."""
+def reasons(
+    cells: Iterable[Iterable[Objection]],
+) -> Mapping[Objection, list[int]]:
+    """Return the indexes of the groups that each objection excludes.
+
+    :param cells: The objections for each group.
+    """
     places: dict[Objection, list[int]] = {}
-    for place, objections in enumerate(row.objections):
+    for place, objections in enumerate(cells):
         for objection in objections:
             places.setdefault(objection, []).append(place)
     return places

@@ -19,13 +19,14 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.decision import decide
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -34,7 +35,6 @@ from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.request import (
     Request,
     asking,
-    implied,
     resources,
 )
 from isolate_aggregates.tools.simulator.index import ProviderIndex
@@ -194,10 +194,6 @@ class _Counting:
         self._saved = SnapshotCloud(cloud.snapshot)
         self._most = conf[ia_conf.SCHEDULER].max_placement_results
         self._longest = conf[ia_conf.GROUP].max_query_length
-        releases = cloud.nova_releases or (implied.NEWEST_NOVA,)
-        self._release = conf[ia_conf.GROUP].nova_release or releases[-1]
-        with_owner, others = self._saved.owned_nodes
-        self._is_owned = bool(with_owner and not others)
         self._zones = _zones(cloud.snapshot)
         self._locks = {
             lock.name: frozenset().union(*(a.hosts for a in lock.aggregates))
@@ -226,20 +222,15 @@ class _Counting:
                     f'It is not known which devices its extra spec {key} '
                     'requests.'
                 )
-        request = Request(
-            flavor, nova_release=self._release, owner_nova=self._is_owned
+        # Each zone is counted, and each lock in all of them.
+        request = dataclasses.replace(
+            self._cloud.requests.new(flavor), availability_zone=None
         )
-        decision = candidates.decide_on(
-            self._saved,
-            self._cloud.pipeline,
-            request,
-            self._most,
-            self._longest,
-        )
+        decision = self._decided(request)
         destination = decision.destination
         is_refused = bool(destination.refusals)
         if is_refused:
-            destination = decide(
+            destination = decided(
                 request, self._cloud.index, Pipeline(self._cloud.mirrors)
             ).destination
         # A request with the key is not excluded by any lock.
@@ -254,17 +245,38 @@ class _Counting:
                 'instead.'
             )
         packings_with_keys = self._packings(query, destination)
-        packings = packings_with_keys
-        zones = self._zones
-        if is_refused:
-            zones = dict.fromkeys(zones, frozenset())
-        elif decision.forbidden:
-            # Requirements that host filters check are not in the query.
-            query = resources.resource_request(request)
-            asking.add(destination, query, decision.forbidden)
-            packings = self._packings(query, destination)
-        in_zones.add(flavor, zones, packings)
+        for zone, hosts in self._zones.items():
+            packings = self._in_zone(request, zone)
+            in_zones.add(
+                flavor,
+                {zone: hosts if packings else frozenset()},
+                packings or packings_with_keys,
+            )
         behind_locks.add(flavor, self._locks, packings_with_keys)
+
+    def _in_zone(self, request: Request, zone: str) -> list[Packing]:
+        """Return what fits in a zone, or in none; empty if it is refused."""
+        zoned = dataclasses.replace(request, availability_zone=zone or None)
+        try:
+            decision = self._decided(zoned)
+        except exception.InvalidRequest:
+            # No host is in the zone.
+            return []
+        if decision.destination.refusals:
+            return []
+        query = resources.resource_request(zoned)
+        # Requirements that host filters check are not in the query.
+        asking.add(decision.destination, query, decision.forbidden)
+        return self._packings(query, decision.destination)
+
+    def _decided(self, request: Request) -> Decision:
+        return candidates.decide_on(
+            self._saved,
+            self._cloud.pipeline,
+            request,
+            self._most,
+            self._longest,
+        )
 
     def _packings(
         self, query: ResourceRequest, destination: ExplainedDestination

@@ -3,19 +3,24 @@
 
 from collections.abc import Iterator
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause
-from isolate_aggregates.text import quoted
+from isolate_aggregates.text import listed, quoted
 from isolate_aggregates.tools.mirrored import nova_api
+from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
 from isolate_aggregates.tools.request import Request
+
+# The zone of hosts in no aggregate with a zone.
+_UNNAMED = (ia_conf.DEFAULT, 'default_availability_zone')
 
 
 def acceptance(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[Remark]:
-    """Refuse flavors and images that nova-api refuses.
+    """Refuse flavors, images and zones that nova-api refuses.
 
     An existing server was accepted when it was created.
     """
@@ -42,6 +47,19 @@ def acceptance(
         raise exception.RequestUnacceptable(
             f'nova-api refuses {subject}: {_texts(refusals)}.'
         )
+    if isinstance(aggregates, CloudIndex) and not request.host_forced:
+        _check_zone(request, aggregates, settings[_UNNAMED])
+
+
+def _check_zone(request: Request, cloud: CloudIndex, unnamed: str) -> None:
+    """Raise if no host is in the zone of new servers."""
+    zone = request.availability_zone
+    zones = cloud.zones(unnamed) if zone else frozenset()
+    if zones and zone not in zones:
+        raise exception.InvalidRequest(
+            f'nova-api refuses availability zone {quoted(zone or "")}, as no '
+            f'host is in it; specify one of {listed(zones)}.'
+        )
 
 
 def _texts(refusals: list[nova_api.Refusal]) -> str:
@@ -49,5 +67,10 @@ def _texts(refusals: list[nova_api.Refusal]) -> str:
 
 
 MIRRORS = (
-    Mirror('nova_api', 'API._validate_flavor_image_nostatus', acceptance),
+    Mirror(
+        'nova_api',
+        'API._validate_flavor_image_nostatus',
+        acceptance,
+        options=(_UNNAMED,),
+    ),
 )

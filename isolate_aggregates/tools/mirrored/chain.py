@@ -29,7 +29,12 @@ def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
             mirror.name,
             MirroringFilter(
                 mirror,
-                {(g, o): frozen(conf[g][o]) for g, o in mirror.options},
+                {
+                    (group, option): frozen(
+                        ia_conf.value_of(conf, group, option)
+                    )
+                    for group, option in mirror.options
+                },
             ),
             mirror.switch,
             is_mirrored=True,

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's ``ComputeFilter``: hosts whose compute service takes no servers."""
+"""The hosts of a cloud: whether they take servers, and their zones."""
 
 from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.constraints import Cause, DropHosts
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.compute.servers import ComputeService
@@ -30,15 +31,36 @@ class CloudIndex(AggregateIndex):
 
     :param services: Returns the compute services; it is called when a request
         is decided. None if they are unknown: then all count as up and enabled.
+    :param hosts: Returns the hosts that have compute nodes; it is called when
+        a zone was requested. Empty if they are unknown.
     """
 
     def __init__(
         self,
         aggregates: Iterable[Aggregate],
         services: Callable[[], Iterable[ComputeService] | None],
+        hosts: Callable[[], Iterable[str]],
     ) -> None:
         super().__init__(aggregates)
         self._services = services
+        self._hosts = hosts
+
+    def zone_of(self, host: str, unnamed: str) -> str:
+        """Return the availability zone of a host.
+
+        :param unnamed: The zone of hosts in no aggregate with a zone.
+        """
+        zones = map(zone_of, self.by_host.get(host, ()))
+        return next(filter(None, zones), None) or unnamed
+
+    def zones(self, unnamed: str) -> frozenset[str]:
+        """Return the availability zones that have hosts."""
+        return self.remember(
+            ('zones', unnamed),
+            lambda: frozenset(
+                self.zone_of(host, unnamed) for host in self._hosts()
+            ),
+        )
 
     @lazy_property
     def drops(self) -> tuple[DropHosts, ...]:
@@ -46,16 +68,32 @@ class CloudIndex(AggregateIndex):
         services = tuple(self._services() or ())
         down = frozenset(s.host for s in services if not s.is_up)
         disabled = frozenset(s.host for s in services if not s.is_enabled)
+        causes = (
+            (
+                down,
+                Cause(
+                    'service-down',
+                    'after Placement has answered, Nova drops hosts whose '
+                    'compute service is down',
+                ),
+            ),
+            (
+                disabled,
+                Cause(
+                    'service-disabled',
+                    'after Placement has answered, Nova drops hosts whose '
+                    'compute service is disabled',
+                ),
+            ),
+        )
         return tuple(
             DropHosts(
-                _Objection(hosts, f'its compute service is {state}'),
-                Cause(
-                    f'service-{state}',
-                    'after Placement has answered, Nova drops hosts whose '
-                    f'compute service is {state}',
+                _Objection(
+                    hosts, f'its compute {cause.kind.replace("-", " is ")}'
                 ),
+                cause,
             )
-            for hosts, state in ((down, 'down'), (disabled, 'disabled'))
+            for hosts, cause in causes
             if hosts
         )
 

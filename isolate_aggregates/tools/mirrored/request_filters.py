@@ -43,6 +43,15 @@ def tenant_aggregate(
     is the id of a single project here.
     """
     project = request.project_id
+    if project is None and settings[_TENANTS_REQUIRED]:
+        yield Refuse(
+            Cause(
+                'no-own-aggregate',
+                'no project was given, so none with an aggregate, and '
+                f'[scheduler] {_TENANTS_REQUIRED[1]} is true',
+            )
+        )
+        return
     if project is None:
         yield Remark(
             Cause(

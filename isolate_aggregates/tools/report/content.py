@@ -91,7 +91,7 @@ class Content:
             *_more_images(cloud.snapshot, table_images),
         )
         by_project = [
-            requests(flavors, all_images, project)
+            requests(cloud.requests, flavors, all_images, project)
             for project in (project_id, *others.values())
         ]
         # In one matrix, so that the groups of hosts are the same.

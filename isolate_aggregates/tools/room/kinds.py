@@ -14,8 +14,10 @@ from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.advice import access
-from isolate_aggregates.tools.advice.access import Offers, Question
+from isolate_aggregates.tools.answers import deciding
+from isolate_aggregates.tools.answers.deciding import Question
+from isolate_aggregates.tools.answers.offers import Offers
+from isolate_aggregates.tools.answers.requests import Requests, likeness
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -30,7 +32,6 @@ from isolate_aggregates.tools.mirrored.nova_api import moves
 from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_images import ServerImages
-from isolate_aggregates.tools.server_requests import ServerRequests
 
 # Hints that name other servers, and the host filters that obey them.
 _PAIRED = {
@@ -85,7 +86,7 @@ class Kinds:
         self._snapshot = snapshot
         self._pipeline = chain.as_in_nova(conf)
         cloud = SnapshotCloud(snapshot)
-        self._requests = ServerRequests(cloud, conf, releases)
+        self.requests = Requests(cloud, conf, releases)
         self._images = ServerImages(cloud.image)
         self._filters = frozenset(conf[ENABLED[0]][ENABLED[1]] or ())
         self._of_likeness: dict[Hashable, Kind] = {}
@@ -109,17 +110,16 @@ class Kinds:
 
         :raises InvalidRequest: if its flavor is unknown.
         """
-        key = _likeness(server)
+        key = likeness(server, server.flavor)
         if key not in self._of_likeness:
-            request = self._requests.completed(self._requests.of(server))
-            self._of_likeness[key] = self.of_request(request)
+            self._of_likeness[key] = self.of_request(self.requests.of(server))
         return self._of_likeness[key]
 
     def of_request(self, request: Request) -> Kind:
         """Return the kind of servers with a request."""
-        with access.silent():
+        with deciding.silent():
             try:
-                question = access.asked(
+                question = deciding.asked(
                     request, self._snapshot.index, self._pipeline
                 )
             except (
@@ -185,7 +185,7 @@ class Kinds:
                 action,
                 server,
                 self._images.of(server).image.properties,
-                self._requests.releases,
+                self.requests.releases,
                 action is not Action.EVACUATE
                 and server.host not in self._snapshot.down_hosts,
             ),
@@ -218,42 +218,6 @@ class Kinds:
             ),
             '',
         )
-
-
-def _likeness(server: Server) -> Hashable:
-    """Return a key; servers with equal keys are of one kind."""
-    flavor = server.flavor
-    return (
-        flavor
-        and (
-            flavor.name,
-            flavor.vcpus,
-            flavor.ram,
-            flavor.disk,
-            flavor.ephemeral,
-            flavor.swap,
-            tuple(sorted(flavor.extra_specs.items())),
-        ),
-        server.image_id,
-        None
-        if server.image_properties is None
-        else tuple(sorted(server.image_properties.items())),
-        server.project_id,
-        tuple(
-            (key, values)
-            for key, values in sorted(server.scheduler_hints.items())
-            if key not in ('group', *_PAIRED)
-        ),
-        server.availability_zone,
-        tuple(
-            port.id if port.groups or port.device_profile else port.network
-            for port in server.ports or ()
-            if port.groups
-            or port.device_profile
-            or port.remote_managed
-            or port.segments
-        ),
-    )
 
 
 def by_host(servers: Iterable[Server]) -> dict[str, list[Server]]:

@@ -8,11 +8,11 @@ from oslo_config import cfg
 
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.audit.servers import out_of_place
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
-from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.room import ejection, fewest, order, packing
 from isolate_aggregates.tools.room.fewest import Assignment
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
@@ -105,8 +105,11 @@ class Planner:
         if self._kinds.shares_unknown(servers.placed):
             yield 'which servers have shares of Manila'
 
-    def kind_of(self, request: Request) -> Kind:
+    def kind_of(
+        self, flavor: Flavor, image: Image | None, project: str | None
+    ) -> Kind:
         """Return the kind of new servers."""
+        request = self._kinds.requests.new(flavor, image, project)
         return self._kinds.of_request(request)
 
     @lazy_property

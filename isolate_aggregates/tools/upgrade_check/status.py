@@ -27,15 +27,16 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     AggregateSource,
 )
-from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.query_limit import LimitVerdict
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools.answers.deciding import decided
+from isolate_aggregates.tools.answers.requests import bare
 from isolate_aggregates.tools.placement import race_probe
-from isolate_aggregates.tools.request import Request, asking
+from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.upgrade_check import ineffective, unknown
 
 _OLDEST_NOVA = 31
@@ -329,9 +330,9 @@ class Checks(upgradecheck.UpgradeCommands):
 
         index = AggregateIndex(self._source.aggregates())
         filters = loading.load(self._conf)
-        request = Request(Flavor('without keys'))
+        request = bare(Flavor('without keys'))
         decision = asking.fitted(
-            decide(request, index, loading.deciding(self._conf, filters)),
+            decided(request, index, loading.deciding(self._conf, filters)),
             request,
             placement.shortener(self._conf, filters, wait=True),
             self._conf.scheduler.max_placement_results,

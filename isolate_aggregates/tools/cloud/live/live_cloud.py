@@ -94,7 +94,11 @@ class LiveCloud:
             # database.
             name = 'novaclient'
         source = sources.load(self._conf, lambda: self.connection, name)
-        return CloudIndex(source.aggregates(), lambda: self.services)
+        return CloudIndex(
+            source.aggregates(),
+            lambda: self.services,
+            lambda: self.compute_nodes.values(),
+        )
 
     @lazy_property
     def provider_names(self) -> Mapping[str, str]:

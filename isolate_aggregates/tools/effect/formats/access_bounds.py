@@ -7,8 +7,11 @@ import dataclasses
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools.advice import access
-from isolate_aggregates.tools.advice.access import Asker, Offers, Questions
+from isolate_aggregates.tools.answers import deciding, scope
+from isolate_aggregates.tools.answers.deciding import Questions
+from isolate_aggregates.tools.answers.offers import Offers
+from isolate_aggregates.tools.answers.requests import Requests
+from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _Hosts = frozenset[str]
@@ -46,9 +49,11 @@ class Bounds:
         before: Snapshot,
         afters: Sequence[Snapshot],
         pipeline: Pipeline,
+        requests: Requests,
     ) -> None:
         after = afters[-1]
         self._pipeline = pipeline
+        self._requests = requests
         # The last offers, with the snapshots whose ids are in their keys.
         self._offers: dict[Hashable, tuple[Offers, Snapshot]] = {}
         # Equal sets are kept once: most servers may use the same hosts.
@@ -58,7 +63,7 @@ class Bounds:
         images = dict.fromkeys(
             image.id or image.name if image else None
             for snapshot in (before, after)
-            for image in access.images(snapshot, pipeline)
+            for image in scope.images(snapshot, pipeline)
         )
         existing = {id(image) for image in before.images}
         images |= {
@@ -98,7 +103,7 @@ class Bounds:
         if previous is None or moved_hosts is None:
             offers = self._offers_of(snapshot)
             return State(snapshot, self._access(snapshot, offers), torn)
-        some = Offers(access.among(snapshot, moved_hosts))
+        some = Offers(scope.among(snapshot, moved_hosts))
         answers = {
             key: self._once(previous.access[key] - moved_hosts | hosts)
             for key, hosts in self._access(snapshot, some).items()
@@ -122,14 +127,14 @@ class Bounds:
         self, snapshot: Snapshot, offers: Offers
     ) -> dict[_Key, _Hosts]:
         """Return the hosts that all servers may use."""
-        flavors = {flavor.name: flavor for flavor in access.flavors(snapshot)}
+        flavors = {flavor.name: flavor for flavor in scope.flavors(snapshot)}
         images: dict[str | None, Image | None] = {
             image.id or image.name: image for image in snapshot.images
         }
         images[None] = None
-        questions = Questions(snapshot, self._pipeline)
+        questions = Questions(snapshot, self._pipeline, self._requests)
         answers = {}
-        with access.silent():
+        with deciding.silent():
             for key in self._keys:
                 flavor_name, image_id, project = key
                 flavor = flavors.get(flavor_name)
@@ -163,12 +168,12 @@ def _projects(
     changed = [
         aggregate
         for after in afters
-        for pair in access.changed_aggregates(before, after)
+        for pair in scope.changed_aggregates(before, after)
         for aggregate in pair
         if aggregate
     ]
     first, others = (
-        access.projects(aggregates, pipeline)
+        scope.projects(aggregates, pipeline)
         for aggregates in (changed, before.aggregates)
     )
     return list(dict.fromkeys((*first, *others)))
@@ -190,10 +195,10 @@ def _moved(before: Snapshot, after: Snapshot) -> _Hosts | None:
     None if there are other changes: metadata may change the access to any
     host, for example if a project gets an aggregate of its own.
     """
-    for old, new in access.changed_aggregates(before, after):
+    for old, new in scope.changed_aggregates(before, after):
         if not (old and new) or old.metadata != new.metadata:
             return None
-    return access.affected(before, after)
+    return scope.affected(before, after)
 
 
 def _flavors(
@@ -217,7 +222,7 @@ def _flavors(
         *({flavor.name for flavor in before.flavors} - remaining),
     }
     kinds: dict[Hashable, list[Flavor]] = {}
-    for flavor in access.flavors(before):
+    for flavor in scope.flavors(before):
         if flavor.name not in changed:
             specs = frozenset(flavor.extra_specs.items())
             kinds.setdefault(specs, []).append(flavor)

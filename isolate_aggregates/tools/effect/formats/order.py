@@ -20,14 +20,16 @@ import itertools
 from isolate_aggregates import text
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import ranges
-from isolate_aggregates.tools.advice import access, commands, outcome
-from isolate_aggregates.tools.advice.access import Asker
+from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.openings import (
     Opening,
     needed,
     openings,
 )
+from isolate_aggregates.tools.answers import scope
+from isolate_aggregates.tools.answers.requests import Requests
+from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats.access_bounds import Bounds, State
 from isolate_aggregates.tools.effect.formats.precedence import Precedence, runs
@@ -106,6 +108,7 @@ def safe(
     todo: Commands,
     pipeline: Pipeline,
     filters: Pipeline,
+    requests: Requests,
 ) -> Order:
     """Return the commands in a safe order, or in the best one.
 
@@ -113,11 +116,12 @@ def safe(
 
     :param pipeline: The filters that decide, and those of Nova.
     :param filters: All configured filters, whose locks ``sync`` maintains.
+    :param requests: Builds the requests of servers.
     """
     if len(todo) < 2:
         # There is nothing in between.
         return Order(todo)
-    return _Search(snapshot, todo, pipeline, filters).best()
+    return _Search(snapshot, todo, pipeline, filters, requests).best()
 
 
 def judged(
@@ -125,11 +129,12 @@ def judged(
     todo: Commands,
     pipeline: Pipeline,
     filters: Pipeline,
+    requests: Requests,
 ) -> Order:
     """Return the commands in their own order, with its gaps."""
     if len(todo) < 2:
         return Order(todo)
-    return _Search(snapshot, todo, pipeline, filters).own()
+    return _Search(snapshot, todo, pipeline, filters, requests).own()
 
 
 # The numbers of commands that are carried out together.
@@ -143,10 +148,11 @@ class _Search:
         todo: Commands,
         pipeline: Pipeline,
         filters: Pipeline,
+        requests: Requests,
     ) -> None:
         self._todo = todo
         self._filters = filters
-        before = access.completed(
+        before = scope.completed(
             snapshot,
             {
                 *snapshot.index.by_host,
@@ -155,7 +161,7 @@ class _Search:
         )
         afters = list(outcome.outcomes(before, todo, filters))
         self._precedence = Precedence(todo)
-        self._bounds = Bounds(before, afters, pipeline)
+        self._bounds = Bounds(before, afters, pipeline, requests)
         # By the commands that are done.
         self._states = {
             frozenset[int](): self._bounds.start,

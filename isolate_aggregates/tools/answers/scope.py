@@ -1,33 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes who may use which hosts, regardless of what is in use."""
+"""Who is asked about, and which hosts a change of a cloud can matter to."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-import contextlib
+from collections.abc import Iterable, Iterator
 import dataclasses
-import itertools
-import logging
 
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.decision import decide
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools import filter_keys
-from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.request import Request, asking, resources
-from isolate_aggregates.tools.simulator import Simulator
-from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 # Servers of any flavor without extra specs, also of one that does not exist
 # yet.
 ANY_FLAVOR = Flavor('', vcpus=1, ram=1)
-# A project that owns nothing.
-STRANGER = '-'
 # The most projects that are asked about.
 _PROJECTS = 20
 _ENDLESS = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
@@ -50,151 +37,6 @@ class Asker:
     def is_plain(self) -> bool:
         """Whether neither the image nor the project opens anything."""
         return self.image is None and self.project is None
-
-
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """The queries of servers to Placement, of which a host needs one.
-
-    :param destination: The conclusions of the filters, for hosts that a host
-        filter drops.
-    """
-
-    queries: Sequence[ResourceRequest]
-    destination: Destination
-
-
-class Questions:
-    """The queries of servers in a cloud.
-
-    :param snapshot: The cloud; only its aggregates matter.
-    """
-
-    def __init__(self, snapshot: Snapshot, pipeline: Pipeline) -> None:
-        self._index = snapshot.index
-        self._pipeline = pipeline
-        self._questions: dict[Hashable, Question | None] = {}
-
-    def of(
-        self, flavor: Flavor, image: Image | None, project: str | None
-    ) -> Question | None:
-        """Return the query of servers; None if they are refused."""
-        key = id(flavor), id(image), project
-        if key not in self._questions:
-            request = Request(flavor, image, project or STRANGER)
-            self._questions[key] = question(
-                request, self._index, self._pipeline
-            )
-        return self._questions[key]
-
-
-def question(
-    request: Request, index: AggregateIndex, pipeline: Pipeline
-) -> Question | None:
-    """Return the query of servers; None if they are refused."""
-    try:
-        return asked(request, index, pipeline)
-    except (exception.InvalidRequest, exception.RequestRefused):
-        return None
-
-
-def asked(
-    request: Request, index: AggregateIndex, pipeline: Pipeline
-) -> Question:
-    """Return the query of servers.
-
-    :raises InvalidRequest: if a flavor or an image is not valid.
-    :raises RequestRefused: if the filters refuse them.
-    """
-    decision = decide(request, index, pipeline)
-    return Question(asking.every(decision, request), decision.destination)
-
-
-class Offers:
-    """The hosts that Placement offers.
-
-    :param in_use: Whether what is in use counts, or all hosts are empty.
-    """
-
-    def __init__(self, snapshot: Snapshot, in_use: bool = False) -> None:
-        self._simulator = Simulator(
-            (
-                provider
-                if in_use
-                else dataclasses.replace(provider, usages={})
-                for provider in snapshot.providers
-            ),
-            snapshot.traits,
-            snapshot.resource_classes,
-        )
-        self._members = frozenset[str]().union(
-            *(provider.aggregates for provider in snapshot.providers)
-        )
-
-    def hosts(self, question: Question | None) -> frozenset[str]:
-        """Return the hosts that servers may use."""
-        if question is None:
-            return frozenset()
-        hosts = self.offered(question.queries)
-        if not question.destination.host_objections:
-            return hosts
-        return frozenset(
-            host for host in hosts if not question.destination.dropped(host)
-        )
-
-    def offered(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
-        """Return the hosts that Placement offers for at least one query."""
-        roots = 0
-        try:
-            for query in queries:
-                roots |= self._simulator.hosts(self.relevant(query))
-        except exception.BadQuery:
-            return frozenset()
-        index = self._simulator.index
-        return frozenset(
-            itertools.compress(index.host_of, index.flags(roots & index.nodes))
-        )
-
-    def relevant(self, query: ResourceRequest) -> ResourceRequest:
-        """Return a query without forbidden aggregates that nothing is in.
-
-        There can be thousands, and the simulator checks each.
-        """
-        return dataclasses.replace(
-            query,
-            groups={
-                suffix: dataclasses.replace(
-                    group,
-                    forbidden_aggregates=set(
-                        self._members & group.forbidden_aggregates
-                    ),
-                )
-                for suffix, group in query.groups.items()
-            },
-        )
-
-
-def room(
-    snapshot: Snapshot,
-    question: Question | None,
-    offers: Offers,
-    index: ProviderIndex | None = None,
-) -> int:
-    """Return the number of servers for which there is room now.
-
-    :param offers: The offers of the cloud.
-    :param index: The index of its providers; None to build it.
-    """
-    if question is None:
-        return 0
-    first, *fallbacks = map(offers.relevant, question.queries)
-    try:
-        packing = Packing(
-            snapshot, first, question.destination, fallbacks, index
-        )
-    except exception.BadQuery:
-        return 0
-    return packing.total()
 
 
 def flavors(snapshot: Snapshot) -> tuple[Flavor, ...]:
@@ -332,18 +174,3 @@ def among(snapshot: Snapshot, hosts: frozenset[str]) -> Snapshot:
         ),
         traits=snapshot.traits.union(*(p.traits for p in snapshot.providers)),
     )
-
-
-@contextlib.contextmanager
-def silent() -> Iterator[None]:
-    """Drop the warnings about flavors, which are evaluated again and again."""
-    logger = logging.getLogger(resources.__name__)
-    logger.addFilter(_nothing)
-    try:
-        yield
-    finally:
-        logger.removeFilter(_nothing)
-
-
-def _nothing(record: logging.LogRecord) -> bool:
-    return False

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the requests of servers that exist, as Nova would send them again."""
+"""Builds requests, as nova-api passes them to nova-scheduler.
 
-from collections.abc import Sequence
+No other module of the tools does. A server is asked about with the same
+request by every command.
+"""
+
+from collections.abc import Hashable, Sequence
 import dataclasses
+from typing import Any
 
 from oslo_config import cfg
 
@@ -10,22 +15,39 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Port, Server
 from isolate_aggregates.tools.request import Request, RequestedNetwork, implied
 from isolate_aggregates.tools.server_images import ServerImages
 
+# A project that owns nothing.
+STRANGER = '-'
+
 # The first release of Nova that can require the trait OWNER_NOVA.
 _OWNED = 34
 
+
+def bare(
+    flavor: Flavor | None = None, image: Image | None = None, **more: Any
+) -> Request:
+    """Return a request that Nova has not completed.
+
+    It tells what a flavor, an image or other parts mean by themselves.
+    """
+    return Request(flavor or Flavor(''), image, **more)
+
+
 # Overrides nothing.
-_NOTHING = Request(Flavor(''))
+_NOTHING = bare()
 
 
-class ServerRequests:
-    """Builds the requests of servers of a cloud.
+class Requests:
+    """Builds the requests for a cloud.
 
     ``not_known`` lists what affects scheduling in Nova but is unknown here.
 
+    :param conf: The configuration of nova-api and nova-scheduler.
     :param releases: The possible releases of its Nova; empty to use those that
         the cloud gives.
     """
@@ -35,6 +57,7 @@ class ServerRequests:
     ) -> None:
         self._cloud = cloud
         self._conf = conf
+        self._images = ServerImages(cloud.image)
         self.not_known: list[str] = []
         release = conf[ia_conf.GROUP].nova_release
         self.releases: Sequence[int] = (
@@ -43,20 +66,49 @@ class ServerRequests:
             else (releases or cloud.nova_releases or (implied.NEWEST_NOVA,))
         )
 
+    def on(self, snapshot: Snapshot) -> 'Requests':
+        """Return what builds requests for a cloud after a change."""
+        return Requests(SnapshotCloud(snapshot), self._conf, self.releases)
+
+    def new(
+        self,
+        flavor: Flavor,
+        image: Image | None = None,
+        project: str | None = None,
+        zone: str | None = None,
+        **more: Any,
+    ) -> Request:
+        """Return the request of new servers.
+
+        :param zone: The requested availability zone; None for the default of
+            nova-api, if it has one.
+        :param more: Other parts of the request.
+        """
+        return self.completed(
+            bare(
+                flavor,
+                image,
+                project_id=project,
+                availability_zone=zone or self._conf.default_schedule_zone,
+                **more,
+            )
+        )
+
     def of(
         self,
         server: Server,
         overrides: Request = _NOTHING,
         with_ports: bool = True,
     ) -> Request:
-        """Return what the request of a server contained.
+        """Return the request of a server, as Nova would send it again.
 
-        :param overrides: What takes the place of its own image, project and
-            hints.
+        :param overrides: What takes the place of its own flavor, image,
+            project and hints.
         :param with_ports: Whether to add what its ports request.
         :raises InvalidRequest: if its flavor is unknown.
         """
-        if server.flavor is None:
+        flavor = overrides.flavor if overrides.flavor.name else server.flavor
+        if flavor is None:
             raise exception.InvalidRequest(
                 f'The flavor of server {server.id} is unknown, because its '
                 'cell was down.'
@@ -83,7 +135,7 @@ class ServerRequests:
             )
         request = dataclasses.replace(
             overrides,
-            flavor=server.flavor,
+            flavor=flavor,
             image=image,
             project_id=overrides.project_id or server.project_id,
             scheduler_hints={
@@ -94,7 +146,9 @@ class ServerRequests:
             availability_zone=zone,
             is_accepted=True,
         )
-        return self._with_ports(request, server.id) if with_ports else request
+        if with_ports:
+            request = self._with_ports(request, server.id)
+        return self.completed(request)
 
     def completed(self, request: Request) -> Request:
         """Return a request with what Nova adds to it."""
@@ -106,6 +160,7 @@ class ServerRequests:
         self._tell_of_devices(request)
         return dataclasses.replace(
             request,
+            nova_release=self.releases[-1],
             pcpu_fallback=implied.is_pinned(
                 request.flavor.extra_specs, request.image_properties
             )
@@ -125,7 +180,7 @@ class ServerRequests:
 
     def _image(self, server: Server, number: str) -> Image:
         """Return the image of a server, with the properties Nova stores."""
-        known = ServerImages(self._cloud.image).of(server)
+        known = self._images.of(server)
         if not known.is_whole:
             self.not_known.append(
                 f'the properties of image {number}, which is no longer in '
@@ -226,6 +281,49 @@ class ServerRequests:
         return dataclasses.replace(
             request, owner_nova=bool(with_owner and not others)
         )
+
+
+def likeness(server: Server, flavor: Flavor | None) -> Hashable:
+    """Return a key; servers with equal keys have equal requests.
+
+    :param flavor: The flavor that its request is built with.
+    """
+    return (
+        flavor
+        and (
+            flavor.name,
+            flavor.vcpus,
+            flavor.ram,
+            flavor.disk,
+            flavor.ephemeral,
+            flavor.swap,
+            tuple(sorted(flavor.extra_specs.items())),
+        ),
+        server.image_id,
+        None
+        if server.image_properties is None
+        else tuple(sorted(server.image_properties.items())),
+        server.project_id,
+        tuple(
+            (key, values)
+            for key, values in sorted(server.scheduler_hints.items())
+            if key not in _OF_OTHERS
+        ),
+        server.availability_zone,
+        tuple(
+            port.id if port.groups or port.device_profile else port.network
+            for port in server.ports or ()
+            if port.groups
+            or port.device_profile
+            or port.remote_managed
+            or port.segments
+        ),
+    )
+
+
+# Hints that name other servers or groups of them: no request filter reads
+# them.
+_OF_OTHERS = ('group', 'same_host', 'different_host', 'query')
 
 
 def _said(exc: exception.IsolateAggregatesError) -> str:

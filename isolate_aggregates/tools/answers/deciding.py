@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks the request filters: the only place in the tools that does."""
+
+from collections.abc import Hashable, Iterator, Sequence
+import contextlib
+import dataclasses
+import logging
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.decision import Decision, decide
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.answers.requests import STRANGER, Requests
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.request import Request, asking, resources
+
+
+def decided(
+    request: Request, index: AggregateIndex, pipeline: Pipeline
+) -> Decision:
+    """Return what the filters conclude about a request in a cloud.
+
+    :param index: The aggregates and compute services of the cloud.
+    :param pipeline: The filters that decide, and those of Nova.
+    :raises InvalidRequest: if nova-api would refuse it.
+    """
+    return decide(request, index, pipeline)
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """The queries of servers to Placement, of which a host needs one.
+
+    :param destination: The conclusions of the filters, for hosts that a host
+        filter drops.
+    """
+
+    queries: Sequence[ResourceRequest]
+    destination: Destination
+
+
+class Questions:
+    """The queries of new servers in a cloud.
+
+    :param snapshot: The cloud.
+    :param requests: Builds requests for it, or for the cloud before a change.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, pipeline: Pipeline, requests: Requests
+    ) -> None:
+        self._index = snapshot.index
+        self._pipeline = pipeline
+        self._requests = requests.on(snapshot)
+        self._questions: dict[Hashable, Question | None] = {}
+
+    def of(
+        self, flavor: Flavor, image: Image | None, project: str | None
+    ) -> Question | None:
+        """Return the query of servers; None if they are refused."""
+        key = id(flavor), id(image), project
+        if key not in self._questions:
+            request = self._requests.new(flavor, image, project or STRANGER)
+            self._questions[key] = question(
+                request, self._index, self._pipeline
+            )
+        return self._questions[key]
+
+
+def question(
+    request: Request, index: AggregateIndex, pipeline: Pipeline
+) -> Question | None:
+    """Return the query of servers; None if they are refused."""
+    try:
+        return asked(request, index, pipeline)
+    except (exception.InvalidRequest, exception.RequestRefused):
+        return None
+
+
+def asked(
+    request: Request, index: AggregateIndex, pipeline: Pipeline
+) -> Question:
+    """Return the query of servers.
+
+    :raises InvalidRequest: if a flavor or an image is not valid.
+    :raises RequestRefused: if the filters refuse them.
+    """
+    decision = decided(request, index, pipeline)
+    return Question(asking.every(decision, request), decision.destination)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Drop the warnings about flavors, which are evaluated again and again."""
+    logger = logging.getLogger(resources.__name__)
+    logger.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_nothing)
+
+
+def _nothing(record: logging.LogRecord) -> bool:
+    return False

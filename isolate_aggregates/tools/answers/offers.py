@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cloud offers, by the Placement simulator."""
+
+from collections.abc import Iterable
+import dataclasses
+import itertools
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.answers.deciding import Question
+from isolate_aggregates.tools.capacity import Packing
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.simulator import Simulator
+from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+
+
+class Offers:
+    """The hosts that Placement offers.
+
+    :param in_use: Whether what is in use counts, or all hosts are empty.
+    """
+
+    def __init__(self, snapshot: Snapshot, in_use: bool = False) -> None:
+        self._simulator = Simulator(
+            (
+                provider
+                if in_use
+                else dataclasses.replace(provider, usages={})
+                for provider in snapshot.providers
+            ),
+            snapshot.traits,
+            snapshot.resource_classes,
+        )
+        self._members = frozenset[str]().union(
+            *(provider.aggregates for provider in snapshot.providers)
+        )
+
+    def hosts(self, question: Question | None) -> frozenset[str]:
+        """Return the hosts that servers may use."""
+        if question is None:
+            return frozenset()
+        hosts = self.offered(question.queries)
+        if not question.destination.host_objections:
+            return hosts
+        return frozenset(
+            host for host in hosts if not question.destination.dropped(host)
+        )
+
+    def offered(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
+        """Return the hosts that Placement offers for at least one query."""
+        index = self._simulator.index
+        return frozenset(
+            itertools.compress(index.host_of, index.flags(self.nodes(queries)))
+        )
+
+    def nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
+        """Return their compute nodes, numbered as the providers are."""
+        roots = 0
+        try:
+            for query in queries:
+                roots |= self._simulator.hosts(self.relevant(query))
+        except exception.BadQuery:
+            return 0
+        return roots & self._simulator.index.nodes
+
+    def relevant(self, query: ResourceRequest) -> ResourceRequest:
+        """Return a query without forbidden aggregates that nothing is in.
+
+        There can be thousands, and the simulator checks each.
+        """
+        return dataclasses.replace(
+            query,
+            groups={
+                suffix: dataclasses.replace(
+                    group,
+                    forbidden_aggregates=set(
+                        self._members & group.forbidden_aggregates
+                    ),
+                )
+                for suffix, group in query.groups.items()
+            },
+        )
+
+
+def room(
+    snapshot: Snapshot,
+    question: Question | None,
+    offers: Offers,
+    index: ProviderIndex | None = None,
+) -> int:
+    """Return the number of servers for which there is room now.
+
+    :param offers: The offers of the cloud.
+    :param index: The index of its providers; None to build it.
+    """
+    if question is None:
+        return 0
+    first, *fallbacks = map(offers.relevant, question.queries)
+    try:
+        packing = Packing(
+            snapshot, first, question.destination, fallbacks, index
+        )
+    except exception.BadQuery:
+        return 0
+    return packing.total()

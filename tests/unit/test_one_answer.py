@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands ask about the same request, so their answers agree."""
+
+import json
+
+import pytest
+
+HOSTS = """
+    providers:
+    - {name: h1, inventories: &room {VCPU: 4, MEMORY_MB: 4096, DISK_GB: 100}}
+    - {name: h2, inventories: *room}
+"""
+
+# Nova requires the trait for encrypted memory from release 32 on, and only an
+# inventory before.
+ENCRYPTED = """
+    settings: {isolate_aggregates: {nova_release: 31}}
+    providers:
+    - {name: h1, inventories: {VCPU: 4, MEMORY_MB: 4096, DISK_GB: 100},
+       traits: [HW_CPU_X86_AMD_SEV]}
+    - name: h2
+      inventories: {VCPU: 4, MEMORY_MB: 4096, DISK_GB: 100,
+                    MEM_ENCRYPTION_CONTEXT: 9}
+    flavors:
+    - {name: m1, vcpus: 1, ram: 1, extra_specs: {'hw:mem_encryption': 'true'}}
+    images:
+    - {name: efi, properties: {hw_firmware_type: uefi, hw_machine_type: q35}}
+"""
+
+ZONES = (
+    """
+    settings: {DEFAULT: {default_schedule_zone: west}}
+    aggregates:
+    - {name: west, availability_zone: west, hosts: [h1],
+       metadata: {availability_zone: west}}
+"""
+    + HOSTS
+    + """
+    flavors:
+    - {name: m1, vcpus: 1, ram: 1}
+"""
+)
+
+TENANTS = (
+    """
+    settings:
+      scheduler: {limit_tenants_to_placement_aggregate: true,
+                  placement_aggregate_required_for_tenants: true}
+"""
+    + HOSTS
+    + """
+    flavors:
+    - {name: m1, vcpus: 1, ram: 1}
+"""
+)
+
+
+LARGE = """
+    providers:
+    - {name: h1, inventories: {VCPU: 4, MEMORY_MB: 4096, DISK_GB: 100}}
+    - {name: h2, inventories: {VCPU: 8, MEMORY_MB: 4096, DISK_GB: 100}}
+    flavors:
+    - {name: m1, vcpus: 6, ram: 1}
+"""
+
+# Placement does not know that h1 is in the aggregate.
+UNMIRRORED = (
+    """
+    settings: {scheduler: {enable_isolated_aggregate_filtering: true}}
+    mirror_host_aggregates: false
+    aggregates:
+    - {name: win, metadata: {'trait:CUSTOM_WIN': required}, hosts: [h1],
+       uuid: 5b8f7a0e-3d5e-4f0f-8a43-6a1d6c1b7f52}
+"""
+    + HOSTS
+    + """
+    flavors:
+    - {name: m1, vcpus: 1, ram: 1}
+"""
+)
+# Nova does not know any more.
+LEFT = UNMIRRORED.replace(', hosts: [h1]', '').replace(
+    'DISK_GB: 100}}\n',
+    'DISK_GB: 100}, aggregates: [win]}\n',
+    1,
+)
+
+
+@pytest.fixture
+def hosts(run, write_cloud, tmp_path):
+    """Return the hosts that a flavor may use, by the command that is asked."""
+
+    def ask(cloud, *image):
+        path = str(write_cloud(cloud))
+
+        def document(*command):
+            finished = run(*command, '--snapshot', path, '-f', 'json')
+            return json.loads(finished.out) if finished.out else {}
+
+        asked = ('--flavor', 'm1', *image)
+        explained = document('explain', *asked)
+        capacity = document('capacity', *asked)
+        table = document('matrix', *image)
+        [row] = table['rows']
+        expectations = tmp_path / 'expectations.yaml'
+        expected = {'name': 'all', 'flavor': 'm1', 'never': {'host': '*'}}
+        if image:
+            expected['image'] = image[1]
+        expectations.write_text(
+            json.dumps({'version': 1, 'expectations': [expected]})
+        )
+        tested = document('test', str(expectations))
+        return {
+            'explain': {
+                host['name']
+                for host in explained.get('hosts', ())
+                if not host['reasons']
+            },
+            'capacity': {host['name'] for host in capacity.get('hosts', ())},
+            'matrix': {
+                host
+                for column, verdict in zip(
+                    table['columns'], row['verdicts'], strict=True
+                )
+                if verdict == 'yes'
+                for host in column['hosts']
+            },
+            'test': {
+                host
+                for each in tested['expectations']
+                for problem in each['problems']
+                for host in problem['extra_hosts']
+            },
+        }
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ('cloud', 'image', 'expected'),
+    [
+        pytest.param(
+            ENCRYPTED, ['--image', 'efi'], {'h2'}, id='what Nova 31 requires'
+        ),
+        pytest.param(ZONES, [], {'h1'}, id='the default zone'),
+        pytest.param(
+            ZONES.replace('_zone: west}', '_zone: typo}', 1),
+            [],
+            set(),
+            id='a default zone without hosts',
+        ),
+        pytest.param(TENANTS, [], set(), id='no project, and one is required'),
+        pytest.param(LARGE, [], {'h2'}, id='larger than a host'),
+        pytest.param(UNMIRRORED, [], {'h1', 'h2'}, id='not in Placement'),
+        pytest.param(LEFT, [], {'h2'}, id='left in Placement'),
+    ],
+)
+def test_each_command_names_the_same_hosts(hosts, cloud, image, expected):
+    assert hosts(cloud, *image) == dict.fromkeys(
+        ('explain', 'capacity', 'matrix', 'test'), expected
+    )
