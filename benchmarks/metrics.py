@@ -22,12 +22,12 @@ import table
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters import RequestFilter
-from isolate_aggregates.filters.constraints import RequireRootTrait
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.worker_metrics import WorkerMetrics
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request.constraints import RequireRootTrait
 
 FILTERS = 4
 REQUESTS = 20_000

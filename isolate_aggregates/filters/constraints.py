@@ -109,58 +109,6 @@ class Require(Constraint):
 
 
 @dataclasses.dataclass(frozen=True)
-class InTree(Constraint):
-    """The resources must come from the tree of this provider."""
-
-    provider: str
-    cause: Cause | str
-
-    def narrow(self, destination: Destination) -> None:
-        """Restrict the destination to the tree."""
-        destination.restrict_to_tree(self.provider)
-
-
-@dataclasses.dataclass(frozen=True)
-class ForbidRootTrait(Constraint):
-    """The root provider must not have this trait."""
-
-    trait: str
-    cause: Cause | str
-
-    def narrow(self, destination: Destination) -> None:
-        """Forbid the trait on the root provider."""
-        destination.root_forbidden.add(self.trait)
-
-
-@dataclasses.dataclass(frozen=True)
-class RequireRootTrait(Constraint):
-    """The root provider must have this trait."""
-
-    trait: str
-    cause: Cause | str
-
-    def narrow(self, destination: Destination) -> None:
-        """Require the trait of the root provider."""
-        destination.root_required.add(self.trait)
-
-
-@dataclasses.dataclass(frozen=True)
-class DropHosts(Constraint):
-    """One of Nova's host filters drops hosts that Placement offers.
-
-    :param objection: Returns why the host of a compute service is dropped;
-        empty if it is not.
-    """
-
-    objection: Callable[[str], str] = dataclasses.field(compare=False)
-    cause: Cause | str
-
-    def narrow(self, destination: Destination) -> None:
-        """Add the objection to those that are checked for each host."""
-        destination.host_objections.append(self.objection)
-
-
-@dataclasses.dataclass(frozen=True)
 class Refuse(Constraint):
     """No host may serve this request.
 

@@ -6,7 +6,7 @@ adds them to the query. Constraints can only exclude hosts, never add any.
 """
 
 import abc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
@@ -51,20 +51,14 @@ class Destination:
     and the forbidden aggregates are the union of all calls.
 
     ``host_filters`` maps sets of required aggregates to Nova's host filter
-    that enforces the same. ``host_objections`` are functions that return why
-    one of Nova's host filters drops the host of a compute service; they do not
-    change the query.
+    that enforces the same.
     """
 
     def __init__(self) -> None:
         self.required_aggregates: list[frozenset[str]] = []
         self.host_filters: dict[frozenset[str], str] = {}
         self.forbidden: tuple[frozenset[str], ...] = ()
-        self.root_required: set[str] = set()
-        self.root_forbidden: set[str] = set()
-        self.in_tree: str | None = None
         self.refusals: list[str] = []
-        self.host_objections: list[Callable[[str], str]] = []
 
     @property
     def forbidden_aggregates(self) -> frozenset[str]:
@@ -106,33 +100,12 @@ class Destination:
         if aggregates:
             self.forbidden += (aggregates,)
 
-    def restrict_to_tree(self, provider: str) -> None:
-        """Require the resources to come from one provider tree.
-
-        :param provider: The uuid of any resource provider of the tree. If
-            another one was given before, the request is refused.
-        """
-        if self.in_tree not in (None, provider):
-            self.refuse(
-                f'the trees of providers {self.in_tree} and {provider} are '
-                'both required, and no host is in both'
-            )
-        self.in_tree = provider
-
     def refuse(self, reason: str) -> None:
         """Record that no host may serve the request.
 
         :param reason: The reason, without a full stop.
         """
         self.refusals.append(reason)
-
-    def dropped(self, host: str) -> list[str]:
-        """Return why Nova's host filters drop a host.
-
-        :param host: The name of its compute service.
-        """
-        objections = (objection(host) for objection in self.host_objections)
-        return [text for text in objections if text]
 
     def check(self) -> None:
         """Raise if the request was refused.
@@ -161,10 +134,10 @@ class Conclusion:
         return str(getattr(self.constraint.cause, 'kind', ''))
 
     @lazy_property
-    def alone(self) -> 'Destination':
+    def alone(self) -> 'ExplainedDestination':
         """A destination with only this conclusion."""
-        destination = Destination()
-        self.constraint.narrow(destination)
+        destination = ExplainedDestination()
+        destination.add(self.constraint, self.filter_name)
         return destination
 
 

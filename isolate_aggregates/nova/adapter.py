@@ -303,28 +303,9 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
 
     Existing constraints are kept.
 
-    :raises RequestRefused: if the request was refused, or a filter restricts
-        it to a provider tree, which a request spec cannot express.
+    :raises RequestRefused: if the request was refused.
     """
     decision.check()
-    if decision.destination.in_tree:
-        raise exception.RequestRefused(
-            [
-                'a request filter restricts it to one provider tree, which '
-                'Nova does not allow a request filter to do'
-            ]
-        )
-    if decision.destination.host_objections:
-        raise exception.RequestRefused(
-            [
-                'a request filter drops hosts after Placement has answered, '
-                'which Nova leaves to host filters'
-            ]
-        )
-    if decision.destination.root_required:
-        spec.root_required.update(decision.destination.root_required)
-    if decision.destination.root_forbidden:
-        spec.root_forbidden.update(decision.destination.root_forbidden)
     for choice in decision.required:
         _destination(spec).require_aggregates(sorted(choice))
 

@@ -13,7 +13,7 @@ from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.request import Request, asking
+from isolate_aggregates.tools.request import Request, asking, constraints
 from isolate_aggregates.tools.simulator import Simulator
 
 
@@ -155,7 +155,7 @@ def _dropped(
     destination = decision.destination
     for host in hosts:
         service = cloud.compute_nodes.get(host.uuid, host.name)
-        reasons = destination.dropped(service)
+        reasons = constraints.dropped(destination, service)
         if not host.candidates:
             reasons = [taken.SKIPPED]
         if reasons:

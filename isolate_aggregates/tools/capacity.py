@@ -26,6 +26,7 @@ from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator, refusal
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
@@ -90,11 +91,11 @@ class Packing:
             check_traits(snapshot, each)
             roots |= simulator(self._index, each).hosts(each)
         self._nodes = roots & self._index.nodes
-        if destination and destination.host_objections:
+        if destination and constraints.objections(destination):
             self._nodes = self._index.set_of(
                 root
                 for host, root in self._hosts()
-                if not destination.dropped(host)
+                if not constraints.dropped(destination, host)
             )
         # Whether hosts with equal inventories and usages are alike.
         self._only_room_matters = (

@@ -26,13 +26,7 @@ from thorough import examples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.filters.constraints import (
-    Forbid,
-    ForbidRootTrait,
-    InTree,
-    Refuse,
-    Require,
-)
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory
@@ -44,6 +38,10 @@ from isolate_aggregates.tools.explain import groups as host_groups
 from isolate_aggregates.tools.explain.divided import DividedRequest
 from isolate_aggregates.tools.explain.requirements import FromNode
 from isolate_aggregates.tools.request import asking
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    InTree,
+)
 
 # The most sets of requirements to try when searching for smaller remedies.
 MOST_SETS = 30

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import placement_repairs
 from thorough import examples
 
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools import capacity
@@ -20,6 +20,7 @@ from isolate_aggregates.tools.capacity import fitting_servers
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.request.constraints import DropHosts
 
 OWNER = str(uuid.UUID(int=0))
 SHARED = str(uuid.UUID(int=1))
@@ -161,9 +162,15 @@ def test_hosts_with_equal_room_are_counted_once(monkeypatch):
     assert capacity.Packing(snapshot, request).total() == 10 * 4 + 10 * 2
     assert counted == ['host-0', 'host-1']
     # Without those that a filter of Nova would drop.
-    destination = Destination()
-    destination.host_objections.append(
-        lambda host: '' if host in ('host-2', 'host-3') else 'not this one'
+    destination = ExplainedDestination()
+    destination.add(
+        DropHosts(
+            lambda host: (
+                '' if host in ('host-2', 'host-3') else 'not this one'
+            ),
+            'dropped',
+        ),
+        'SomeFilter',
     )
     packing = capacity.Packing(snapshot, request, destination)
     assert packing.total() == 4 + 2

@@ -11,15 +11,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters.constraints import (
-    DropHosts,
-    Forbid,
-    ForbidRootTrait,
-    InTree,
-    Refuse,
-    Require,
-    RequireRootTrait,
-)
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.nova.images import Record
@@ -459,31 +451,6 @@ def test_a_refusal_leaves_the_request_spec_alone():
     with pytest.raises(exception.RequestRefused):
         applied(spec, Forbid((A,), 'x'), Refuse('no'))
     assert 'requested_destination' not in spec
-
-
-def test_a_forbidden_trait_is_added_to_those_of_nova():
-    spec = objects.RequestSpec()
-    spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
-    applied(spec, ForbidRootTrait('CUSTOM_A', 'because'))
-    assert spec.root_forbidden == {'COMPUTE_STATUS_DISABLED', 'CUSTOM_A'}
-
-
-def test_a_required_trait_is_added_to_those_of_nova():
-    spec = objects.RequestSpec()
-    spec.root_required.add('OWNER_NOVA')
-    applied(spec, RequireRootTrait('CUSTOM_A', 'because'))
-    assert spec.root_required == {'OWNER_NOVA', 'CUSTOM_A'}
-
-
-def test_hosts_that_a_request_filter_cannot_drop_refuse():
-    drop = DropHosts(lambda host: 'because', 'because')
-    with pytest.raises(exception.RequestRefused, match='drops hosts after'):
-        applied(objects.RequestSpec(), drop)
-
-
-def test_a_request_for_one_tree_is_refused():
-    with pytest.raises(exception.RequestRefused, match='one provider tree'):
-        applied(objects.RequestSpec(), InTree('uuid', 'because'))
 
 
 @pytest.mark.parametrize('policy', [None, 'isolate'])

@@ -24,7 +24,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.mirrored import chain, nova_image
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request import Request, constraints
 
 nova_conf = test_chain.nova_conf
 
@@ -97,7 +97,7 @@ def named(filter_name, index, request, options):
         conf.set_override(name, value, ia_conf.HOST_FILTERS)
     [found] = [f for f in chain.mirrored(conf) if f.name == filter_name]
     destination = Pipeline([found]).evaluate(request, index)
-    return {host for host in HOSTS if destination.dropped(host)}
+    return {host for host in HOSTS if constraints.dropped(destination, host)}
 
 
 @examples(150)

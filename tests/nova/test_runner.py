@@ -18,8 +18,6 @@ from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import (
     Forbid,
-    ForbidRootTrait,
-    InTree,
     LazyForbid,
     Refuse,
     Require,
@@ -34,6 +32,10 @@ from isolate_aggregates.placement.group import (
 )
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Shortener, SnapshotMembers
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    InTree,
+)
 
 UUID = '00000000-0000-0000-0000-00000000000'
 A, B = (
@@ -302,12 +304,6 @@ def test_without_aggregates_there_is_no_filter_to_blame():
     worker.broken = True
     assert 'Nova is broken' in worker.refusal()
     assert worker.observer.told == [('', exception.AggregatesUnreadable)]
-
-
-def test_a_constraint_that_nova_does_not_support_is_refused():
-    worker = Worker(Filter(InTree('uuid', 'because')))
-    assert 'one provider tree' in worker.refusal()
-    assert worker.observer.told == [('', exception.RequestRefused)]
 
 
 def test_a_runner_works_without_an_observer():

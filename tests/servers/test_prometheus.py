@@ -50,7 +50,7 @@ NO_EXPORTER = 'IsolationExporterDown: there is no exporter'
 COUNT = """
 import sys, time
 from isolate_aggregates import exception
-from isolate_aggregates.filters.constraints import RequireRootTrait
+from isolate_aggregates.tools.request.constraints import RequireRootTrait
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.conf import SCHEDULER_METRICS

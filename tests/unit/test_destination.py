@@ -9,8 +9,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import (
     Forbid,
-    ForbidRootTrait,
-    InTree,
     LazyForbid,
     Refuse,
     Require,
@@ -18,6 +16,10 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import asking
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    InTree,
+)
 
 A, B, C, D, E, F, G = (Aggregate(f'uuid-{name}', name) for name in 'ABCDEFG')
 

@@ -15,13 +15,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters.aggregate_instance_extra_specs import (
     AggregateInstanceExtraSpecs,
 )
-from isolate_aggregates.filters.constraints import (
-    Forbid,
-    ForbidRootTrait,
-    InTree,
-    Refuse,
-    Require,
-)
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.destination import (
     Constraint,
     ExplainedDestination,
@@ -45,6 +39,10 @@ from isolate_aggregates.testing.builders import (
 from isolate_aggregates.tools.explain import Explanation, explain
 from isolate_aggregates.tools.explain.requirements import Concluded
 from isolate_aggregates.tools.request import resources
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    InTree,
+)
 from isolate_aggregates.tools.simulator import query
 
 SHARES = ['MISC_SHARES_VIA_AGGREGATE']

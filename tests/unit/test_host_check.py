@@ -4,15 +4,13 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.filters.constraints import (
-    Forbid,
-    ForbidRootTrait,
-    InTree,
-    Refuse,
-    Require,
-)
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.host_check import objections
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    InTree,
+)
 
 A, B, C = (Aggregate(f'uuid-{name}', name) for name in 'ABC')
 

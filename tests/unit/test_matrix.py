@@ -7,12 +7,7 @@ from mirrors import mirrored
 import pytest
 
 from isolate_aggregates.aggregates import Lock
-from isolate_aggregates.filters.constraints import (
-    ForbidRootTrait,
-    InTree,
-    Refuse,
-    Require,
-)
+from isolate_aggregates.filters.constraints import Refuse, Require
 from isolate_aggregates.filters.host_check import objections
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
@@ -37,6 +32,10 @@ from isolate_aggregates.tools.matrix.matrix import (
     Objection,
     matrix,
     requests,
+)
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    InTree,
 )
 
 WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}

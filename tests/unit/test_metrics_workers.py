@@ -12,7 +12,6 @@ from samples import samples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import RequireRootTrait
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
@@ -21,6 +20,7 @@ from isolate_aggregates.query_limit import verification
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.metrics import scheduler
 from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request.constraints import RequireRootTrait
 
 PREFIX = 'isolate_aggregates_scheduler'
 FILTERS = ('isolate_aggregates', 'isolate_tenants')

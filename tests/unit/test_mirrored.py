@@ -9,20 +9,24 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import (
-    Cause,
-    ForbidRootTrait,
-    InTree,
-    Refuse,
-    Require,
-    RequireRootTrait,
-)
+from isolate_aggregates.filters.constraints import Cause, Refuse, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools.mirrored import MIRRORS
 from isolate_aggregates.tools.mirrored.mirror import Remark
-from isolate_aggregates.tools.request import Request, RequestedNetwork
+from isolate_aggregates.tools.request import (
+    Request,
+    RequestedNetwork,
+)
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    InTree,
+    RequireRootTrait,
+)
+from isolate_aggregates.tools.request.constraints import (
+    dropped as found,
+)
 
 ZONE = make_aggregate(
     'zone', {'availability_zone': 'az1'}, availability_zone='az1'
@@ -251,7 +255,7 @@ def dropped(name, request, hosts, index, **options):
     destination = ExplainedDestination()
     for constraint in constraints(name, request, index, **options):
         destination.add(constraint, name)
-    return {host: why for host in hosts if (why := destination.dropped(host))}
+    return {host: why for host in hosts if (why := found(destination, host))}
 
 
 def test_a_host_filter_runs_only_if_it_is_enabled():

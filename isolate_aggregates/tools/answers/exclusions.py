@@ -14,13 +14,22 @@ from typing import NamedTuple
 from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Forbid
-from isolate_aggregates.filters.destination import Conclusion, Destination
+from isolate_aggregates.filters.destination import (
+    Conclusion,
+    Destination,
+    ExplainedDestination,
+)
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.request import Request, asking, resources
+from isolate_aggregates.tools.request import (
+    Request,
+    asking,
+    constraints,
+    resources,
+)
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
 _NO_CANDIDATE = (
@@ -146,8 +155,8 @@ def _concluded(
         yield Exclusion(nodes, name, kind, cause, uuids)
         return
     # Not Conclusion.alone, which is kept.
-    alone = Destination()
-    constraint.narrow(alone)
+    alone = ExplainedDestination()
+    alone.add(constraint, name)
     yield Exclusion(
         hosts.excluded(alone, by),
         name,
@@ -155,7 +164,7 @@ def _concluded(
         constraint.reason,
         host_filter=conclusion.host_filter,
     )
-    for drops in alone.host_objections:
+    for drops in constraints.objections(alone):
         for why, nodes in hosts.dropped(drops).items():
             cause = f'dropped after Placement: {why}'
             yield Exclusion(nodes, name, kind, cause, is_dropped=True)
@@ -209,11 +218,11 @@ class HostSets:
             allowed &= ~self.sets[self.members(alone.forbidden_aggregates, by)]
         for choice in alone.required_aggregates:
             allowed &= self.sets[self.members(choice, by)]
-        if alone.in_tree:
-            allowed &= self.index.tree_with(alone.in_tree)
-        for trait in alone.root_required:
+        if provider := constraints.tree(alone):
+            allowed &= self.index.tree_with(provider)
+        for trait in constraints.required_root(alone):
             allowed &= self.sets[self.root_with(trait)]
-        for trait in alone.root_forbidden:
+        for trait in constraints.forbidden_root(alone):
             allowed &= ~self.sets[self.root_with(trait)]
         return self.number(~allowed)
 

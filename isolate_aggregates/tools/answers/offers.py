@@ -10,6 +10,7 @@ from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
@@ -40,10 +41,12 @@ class Offers:
         if question is None:
             return frozenset()
         hosts = self.offered(question.queries)
-        if not question.destination.host_objections:
+        if not constraints.objections(question.destination):
             return hosts
         return frozenset(
-            host for host in hosts if not question.destination.dropped(host)
+            host
+            for host in hosts
+            if not constraints.dropped(question.destination, host)
         )
 
     def offered(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:

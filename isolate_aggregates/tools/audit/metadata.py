@@ -23,6 +23,7 @@ from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import NOWHERE, traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
+from isolate_aggregates.tools.request import constraints
 
 
 def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -140,7 +141,7 @@ def _may_use(
     aggregates = cloud.index.aggregates_of.get(host, frozenset())
     return not any(
         alone.refusals
-        or alone.dropped(host)
+        or constraints.dropped(alone, host)
         or any(
             choice.isdisjoint(aggregates)
             for choice in alone.required_aggregates

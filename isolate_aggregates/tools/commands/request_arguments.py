@@ -20,13 +20,9 @@ from isolate_aggregates.tools.commands.requested_zone import (
     RequestedZone,
     requested_zone,
 )
-from isolate_aggregates.tools.mirrored import (
-    MIRRORS,
-    chain,
-    compute_services,
-)
+from isolate_aggregates.tools.mirrored import MIRRORS, chain, compute_services
 from isolate_aggregates.tools.mirrored.mirror import Remark
-from isolate_aggregates.tools.request import Request, resources
+from isolate_aggregates.tools.request import Request, constraints, resources
 
 # The type of ports that are managed by another device.
 _REMOTE_MANAGED = 'remote-managed'
@@ -217,8 +213,8 @@ def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
             for each in requests
         )
         if any(
-            other.destination.root_required
-            != decision.destination.root_required
+            constraints.required_root(other.destination)
+            != constraints.required_root(decision.destination)
             or older.required_traits != request.required_traits
             for older, other in zip(requests[1:], others, strict=True)
         ):

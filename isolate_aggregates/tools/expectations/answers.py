@@ -26,7 +26,7 @@ from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request import Request, constraints
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Hosts = frozenset[str]
@@ -250,17 +250,19 @@ class Answers:
         if key not in self._offered:
             self._offered[key] = self.offers.offered(question.queries)
         hosts = self._offered[key]
-        if not question.destination.host_objections:
+        if not constraints.objections(question.destination):
             return hosts
         return frozenset(
-            host for host in hosts if not question.destination.dropped(host)
+            host
+            for host in hosts
+            if not constraints.dropped(question.destination, host)
         )
 
     def packed(self, question: Question | None) -> int:
         """Return for how many servers of a question there is room."""
         if question is None:
             return 0
-        if question.destination.host_objections:
+        if constraints.objections(question.destination):
             return self._fit(question)
         key = self._key(question.queries)
         if key not in self._fitting:

@@ -99,7 +99,7 @@ class DividedRequest:
         """Return the whole request, even if a filter refuses it."""
         destination = ExplainedDestination()
         for conclusion in conclusions:
-            conclusion.constraint.narrow(destination)
+            destination.add(conclusion.constraint, conclusion.filter_name)
         destination.refusals.clear()
         whole = copy.deepcopy(request)
         whole.limit = None

@@ -40,6 +40,7 @@ from isolate_aggregates.tools.explain.requirements import (
     FromNode,
     Requirement,
 )
+from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
 Cause = tuple[Requirement, ...]
@@ -226,9 +227,8 @@ class _Explainer:
         # drops are computed here.
         self._dropped: dict[int, ProviderSet] = {}
         for place, requirement in enumerate(self._requirements):
-            if (
-                isinstance(requirement, Concluded)
-                and requirement.conclusion.alone.host_objections
+            if isinstance(requirement, Concluded) and constraints.objections(
+                requirement.conclusion.alone
             ):
                 hosts = self._dropped_by(requirement.conclusion)
                 self._dropped[place] = hosts
@@ -276,7 +276,9 @@ class _Explainer:
         return self._index.set_of(
             number
             for number in self._index.members(hosts)
-            if conclusion.alone.dropped(providers[number].host or '')
+            if constraints.dropped(
+                conclusion.alone, providers[number].host or ''
+            )
         )
 
     def _said_before(self, host_filter: str) -> ProviderSet:

@@ -6,11 +6,12 @@ import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.filters.constraints import Cause, DropHosts
+from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.mirrored.mirror import Settings
 from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request.constraints import DropHosts
 
 NAME = 'ComputeFilter'
 

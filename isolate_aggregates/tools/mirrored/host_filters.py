@@ -10,7 +10,7 @@ host filters use data that is not available outside Nova.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters.constraints import Cause, DropHosts
+from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.filters.required_metadata import (
     HOST_FILTER,
     RequiredMetadata,
@@ -22,6 +22,7 @@ from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored import compute_services, nova_image
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Settings
 from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request.constraints import DropHosts
 
 # The configuration group with the enabled host filters.
 GROUP = 'filter_scheduler'

@@ -13,15 +13,15 @@ import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import (
-    Cause,
-    ForbidRootTrait,
-    RequireRootTrait,
-)
+from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
 from isolate_aggregates.tools.request import Request, implied
+from isolate_aggregates.tools.request.constraints import (
+    ForbidRootTrait,
+    RequireRootTrait,
+)
 
 _IMAGE_TYPES = ('scheduler', 'query_placement_for_image_type_support')
 _IMAGE_METADATA = ('scheduler', 'image_metadata_prefilter')

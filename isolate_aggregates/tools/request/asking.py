@@ -7,7 +7,7 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import Shortener
-from isolate_aggregates.tools.request import resources
+from isolate_aggregates.tools.request import constraints, resources
 from isolate_aggregates.tools.request.request import Request
 
 
@@ -64,8 +64,8 @@ def add(
         require those of the destination.
     """
     destination.check()
-    request.root_required |= destination.root_required
-    request.root_forbidden |= destination.root_forbidden
+    request.root_required |= constraints.required_root(destination)
+    request.root_forbidden |= constraints.forbidden_root(destination)
     if forbidden is None:
         forbidden = destination.forbidden_aggregates
     if required is None:
@@ -74,5 +74,5 @@ def add(
         group = request.group()
         group.aggregates.extend(required)
         group.forbidden_aggregates.update(forbidden)
-    if destination.in_tree:
-        request.group().in_tree = destination.in_tree
+    if tree := constraints.tree(destination):
+        request.group().in_tree = tree

@@ -30,7 +30,7 @@ from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
 from isolate_aggregates.tools.mirrored.nova_api import moves
 from isolate_aggregates.tools.mirrored.nova_api.moves import Action
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.request import Request, constraints
 from isolate_aggregates.tools.server_images import ServerImages
 
 # Hints that name other servers, and the host filters that obey them.
@@ -130,7 +130,7 @@ class Kinds:
                 return Kind(frozenset(), (), {}, str(exc).rstrip('.'))
         key = (
             tuple(query.to_querystring() for query in question.queries),
-            tuple(map(id, question.destination.host_objections)),
+            tuple(map(id, constraints.objections(question.destination))),
         )
         if key not in self._of_questions:
             self._of_questions[key] = self._kind(question)

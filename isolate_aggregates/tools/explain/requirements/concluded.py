@@ -19,6 +19,7 @@ from isolate_aggregates.tools.explain.requirements.aggregates import (
 from isolate_aggregates.tools.explain.requirements.requirement import (
     Requirement,
 )
+from isolate_aggregates.tools.request import constraints
 
 _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
@@ -51,8 +52,8 @@ class Concluded(Requirement):
             parts.append((OutsideAggregates('', forbidden), ', '))
         for choice in alone.required_aggregates:
             parts.append((InAggregates('', choice), ': '))
-        if alone.in_tree:
-            parts.append((WithinTree('', alone.in_tree), ': '))
+        if tree := constraints.tree(alone):
+            parts.append((WithinTree('', tree), ': '))
         return parts
 
     @lazy_property
@@ -72,12 +73,12 @@ class Concluded(Requirement):
 
     def depends_on(self, root: Provider) -> Hashable:
         alone = self.conclusion.alone
-        if alone.host_objections:
+        if constraints.objections(alone):
             return None
         return (
             root.aggregates & alone.forbidden_aggregates,
-            root.traits & alone.root_forbidden,
-            frozenset(alone.root_required - root.traits),
+            root.traits & constraints.forbidden_root(alone),
+            frozenset(constraints.required_root(alone) - root.traits),
         )
 
     def reason(self, host: HostProviders) -> str:
@@ -85,19 +86,19 @@ class Concluded(Requirement):
         constraint = self.conclusion.constraint
         if alone.refusals:
             return '; '.join(alone.refusals)
-        traits = alone.root_forbidden & host.root.traits
+        traits = constraints.forbidden_root(alone) & host.root.traits
         if _DISABLED in traits:
             return 'compute service disabled'
         if traits:
             return (
                 f'has trait {", ".join(sorted(traits))}: {constraint.reason}'
             )
-        missing_traits = alone.root_required - host.root.traits
+        missing_traits = constraints.required_root(alone) - host.root.traits
         if missing_traits:
             names = ', '.join(sorted(missing_traits))
             return f'has no trait {names}: {self._cause}'
-        if alone.host_objections:
-            objections = alone.dropped(host.root.host or '')
+        if constraints.objections(alone):
+            objections = constraints.dropped(alone, host.root.host or '')
             name = self.conclusion.filter_name
             reasons = '; '.join(objections)
             return f'dropped after Placement by {name}: {reasons}'

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Nova's own filters restrict beyond aggregates, and its host filters.
+
+Inside nova-scheduler Nova does this itself, so the plugin knows none of these
+constraints: a destination only lists them.
+"""
+
+from collections.abc import Callable, Iterator
+import dataclasses
+from typing import TypeVar
+
+from isolate_aggregates.filters.constraints import Cause
+from isolate_aggregates.filters.destination import (
+    Constraint,
+    Destination,
+    ExplainedDestination,
+)
+
+# Returns why the host of a compute service is dropped; empty if it is not.
+Objection = Callable[[str], str]
+
+_T = TypeVar('_T', bound=Constraint)
+
+
+class _Listed(Constraint):
+    """A constraint that only the functions below read."""
+
+    def narrow(self, destination: Destination) -> None:
+        """Do nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InTree(_Listed):
+    """The resources must come from the tree of this provider."""
+
+    provider: str
+    cause: Cause | str
+
+    def narrow(self, destination: Destination) -> None:
+        """Refuse the request if it is restricted to another tree."""
+        other = tree(destination)
+        if other not in (None, self.provider):
+            destination.refuse(
+                f'the trees of providers {other} and {self.provider} are '
+                'both required, and no host is in both'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ForbidRootTrait(_Listed):
+    """The root provider must not have this trait."""
+
+    trait: str
+    cause: Cause | str
+
+
+@dataclasses.dataclass(frozen=True)
+class RequireRootTrait(_Listed):
+    """The root provider must have this trait."""
+
+    trait: str
+    cause: Cause | str
+
+
+@dataclasses.dataclass(frozen=True)
+class DropHosts(_Listed):
+    """One of Nova's host filters drops hosts that Placement offers."""
+
+    objection: Objection = dataclasses.field(compare=False)
+    cause: Cause | str
+
+
+def _of(destination: Destination, kind: type[_T]) -> Iterator[_T]:
+    if isinstance(destination, ExplainedDestination):
+        for conclusion in destination.constraints:
+            if isinstance(conclusion.constraint, kind):
+                yield conclusion.constraint
+
+
+def tree(destination: Destination) -> str | None:
+    """Return a provider of the tree that is required; None for any tree."""
+    return next((one.provider for one in _of(destination, InTree)), None)
+
+
+def required_root(destination: Destination) -> frozenset[str]:
+    """Return the traits that the root provider must have."""
+    return frozenset(one.trait for one in _of(destination, RequireRootTrait))
+
+
+def forbidden_root(destination: Destination) -> frozenset[str]:
+    """Return the traits that the root provider must not have."""
+    return frozenset(one.trait for one in _of(destination, ForbidRootTrait))
+
+
+def objections(destination: Destination) -> list[Objection]:
+    """Return what each of Nova's host filters says of a host."""
+    return [one.objection for one in _of(destination, DropHosts)]
+
+
+def dropped(destination: Destination, host: str) -> list[str]:
+    """Return why Nova's host filters drop a host.
+
+    :param host: The name of its compute service.
+    """
+    texts = (objection(host) for objection in objections(destination))
+    return [text for text in texts if text]
