@@ -133,6 +133,11 @@ CLOUDS: Mapping[str, str] = {
     'the flavor lost its key, and its name says so': cloud(
         flavors=FLAVORS + flavor('hw:cpu_policy', 'shared')
     ),
+    'servers use more than there is': cloud(
+        hosts=HOSTS.replace(
+            'DISK_GB: 99}}', 'DISK_GB: 99}, usages: {VCPU: 9}}'
+        )
+    ),
     'the value is misspelled': cloud(
         flavors=FLAVORS + flavor('trait:CUSTOM_GPU_POOL', 'require')
     ),

@@ -15,6 +15,7 @@ from audit_clouds import (
 import pytest
 
 from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -513,3 +514,29 @@ def test_locks_of_a_disabled_filter_are_audited():
         [KEYED],
         conf=conf,
     ) == ['isolation-off', 'trait-missing', 'trait-nowhere']
+
+
+def test_what_is_oversold_is_a_note_and_slots_are_not_in_it():
+    slots = 'CUSTOM_RESERVATION_A'
+    found = findings(
+        providers=[
+            Provider(
+                uuid,
+                uuid,
+                host=uuid,
+                inventories={
+                    'VCPU': Inventory(8, reserved=2, allocation_ratio=1.5),
+                    'DISK_GB': Inventory(10),
+                    # Closed for a reservation that has ended.
+                    slots: Inventory(2, reserved=2),
+                },
+                usages={'VCPU': vcpus, 'DISK_GB': 10, slots: 1},
+            )
+            for uuid, vcpus in (('h1', 10), ('h2', 9))
+        ]
+    )
+    [note] = [f for f in found if f.kind == 'resource-oversold']
+    assert note.severity is Severity.INFO
+    assert note.subject == 'resource class VCPU'
+    assert note.problem == 'more of it is used than there is on h1'
+    assert note.about.hosts == ('h1',)

@@ -21,6 +21,7 @@ from isolate_aggregates.tools.audit import (
     spelling,
     tags,
     traits,
+    usage,
 )
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
@@ -68,6 +69,7 @@ CHECKS: tuple[Check, ...] = (
     rollups.marks_left,
     leftovers.resource_classes,
     leftovers.providers,
+    usage.oversold,
     reservations.not_reconciled,
     reservations.closed,
     reservations.oversold,
