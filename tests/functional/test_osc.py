@@ -467,15 +467,17 @@ def test_both_programs_complete_each_command_and_its_options(
     openstack: Run, run: Run
 ) -> None:
     theirs = completions(openstack('complete'))
-    broken = ('--config-file', 'nowhere.conf')
-    ours = completions(run(*broken, 'complete'))
-    first = {name.partition('_')[0] for name in COMMANDS}
-    assert ours[''] == first | {'help', 'complete'}
+    script = run('--config-file', 'nowhere.conf', 'complete', 'bash').out
+    arrays = re.findall(
+        r'^_shtab_(\w+)_option_strings=\((.*)\)$', script, re.M
+    )
+    ours = {name: {*words.split()} for name, words in arrays}
     assert theirs['isolation'] == {name.split()[0] for name in NAMES.values()}
     for name, there in NAMES.items():
         words = there.replace(' ', '_')
-        assert ours[name] == theirs[f'isolation_{words}']
-    assert {'--flavor', '--project', '--format'} <= ours['candidates']
+        # The help does not show it.
+        options = theirs[f'isolation_{words}'] - {'--variable'}
+        assert ours[f'isolate_aggregates_{name}'] == options
 
 
 COMPLETE = """
@@ -485,7 +487,8 @@ _get_comp_words_by_ref() {
 }
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-"_${1//-/_}"
+function="$(complete -p "$1")"; function="${function#* -F }"
+"${function%% *}" "$1" "${!#}"
 echo "${COMPREPLY[@]}"
 """
 
@@ -512,7 +515,11 @@ def test_bash_completion_proposes_the_next_words(
     proposed: str,
 ) -> None:
     ours = program == 'isolate-aggregates'
-    arguments = (run if ours else openstack)('complete', '--name', program)
+    arguments = (
+        run('complete', 'bash')
+        if ours
+        else openstack('complete', '--name', program)
+    )
     path = tmp_path / 'completion'
     path.write_text(arguments.out)
     typed = (program, *(() if ours else ('isolation',)), *words)
@@ -523,6 +530,14 @@ def test_bash_completion_proposes_the_next_words(
         check=True,
     )
     assert (result.stdout, result.stderr) == (f'{proposed}\n', '')
+
+
+@pytest.mark.parametrize('shell', ['fish', 'zsh'])
+def test_other_shells_have_a_script_too(run: Run, shell: str) -> None:
+    result = run('complete', shell)
+    assert result.code == 0
+    assert 'reservation' in result.out
+    assert 'try-project' in result.out
 
 
 def test_completion_needs_no_extra() -> None:

@@ -24,6 +24,7 @@ ONLY_IN = {
     ],
     'pytest': ['testing'],
     'requests_mock': ['testing'],
+    'shtab': ['tools/cli/completion.py'],
     'sqlalchemy': ['nova', 'reservations/blazar'],
     'tqdm': ['tools/cli/progress.py'],
     'wsgi_intercept': ['tools/embedded.py'],

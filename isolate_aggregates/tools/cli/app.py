@@ -5,17 +5,19 @@ import argparse
 from collections.abc import Sequence
 import functools
 import io
+import itertools
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
 import warnings
 
-from cliff import app, command, complete, help
+from cliff import app, command, help
 from oslo_config import cfg
 import pbr.version
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.cli import (
+    completion,
     program_help,
     settings,
     terminal,
@@ -71,6 +73,7 @@ class IsolateAggregatesApp(app.App):
             deferred_help=True,
         )
         self.command_manager.add_command('help', program_help.HelpCommand)
+        self.command_manager.add_command('complete', completion.Complete)
         self.conf = cfg.ConfigOpts()
 
     @lazy_property
@@ -123,6 +126,7 @@ class IsolateAggregatesApp(app.App):
             '--config-file; may be repeated',
         )
         help_parser = program_help.Parser.like(parser)
+        help_parser.is_help = bool({'-h', '--help'} & {*self._argv})
         help_parser.commands = functools.partial(
             program_help.lines, self.command_manager
         )
@@ -143,6 +147,9 @@ class IsolateAggregatesApp(app.App):
 
     def initialize_app(self, argv: list[str]) -> None:
         """Register the options before any command runs."""
+        if argv[:1] == ['help']:
+            # What follows an option is no part of the name of a command.
+            argv[:] = itertools.takewhile(lambda word: word[:1] != '-', argv)
         # The help needs none of the following.
         self.print_help_if_requested()
         settings.quiet_libraries(self.options.debug)
@@ -150,7 +157,7 @@ class IsolateAggregatesApp(app.App):
 
     def prepare_to_run_command(self, cmd: command.Command) -> None:
         """Read the configuration files."""
-        if isinstance(cmd, help.HelpCommand | complete.CompleteCommand):
+        if isinstance(cmd, help.HelpCommand | completion.Complete):
             # They must work even if the files are invalid.
             return
         settings.read(

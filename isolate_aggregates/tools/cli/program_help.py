@@ -5,7 +5,8 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 import itertools
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 import autopage.argparse
 from cliff import help
@@ -15,16 +16,15 @@ from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 # The beginnings of command names, by task.
 _TASKS = (
+    ('Start with', ('lock', 'grant', 'explain', 'audit', 'sync')),
     (
         'See which servers may use which hosts',
-        ('candidates', 'explain', 'capacity', 'matrix', 'report', 'query'),
+        ('candidates', 'capacity', 'matrix', 'report', 'query'),
     ),
     (
         'Isolate hosts',
         (
-            'lock',
             'unlock',
-            'grant',
             'revoke',
             'effect',
             'list',
@@ -35,9 +35,7 @@ _TASKS = (
     (
         'Maintain isolation',
         (
-            'audit',
             'test',
-            'sync',
             'survive',
             'relocate',
             'limit',
@@ -79,6 +77,15 @@ class Parser(usage.Parser):
     """Parses the global options, and shows the help of the program."""
 
     commands: Callable[[], Iterable[Line]] = tuple
+    # The help was asked for, perhaps in place of the value of an option.
+    is_help = False
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error; if the help was asked for, print that."""
+        if self.is_help:
+            show(self, sys.stdout)
+            self.exit(ExitStatus.DONE)
+        super().error(message)
 
     def format_help(self) -> str:
         """Return the commands grouped by task, followed by the options."""

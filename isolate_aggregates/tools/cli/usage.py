@@ -53,6 +53,15 @@ _SENTENCES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 )
 
 
+# The groups of options that cliff adds for the formats of the output.
+_OUTPUT = re.compile('output formatters|.* formatter', re.IGNORECASE)
+_DIRECTION = 'sort_direction'
+
+
+def _is_output(group: Any) -> bool:
+    return bool(_OUTPUT.fullmatch(group.title or ''))
+
+
 def _subject(names: Sequence[str]) -> str:
     """Return names as the subject of a sentence, with its verb."""
     *first, last = names
@@ -119,6 +128,45 @@ def refuse(
 
 class CommandParser(Parser):
     """The parser of a command, which reports unknown options first."""
+
+    def format_help(self) -> str:
+        """Return the help; options of all commands are only named."""
+        groups = [g for g in self._action_groups if not _is_output(g)]
+        own = [
+            action
+            for group in groups
+            for action in group._group_actions
+            if action.dest != _DIRECTION
+        ]
+        common = [
+            action
+            for action in self._actions
+            if action not in own and action.help != argparse.SUPPRESS
+        ]
+        if not common:
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(
+            self.usage,
+            own,
+            self._mutually_exclusive_groups,
+        )
+        formatter.add_text(self.description)
+        for group in groups:
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(
+                action for action in group._group_actions if action in own
+            )
+            formatter.end_section()
+        names = ', '.join(
+            f'{"/".join(action.option_strings)} '
+            f'{"|".join(action.choices or ())}'.rstrip()
+            for action in common
+        )
+        formatter.add_text(f'Output, as of all commands: {names}')
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

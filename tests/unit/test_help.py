@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``--help`` shows the help wherever it stands."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ('words', 'said'),
+    [
+        pytest.param('explain --flavor --help', 'explain', id='value'),
+        pytest.param(
+            'explain --flavor m1 --image x --help',
+            'explain',
+            id='after values',
+        ),
+        pytest.param('show host1 --help', 'show', id='after a name'),
+        pytest.param(
+            'reservation create --vcpus 1 -h',
+            'reservation create',
+            id='of two words',
+        ),
+        pytest.param('--config-file --help', '[options]', id='of the program'),
+    ],
+)
+def test_help_is_shown_behind_any_option(run, words, said):
+    result = run(*words.split())
+    assert (result.code, result.err) == (0, '')
+    # The first two words are "usage:" and the program.
+    assert result.out.split(maxsplit=2)[2].startswith(said)
+
+
+def test_what_matters_most_comes_first(run):
+    _, _, commands = run('--help').out.partition('Start with:\n')
+    first = commands.partition('\n\n')[0].splitlines()
+    names = [line.split()[0] for line in first if line[2:3] != ' ']
+    assert names == ['lock', 'grant', 'explain', 'audit', 'sync']
+
+
+def test_options_of_the_output_are_only_named(run):
+    text = run('help', 'list').out
+    own, _, output = text.partition('\nOutput, as of all commands: ')
+    assert '--max-width' not in own
+    assert ' '.join(output.split()).startswith(
+        '-f/--format csv|json|table|value|yaml, -c/--column, '
+    )
