@@ -9,6 +9,7 @@ do not depend on these libraries.
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+from isolate_aggregates import web_servers
 from isolate_aggregates.text import escaped, meant
 
 
@@ -292,8 +293,9 @@ class QueryTooLong(ServiceError):
             service,
             url,
             f'{happened}: the query of {length:,} bytes is too long. By '
-            'default the maximum is about 1,600 for uWSGI, 4,050 for '
-            'gunicorn, 8,150 for Apache and 14,700 for HAProxy; '
+            f'default the maximum is about {web_servers.UWSGI:,} for uWSGI, '
+            f'{web_servers.GUNICORN:,} for gunicorn, {web_servers.APACHE:,} '
+            f'for Apache and {web_servers.HAPROXY:,} for HAProxy; '
             '"isolate-aggregates limit show" measures it. Raise that limit, '
             'or set [isolate_aggregates] max_query_length below it.',
         )

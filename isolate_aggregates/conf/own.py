@@ -3,11 +3,17 @@
 
 from oslo_config import cfg, types
 
+from isolate_aggregates import web_servers
+
+# The supported releases of Nova.
+OLDEST_NOVA = 31
+NEWEST_NOVA = 34
+
 isolate_aggregates_opts = [
     cfg.IntOpt(
         'nova_release',
-        min=31,
-        max=34,
+        min=OLDEST_NOVA,
+        max=NEWEST_NOVA,
         help="""
 Release of Nova whose scheduling the commands reproduce.
 
@@ -101,15 +107,16 @@ oversell; "Known Placement bugs" in the documentation names its setting.
         'max_query_length',
         default=4000,
         min=0,
-        help="""
+        help=f"""
 Maximum number of bytes in the query string of a request to Placement.
 
 The query string is everything after the ``?``, as nova-scheduler sends it:
 resources, traits and aggregates, including those that other request filters
 add. ``isolate-aggregates-status upgrade check`` measures how long it may be on
 the way to Placement, and recommends a value. The default suits gunicorn, which
-by default accepts about 4,050 bytes. By default, uWSGI accepts about 1,650,
-Apache 8,150 and HAProxy in front of any of them 14,700. kolla-ansible,
+by default accepts about {web_servers.GUNICORN:,} bytes. By default, uWSGI
+accepts about {web_servers.UWSGI:,}, Apache {web_servers.APACHE:,} and HAProxy
+in front of any of them {web_servers.HAPROXY:,}. kolla-ansible,
 OpenStack-Ansible, openstack-helm, Atmosphere and DevStack raise the limit of
 uWSGI to 30,000 or more, so that the limit of the server in front of it
 applies.

@@ -12,6 +12,7 @@ import operator
 import types
 
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import zone_of
 
 # Nova's host filter for these extra specs.
 HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
@@ -125,8 +126,7 @@ def required_metadata(
 
 def metadata_of(aggregate: Aggregate) -> Mapping[str, str]:
     """Return the metadata of an aggregate as Nova's host filters see it."""
-    zone = aggregate.availability_zone
-    # The zone is metadata in Nova, but a cloud file may have it separately.
+    zone = zone_of(aggregate)
     if zone is None or _ZONE in aggregate.metadata:
         return aggregate.metadata
     return {**aggregate.metadata, _ZONE: zone}

@@ -13,16 +13,11 @@ from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
 import requests
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, web_servers
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import public_url, short
-
-# Of the common web servers, uWSGI has the lowest default limit: its buffer of
-# 4,096 bytes has to hold the headers and two copies of the query, which leaves
-# about 1,600 bytes.
-_LONG_QUERY = 1600
 
 # The statuses with which web servers, or proxies like HAProxy (400), reject
 # longer queries. Only 414 is unambiguous.
@@ -68,7 +63,9 @@ class Service:
         self._client = client
         self._retry_delay = retry_delay
         self._retries = RETRIES if retries is None else retries
-        self._long_query = _LONG_QUERY if long_query is None else long_query
+        self._long_query = (
+            web_servers.UWSGI if long_query is None else long_query
+        )
         # If uWSGI rejects a request, Apache in front of it answers 500, as it
         # does for other failures. Only a caller that has seen a shorter query
         # answered can distinguish these.

@@ -27,6 +27,7 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     AggregateSource,
 )
+from isolate_aggregates.conf.own import NEWEST_NOVA, OLDEST_NOVA
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import microversion as mv
@@ -39,8 +40,6 @@ from isolate_aggregates.tools.placement import race_probe
 from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.upgrade_check import ineffective, unknown
 
-_OLDEST_NOVA = 31
-_NEWEST_NOVA = 34
 _PLUGIN = 'isolate_aggregates.nova.all_filters'
 _HOST_FILTER = 'IsolatedAggregatesFilter'
 _IN_TREE = 'isolate_aggregates'
@@ -109,16 +108,16 @@ class Checks(upgradecheck.UpgradeCommands):
                 'isolate-aggregates where nova-scheduler is.',
             )
         major = int(version.partition('.')[0])
-        if major < _OLDEST_NOVA:
+        if major < OLDEST_NOVA:
             return Result(
                 Code.FAILURE,
-                f'Nova {version} is too old; {_OLDEST_NOVA} or newer is '
+                f'Nova {version} is too old; {OLDEST_NOVA} or newer is '
                 'needed.',
             )
-        if major > _NEWEST_NOVA:
+        if major > NEWEST_NOVA:
             return Result(
                 Code.WARNING,
-                f'Nova {version} is newer than {_NEWEST_NOVA}, the newest '
+                f'Nova {version} is newer than {NEWEST_NOVA}, the newest '
                 'this release was tested with.',
             )
         return Result(Code.SUCCESS, f'Nova {version}.')
