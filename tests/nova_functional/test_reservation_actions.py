@@ -8,6 +8,9 @@ its own back once it is gone for good.
 from base import host_of
 from reservation_cloud import TAKEN, ReservationTest
 
+from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.reservations.state import LATE
+
 
 class MoveTest(ReservationTest):
     """Moves within the pool."""
@@ -194,6 +197,35 @@ class ResizeTest(ReservationTest):
         server = self._resize_server(server, reservation)
         self.end(reservation)
         assert self.is_gone(server)
+
+
+class FailedHostTest(ReservationTest):
+    """A host fails, and Nova does not know it yet."""
+
+    def test_an_end_completes_once_nova_knows_that_the_host_is_down(self):
+        reservation = self.reserve()
+        server = self.boot(reservation)
+        host = host_of(server)
+        self.computes[host].stop()
+        ended = self.run_command('reservation', 'end', reservation, '--yes')
+        assert ended.code == 3, ended
+        # Nova keeps a server whose nova-compute does not answer.
+        later = times.now() + LATE
+        self.stub_out(f'{times.__name__}.now', lambda: later)
+        [problem] = self.done('show', reservation)['problems']
+        assert f'host {host} still has server {server["id"]}' in problem
+        assert (
+            f'run openstack compute service set --down {host} nova-compute'
+            in problem
+        )
+        self.run_command('reservation', 'reconcile')
+        assert not self.is_gone(server)
+
+        self.compute(host, forced_down=True)
+        self.run_command('reservation', 'reconcile')
+        assert self.is_gone(server)
+        self.run_command('reservation', 'reconcile')
+        assert self.leftovers() == []
 
 
 class SoftDeleteTest(ReservationTest):
