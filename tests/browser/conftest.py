@@ -59,6 +59,16 @@ class Opened:
             has=self.page.get_by_role('rowheader', name=name, exact=True)
         )
 
+    def fit_all(self) -> None:
+        """Show all columns, of which only some would fit."""
+        self.page.evaluate(
+            """() => {
+              const board = document.querySelector('.board');
+              board.style.setProperty('--column', '2rem');
+              dispatchEvent(new Event('resize'));
+            }"""
+        )
+
     def focused(self) -> dict[str, Any]:
         """Return what has the focus."""
         return self.page.evaluate(
@@ -119,7 +129,8 @@ def open_report(
             ),
             path,
         )
-        context = browser.new_context(**options)
+        window = {'width': 1440, 'height': 900}
+        context = browser.new_context(**{'viewport': window, **options})
         contexts.append(context)
         opened = Opened(context.new_page())
         opened.page.on('console', lambda m: opened.messages.append(m.text))

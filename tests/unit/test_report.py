@@ -258,28 +258,6 @@ def test_memory_is_shown_in_gib(resource_class, value, amount):
     assert Bar(resource_class, 0, value).amount(value) == amount
 
 
-def test_errors_come_first_and_link_to_their_finding(conf):
-    snapshot = make_snapshot(
-        [make_aggregate('windows', WINDOWS, ['win'])],
-        [make_compute_node('win')],
-    )
-    found = Page(
-        page.render(Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW))
-    )
-    [link] = [
-        attributes['href']
-        for _, attributes in found.elements
-        if (attributes.get('href') or '').startswith('#finding-')
-    ]
-    [subject] = [
-        finding
-        for finding in found.elements
-        if finding[1].get('id') == link.removeprefix('#')
-    ]
-    assert subject[1]['data-severity'] == 'error'
-    assert found.text.index('Errors', 200) < found.text.index('Search')
-
-
 def test_flavors_with_the_same_answers_are_told_once(conf):
     snapshot = make_snapshot(
         [make_aggregate('windows', WINDOWS, ['win'])],

@@ -21,6 +21,7 @@ from isolate_aggregates.tools.audit import (
 )
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
+from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.matrix import Matrix, matrix, requests
 from isolate_aggregates.tools.report.calendar import Calendar
 from isolate_aggregates.tools.room.survival import Survival
@@ -281,13 +282,56 @@ def _survival(survival: Survival | None) -> Iterator[Figure]:
         )
 
 
-def errors(content: Content) -> list[tuple[int, Finding]]:
-    """Return the findings that are errors, with their places from 1 on."""
+@dataclasses.dataclass(frozen=True)
+class FindingGroup:
+    """Findings with the same repairs."""
+
+    findings: tuple[Finding, ...]
+    repairs: tuple[Advice, ...]
+
+    @property
+    def severities(self) -> list[str]:
+        """The labels of the severities of its findings."""
+        return sorted({finding.severity.label for finding in self.findings})
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that its findings are about, by name."""
+        return sorted({h for each in self.findings for h in each.about.hosts})
+
+
+def finding_groups(content: Content) -> list[FindingGroup]:
+    """Return the findings by repair, in the order of the first of each."""
+    groups: dict[object, list[Finding]] = {}
+    for place, (finding, repairs) in enumerate(content.findings):
+        groups.setdefault(repairs or place, []).append(finding)
     return [
-        (place, finding)
-        for place, (finding, _) in enumerate(content.findings, start=1)
-        if finding.severity is Severity.ERROR
+        FindingGroup(
+            tuple(some), repairs if isinstance(repairs, tuple) else ()
+        )
+        for repairs, some in groups.items()
     ]
+
+
+def opened(content: Content) -> dict[str, list[str]]:
+    """Return the flavors that may use hosts behind each lock, by its name."""
+    locks = [overview.lock for overview in content.locks]
+    flavors = [
+        (
+            row.request.flavor.name,
+            {p for p, o in enumerate(row.objections) if not o},
+        )
+        for each in (content.tries, *content.other_projects.values())
+        for row in each.rows
+    ]
+    return {
+        lock.name: sorted(
+            {name for name, groups in flavors if groups & {*column.groups}}
+        )
+        for lock, column in zip(
+            locks, columns.by_lock(content.matrix, locks), strict=False
+        )
+    }
 
 
 def bars(overview: LockOverview) -> list[Bar]:

@@ -3,13 +3,11 @@
 // only ever put in as text.
 'use strict';
 (() => {
-  // More cells than these at once would make a page slow; the rest is a
-  // button, or an arrow key, away.
-  const MOST_COLUMNS = 40;
-  const MOST_ROWS = 60;
+  // More rows than these at once would make a page slow, and more columns than
+  // fit would scroll; the rest is a button, or an arrow key, away.
+  const most = { row: 60, column: 2 };
   // More locks or findings than these make a page long.
   const MOST_ITEMS = 20;
-  const MOST_ANSWERS = 40;
   // More names than these hide what comes after them.
   const MOST_NAMES = 8;
   const SIGNS = { yes: '✓', some: '◐', no: '×' };
@@ -22,16 +20,17 @@
 
   const $ = (id) => document.getElementById(id);
   const data = JSON.parse($('cells').textContent);
+  const root = document.documentElement;
   const grid = $('grid');
   const panel = $('reason');
   const state = {
-    view: 'alike', search: '', rows: 'all', only: null,
+    view: 'alike', words: [], rows: 'all', only: null,
     order: 'given',
-    firstRow: 0, firstColumn: 0,
+    first: { row: 0, column: 0 },
     // The cell that the tabulator key leads to; row and column -1 are heads.
     row: 0, column: 0,
   };
-  let shown = { rows: [], columns: [] };
+  let shown = { row: [], column: [] };
   let open = null;
 
   const number = (value) => value.toLocaleString('en');
@@ -46,6 +45,7 @@
     return element;
   };
   const fold = (text) => text.toLowerCase();
+  const holds = (text) => state.words.every((word) => text.includes(word));
 
   // What there is.
 
@@ -92,7 +92,8 @@
     for (const column of columns) {
       const some = hostsOf(column);
       column.text = fold(
-        [column.name, ...some, ...aggregatesOf(some)].join('\n'));
+        [column.name, ...some, ...aggregatesOf(some),
+          ...column.groups.map((place) => locks[place])].join('\n'));
     }
   }
   // The rows of the table; the others can only be tried.
@@ -123,17 +124,18 @@
       columns = columns.filter((column) =>
         hostsOf(column).some((host) => only.has(host)));
     }
-    if (state.search) {
-      // A word may be that of a row, of a column, or of both.
-      const some = rows.filter((row) => row.text.includes(state.search));
-      const those = columns.filter((c) => c.text.includes(state.search));
-      if (some.length || !those.length) rows = some;
-      if (those.length || !some.length) columns = those;
+    // A word may be that of a row, of a column, or of both.
+    const by = { rows, columns };
+    for (const word of state.words) {
+      const has = ({ text }) => text.includes(word);
+      const [inRows, inColumns] = [rows.some(has), columns.some(has)];
+      if (inRows || !inColumns) by.rows = by.rows.filter(has);
+      if (inColumns || !inRows) by.columns = by.columns.filter(has);
     }
     return {
-      rows: sorted(rows, ORDERS[state.order], (row) => row.size),
-      columns: sorted(
-        columns, ORDERS[state.order], (column) => hostsOf(column).length),
+      row: sorted(by.rows, ORDERS[state.order], (row) => row.size),
+      column: sorted(
+        by.columns, ORDERS[state.order], (column) => hostsOf(column).length),
     };
   };
 
@@ -156,11 +158,21 @@
     return names.size > 1 ? 'several locks' : [...names][0];
   };
 
+  // A long name may be broken after what separates its parts.
+  const broken = (text, kind) => {
+    const span = make('span', undefined, { class: kind });
+    span.append(...text.split(/(?<=[_:.=-])/).flatMap((part) =>
+      [part, make('wbr')]));
+    return span;
+  };
+
   const head = (text, scope, lock = '') => {
     const cell = make('th', undefined, { tabindex: -1, scope });
     const names = make('div');
-    if (lock) names.append(make('span', lock, { class: 'lock' }), ' ');
-    names.append(make('span', text, { class: 'name' }));
+    if (lock && !text.startsWith(lock)) {
+      names.append(broken(lock, 'lock'), ' ');
+    }
+    names.append(broken(text, 'name'));
     cell.append(names);
     cell.title = text;
     return cell;
@@ -173,12 +185,17 @@
 
   const draw = () => {
     shown = choose();
-    state.firstRow = page(state.firstRow, shown.rows.length, MOST_ROWS);
-    state.firstColumn = page(
-      state.firstColumn, shown.columns.length, MOST_COLUMNS);
-    const rows = shown.rows.slice(state.firstRow, state.firstRow + MOST_ROWS);
-    const columns = shown.columns.slice(
-      state.firstColumn, state.firstColumn + MOST_COLUMNS);
+    const style = getComputedStyle(grid);
+    const length = (name) => parseFloat(style.getPropertyValue(name)) *
+      parseFloat(getComputedStyle(root).fontSize);
+    most.column = Math.max(2, Math.floor(
+      ($('table').clientWidth - length('--head')) / length('--column')));
+    state.first.row = page(state.first.row, shown.row.length, most.row);
+    state.first.column = page(
+      state.first.column, shown.column.length, most.column);
+    const rows = shown.row.slice(state.first.row, state.first.row + most.row);
+    const columns = shown.column.slice(
+      state.first.column, state.first.column + most.column);
     const top = make('tr');
     const label = tableRows.some((row) => row.image !== null)
       ? 'Flavor and image' : 'Flavor';
@@ -203,8 +220,8 @@
     state.row = Math.min(state.row, rows.length - 1);
     state.column = Math.min(state.column, columns.length - 1);
     lead(at(state.row, state.column) || at(0, 0));
-    pagers('row', state.firstRow, rows.length, shown.rows.length);
-    pagers('column', state.firstColumn, columns.length, shown.columns.length);
+    pagers('row', state.first.row, rows.length, shown.row.length);
+    pagers('column', state.first.column, columns.length, shown.column.length);
     tell();
   };
 
@@ -221,10 +238,11 @@
   };
 
   const tell = () => {
-    const matching = (kind) => items[kind].filter((one) => one.shown).length;
+    const matching = (kind) => items[kind].filter((one) => one.shown)
+      .reduce((sum, { element }) => sum + Number(element.dataset.count ?? 1), 0);
     const parts = [
-      count(shown.rows.length, 'row', 'rows'),
-      count(shown.columns.length, 'column', 'columns'),
+      count(shown.row.length, 'row', 'rows'),
+      count(shown.column.length, 'column', 'columns'),
       count(matching('lock'), 'lock', 'locks'),
       count(matching('finding'), 'finding', 'findings'),
     ];
@@ -255,49 +273,36 @@
   };
 
   const turn = (what, by) => {
-    if (what === 'row') state.firstRow += by * MOST_ROWS;
-    else state.firstColumn += by * MOST_COLUMNS;
+    state.first[what] += by * most[what];
     draw();
   };
+  const last = (what) =>
+    Math.min(most[what], shown[what].length - state.first[what]) - 1;
 
   // Step over the edge of what is shown, if there is more behind it.
-  const step = (rows, columns) => {
-    let row = state.row + rows;
-    let column = state.column + columns;
-    const last = {
-      row: Math.min(MOST_ROWS, shown.rows.length - state.firstRow) - 1,
-      column: Math.min(
-        MOST_COLUMNS, shown.columns.length - state.firstColumn) - 1,
-    };
-    if (row > last.row && state.firstRow + last.row + 1 < shown.rows.length) {
-      turn('row', 1);
-      row = 0;
-    } else if (row < -1 && state.firstRow > 0) {
-      turn('row', -1);
-      row = MOST_ROWS - 1;
+  const step = (what, by) => {
+    const to = { row: state.row, column: state.column };
+    to[what] += by;
+    if (to[what] > last(what) &&
+        state.first[what] + last(what) + 1 < shown[what].length) {
+      turn(what, 1);
+      to[what] = 0;
+    } else if (to[what] < -1 && state.first[what] > 0) {
+      turn(what, -1);
+      to[what] = last(what);
     }
-    if (column > last.column &&
-        state.firstColumn + last.column + 1 < shown.columns.length) {
-      turn('column', 1);
-      column = 0;
-    } else if (column < -1 && state.firstColumn > 0) {
-      turn('column', -1);
-      column = MOST_COLUMNS - 1;
-    }
-    go(row, column);
+    go(to.row, to.column);
   };
 
   const keys = {
-    ArrowUp: () => step(-1, 0),
-    ArrowDown: () => step(1, 0),
-    ArrowLeft: () => step(0, -1),
-    ArrowRight: () => step(0, 1),
+    ArrowUp: () => step('row', -1),
+    ArrowDown: () => step('row', 1),
+    ArrowLeft: () => step('column', -1),
+    ArrowRight: () => step('column', 1),
     Home: () => go(state.row, state.row < 0 ? 0 : -1),
-    End: () => go(state.row, Math.min(
-      MOST_COLUMNS, shown.columns.length - state.firstColumn) - 1),
+    End: () => go(state.row, last('column')),
     PageUp: () => go(-1, Math.max(state.column, 0)),
-    PageDown: () => go(Math.min(
-      MOST_ROWS, shown.rows.length - state.firstRow) - 1, state.column),
+    PageDown: () => go(last('row'), state.column),
     Enter: () => explain(),
     ' ': () => explain(),
   };
@@ -307,6 +312,8 @@
     if (!plain || !(event.key in keys)) return;
     event.preventDefault();
     keys[event.key]();
+    // On a small screen the panel lies over the matrix, and is asked for.
+    if (!isSmall() || panel.className === 'sheet') explain();
   });
   grid.addEventListener('click', (event) => {
     const cell = event.target.closest('[tabindex]');
@@ -315,19 +322,23 @@
     explain();
   });
   document.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && !panel.hidden) close();
+    if (event.key === 'Escape' && open) close();
   });
 
   // The reason of a cell, or what a row or a column is.
 
   const explain = () => {
-    const row = shown.rows[state.firstRow + state.row];
-    const column = shown.columns[state.firstColumn + state.column];
+    const row = shown.row[state.first.row + state.row];
+    const column = shown.column[state.first.column + state.column];
     const cell = at(state.row, state.column);
     mark(cell);
     let parts;
     if (state.row < 0) {
-      parts = [make('h3', column.name), ...aboutHosts(column)];
+      parts = [
+        make('h3', column.name),
+        make('h4', count(hostsOf(column).length, 'host', 'hosts')),
+        ...listed(hostsOf(column)), ...aboutHosts(column),
+      ];
     } else if (state.column < 0) {
       parts = [make('h3', row.name), ...aboutRow(row)];
     } else {
@@ -342,16 +353,16 @@
     button.addEventListener('click', close);
     panel.replaceChildren(...parts, button);
     panel.hidden = false;
-    $('hint').hidden = true;
-    panel.scrollTop = 0;
+    panel.className = 'sheet';
   };
 
+  const isSmall = () => matchMedia('(max-width: 60rem)').matches;
   // On a small screen the panel lies over the lower half.
   const uncover = (cell) => {
     cell.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     const below = cell.getBoundingClientRect().bottom -
       panel.getBoundingClientRect().top;
-    if (getComputedStyle(panel).position === 'fixed' && below > 0) {
+    if (isSmall() && below > 0) {
       scrollBy(0, below + 24);
     }
   };
@@ -363,48 +374,84 @@
   };
 
   const close = () => {
-    panel.hidden = true;
-    $('hint').hidden = false;
-    panel.replaceChildren();
     mark(null);
+    attempt();
     go(state.row, state.column);
   };
 
-  const aboutCell = (row, column) => {
-    const word = verdict(row, column);
-    const parts = [make('h3', `${row.name} on ${column.name}`)];
-    const words = hostsOf(column).length > 1 ? WORDS : WORDS_OF_ONE;
-    const badge = make('p', `${SIGNS[word]} ${words[word]}`);
-    badge.className = `verdict ${word}`;
-    parts.push(badge);
-    // Groups of hosts may be excluded for the same cause.
+  const verdictOf = (word, some) => {
+    const words = some.length > 1 ? WORDS : WORDS_OF_ONE;
+    return make('p', `${SIGNS[word]} ${words[word]}`,
+      { class: `verdict ${word}` });
+  };
+
+  // The hosts that may be used, and those that may not, by cause.
+  const answers = (row, all, groups, cells = row.cells) => {
     const causes = new Map();
-    const all = hostsOf(column);
-    for (const place of column.groups) {
+    const put = (filter, cause, aggregates, some) => {
+      const key = JSON.stringify([filter, cause]);
+      if (!causes.has(key)) {
+        causes.set(key, { filter, cause, aggregates: new Set(), some: [] });
+      }
+      const one = causes.get(key);
+      for (const name of aggregates) one.aggregates.add(name);
+      one.some.push(...some);
+    };
+    for (const place of groups) {
       const some = all.filter((host) => hosts.get(host).place === place);
       const those = aggregatesOf(some);
-      for (const reason of data.cases[row.cells[place]]) {
-        const cause = causeOf(reason, row);
-        const { filter } = data.reasons[reason];
-        const key = JSON.stringify([filter, cause]);
-        if (!causes.has(key)) {
-          causes.set(key, { filter, cause, aggregates: new Set(), kept: [] });
-        }
-        const one = causes.get(key);
-        for (const name of namesIn(reason, those)) one.aggregates.add(name);
-        one.kept.push(...some);
+      if (cells[place] === 0) put(null, null, [], some);
+      for (const reason of data.cases[cells[place]]) {
+        put(data.reasons[reason].filter, causeOf(reason, row),
+          namesIn(reason, those), some);
       }
     }
-    if (!column.groups.length) parts.push(make('p', 'It has no hosts.'));
-    const list = make('ul');
-    for (const { filter, cause, aggregates, kept } of causes.values()) {
-      const item = make('li', wording(cause, [...aggregates].sort()));
-      const from = kept.length === all.length ? '' : few(kept.sort());
+    const entries = [...causes.values()].sort((a, b) =>
+      (a.cause !== null) - (b.cause !== null) || b.some.length - a.some.length);
+    const lines = entries.map(({ filter, cause, aggregates, some }) => {
+      const word = cause === null ? 'yes' : 'no';
+      const item = make('li', undefined, { class: word });
+      item.append(
+        `${SIGNS[word]} ${count(some.length, 'host', 'hosts')}: `,
+        cause === null ? 'may be used' : wording(cause, [...aggregates].sort()));
       if (filter) item.append(make('div', `filter ${filter}`, { class: 'by' }));
-      if (from) item.append(make('div', `on ${from}`, { class: 'by' }));
-      list.append(item);
+      item.append(...listed(some.sort()));
+      return item;
+    });
+    const list = (some) => {
+      const element = make('ul', undefined, { class: 'answers' });
+      element.append(...some);
+      return element;
+    };
+    const parts = [list(lines.slice(0, MOST_NAMES))];
+    if (lines.length > MOST_NAMES) {
+      const more = make('details');
+      more.append(
+        make('summary', `${number(lines.length - MOST_NAMES)} more reasons`),
+        list(lines.slice(MOST_NAMES)));
+      parts.push(more);
     }
-    if (causes.size) parts.push(list);
+    return lines.length ? parts : [];
+  };
+
+  const listed = (some) => {
+    const parts = [make('p', few(some) || 'none', { class: 'names' })];
+    if (some.length > MOST_NAMES) {
+      const all = make('details', undefined, { class: 'names unprinted' });
+      all.append(make('summary', 'All of them'), make('p', some.join(', ')));
+      parts.push(all);
+    }
+    return parts;
+  };
+
+  const aboutCell = (row, column) => {
+    const all = hostsOf(column);
+    const parts = [
+      make('h3', `${row.name} on ${column.name}`),
+      verdictOf(verdict(row, column), all),
+      ...answers(row, all, column.groups),
+    ];
+    if (!column.groups.length) parts.push(make('p', 'It has no hosts.'));
     const link = make('p');
     link.append(make('a', 'Link to this cell', { href: address(row, column) }));
     return [...parts, ...aboutHosts(column), ...aboutRow(row), link];
@@ -422,20 +469,7 @@
     return `#${parts}`;
   };
 
-  // A finding may be on another page, or not match the search.
-  const showFinding = (element) => {
-    $('search').value = $('severity').value = '';
-    $('search').dispatchEvent(new Event('input'));
-    const place = items.finding.findIndex((one) => one.element === element);
-    first.finding = place - place % MOST_ITEMS;
-    arrange('finding');
-    element.scrollIntoView();
-    element.focus();
-  };
-
   const follow = () => {
-    const finding = location.hash.match(/^#(finding-\d+)$/);
-    if (finding && $(finding[1])) showFinding($(finding[1]));
     const parts = new URLSearchParams(location.hash.slice(1));
     const name = Object.keys(data.columns).find((one) => parts.has(one));
     if (!parts.has('flavor') || !name) return;
@@ -446,10 +480,10 @@
     state.only = null;
     $('only').hidden = true;
     view(name);
-    const row = shown.rows.findIndex((one) =>
+    const row = shown.row.findIndex((one) =>
       one.flavor === parts.get('flavor') &&
       (!parts.has('image') || one.image === parts.get('image')));
-    const column = shown.columns.findIndex((one) => (name === 'alike'
+    const column = shown.column.findIndex((one) => (name === 'alike'
       ? hostsOf(one).includes(parts.get(name))
       : one.name === parts.get(name)));
     if (row < 0 || column < 0) {
@@ -457,10 +491,10 @@
         .join(', '));
       return;
     }
-    state.firstRow = row - row % MOST_ROWS;
-    state.firstColumn = column - column % MOST_COLUMNS;
+    state.first.row = row - row % most.row;
+    state.first.column = column - column % most.column;
     draw();
-    go(row - state.firstRow, column - state.firstColumn);
+    go(row - state.first.row, column - state.first.column);
     explain();
   };
   addEventListener('hashchange', follow);
@@ -480,15 +514,7 @@
   const aboutHosts = (column) => {
     const some = hostsOf(column);
     const aggregates = [...aggregatesOf(some)].sort();
-    const parts = [
-      make('h4', count(some.length, 'host', 'hosts')),
-      make('p', few(some) || 'none', { class: 'names' }),
-    ];
-    if (some.length > MOST_NAMES) {
-      const all = make('details', undefined, { class: 'names unprinted' });
-      all.append(make('summary', 'All of them'), make('p', some.join(', ')));
-      parts.push(all);
-    }
+    const parts = [];
     if (aggregates.length) {
       parts.push(
         make('h4', count(aggregates.length, 'aggregate', 'aggregates')),
@@ -523,53 +549,28 @@
     return parts;
   };
 
-  // A request that is tried: each host's answer, from the same cells. The
-  // rows are each flavor with each image; of other projects there is what
-  // differs from them.
+  // A request that is tried, on all hosts, from the same cells. The rows are
+  // each flavor with each image; of other projects there is what differs.
 
-  let firstAnswer = 0;
   const attempt = () => {
+    panel.hidden = !$('try');
+    panel.className = '';
+    if (panel.hidden) return;
     const chosen = (what) => $(`try-${what}`).selectedIndex;
     const place = chosen('flavor') * $('try-image').length + chosen('image');
-    const held = [...data.rows[place].cells];
+    const row = data.rows[place];
+    const held = [...row.cells];
     const other = data.tries[chosen('project') - 1];
     for (const [group, its] of other?.[place] || []) held[group] = its;
-    const all = data.columns.host.map(({ name, text, groups: [group] }) => ({
-      host: name, text: `${text}\n${fold(locks[group])}`,
-      reasons: data.cases[held[group]],
-    }));
-    const wanted = $('try-hosts').value;
-    // A word that no host, aggregate or lock has is not about hosts.
-    const called = all.filter(({ text }) => text.includes(state.search));
-    const match = (called.length ? called : all).filter(({ reasons }) =>
-      !wanted || (wanted === 'yes') === !reasons.length);
-    // First those that it may go to.
-    match.sort((a, b) => Boolean(a.reasons.length) - Boolean(b.reasons.length));
-    firstAnswer = page(firstAnswer, match.length, MOST_ANSWERS);
-    const some = match.slice(firstAnswer, firstAnswer + MOST_ANSWERS);
-    const may = all.filter(({ reasons }) => !reasons.length).length;
-    const names = ['flavor', 'image', 'project'].map(
-      (what) => $(`try-${what}`).selectedOptions[0].textContent);
-    $('answer').textContent = `${names.join(', ')}: may use ${number(may)} of ` +
-      `${count(all.length, 'host', 'hosts')}.`;
-    $('answer-rows').replaceChildren(...some.map(({ host, reasons }) => {
-      const word = reasons.length ? 'no' : 'yes';
-      const line = make('tr');
-      const why = make('td');
-      why.append(...reasons.map((reason) => {
-        const { filter } = data.reasons[reason];
-        const text = wording(
-          causeOf(reason, data.rows[place]),
-          namesIn(reason, new Set(hosts.get(host).aggregates)));
-        return make('p', filter ? `${text} (filter ${filter})` : text);
-      }));
-      line.append(make('th', host, { scope: 'row' }),
-        make('td', `${SIGNS[word]} ${word}`, { class: word }), why);
-      return line;
-    }));
-    $('answers').hidden = !some.length;
-    $('host-none').hidden = Boolean(some.length);
-    pagers('host', firstAnswer, some.length, match.length);
+    const groups = [...held.keys()];
+    const may = groups.filter((group) => held[group] === 0)
+      .reduce((sum, group) => sum + data.groups[group].hosts.length, 0);
+    const title = ['flavor', 'image', 'project'].map(
+      (what) => $(`try-${what}`).selectedOptions[0].textContent).join(', ');
+    $('answer').textContent = `${title}: may use ${number(may)} of ` +
+      `${count(names.length, 'host', 'hosts')}.`;
+    panel.replaceChildren(
+      make('h3', title), ...answers(row, names, groups, held));
   };
   // Begin with a request that some hosts allow and others do not, if there is
   // one, and with an image, as most servers have.
@@ -585,28 +586,19 @@
     $('try-flavor').selectedIndex = Math.floor(place / images);
     $('try-image').selectedIndex = place % images;
   };
-  const restart = () => {
-    $('try').dataset.tried = true;
-    firstAnswer = 0;
-    attempt();
-  };
-  if ($('try')) {
-    for (const what of ['flavor', 'image', 'project', 'hosts']) {
-      $(`try-${what}`).addEventListener('change', restart);
-    }
-    for (const [where, by] of [['back', -MOST_ANSWERS], ['on', MOST_ANSWERS]]) {
-      $(`hosts-${where}`).addEventListener('click', () => {
-        firstAnswer += by;
-        attempt();
-      });
-    }
+  for (const select of document.querySelectorAll('#try select')) {
+    select.addEventListener('change', () => {
+      $('try').dataset.tried = true;
+      mark(null);
+      attempt();
+    });
   }
 
   // Search box, filters, and the rest of what can be pressed.
 
   const view = (name) => {
     state.view = name;
-    state.firstColumn = 0;
+    state.first.column = 0;
     state.column = 0;
     document.querySelector(`input[value="${name}"]`).checked = true;
     draw();
@@ -673,13 +665,13 @@
     for (const [kind, those] of Object.entries(items)) {
       for (const one of those) {
         const other = severity && kind === 'finding' &&
-          one.element.dataset.severity !== severity;
-        one.shown = !other && one.text.includes(state.search);
+          !one.element.dataset.severity.includes(severity);
+        one.shown = !other && holds(one.text);
       }
       first[kind] = 0;
       arrange(kind);
     }
-    state.firstRow = state.firstColumn = 0;
+    state.first.row = state.first.column = 0;
     draw();
   };
 
@@ -691,15 +683,16 @@
     filter();
   });
   $('search').addEventListener('input', () => {
-    state.search = fold($('search').value.trim());
+    state.words = fold($('search').value).split(/\s+/).filter(Boolean);
     filter();
-    firstAnswer = 0;
-    if ($('try')) attempt();
+    // What was searched for is one cell.
+    if (state.words.length && shown.row.length === 1 &&
+        shown.column.length === 1) explain();
   });
   if ($('severity')) $('severity').addEventListener('change', filter);
   $('order').addEventListener('change', () => {
     state.order = $('order').value;
-    state.firstRow = state.firstColumn = 0;
+    state.first.row = state.first.column = 0;
     for (const kind of Object.keys(items)) order(kind);
     draw();
   });
@@ -724,7 +717,6 @@
     $(`${what}s-on`).addEventListener('click', () => turn(what, 1));
   }
 
-  const root = document.documentElement;
   const dark = () => (root.dataset.theme
     ? root.dataset.theme === 'dark'
     : matchMedia('(prefers-color-scheme: dark)').matches);
@@ -745,7 +737,7 @@
     for (const one of folded) one.open = true;
     for (const kind of Object.keys(items)) arrange(kind, items[kind].length);
     $('printed').textContent = [
-      state.search && `Search: ${$('search').value.trim()}`,
+      state.words.length && `Search: ${$('search').value.trim()}`,
       ...[...document.querySelectorAll('.choice')].map((choice) => {
         const select = choice.querySelector('select');
         return select.selectedIndex &&
@@ -761,10 +753,9 @@
 
   root.classList.add('js');
   label();
+  if ($('try')) prefill();
+  attempt();
   draw();
-  if ($('try')) {
-    prefill();
-    attempt();
-  }
   follow();
+  addEventListener('resize', draw);
 })();

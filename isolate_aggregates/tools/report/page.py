@@ -47,12 +47,16 @@ def render(content: Content) -> str:
     environment.filters['ranges'] = lambda names, longest=60: (
         ranges.folded(names, longest) if names else ''
     )
+    environment.filters['named'] = lambda names: (
+        text.named('flavor', names, most=10) if names else ''
+    )
     environment.filters['moment'] = calendar.time_text
     locks = [overview.lock for overview in content.locks]
     return environment.from_string(template).render(
         content=content,
         figures=report_content.figures(content),
-        errors=report_content.errors(content),
+        groups=report_content.finding_groups(content),
+        opened=report_content.opened(content),
         bars=report_content.bars,
         cells=text.all_escaped(
             cells(
