@@ -45,6 +45,7 @@ NAMES = {
     'audit': 'audit',
     'candidates': 'candidate list',
     'capacity': 'capacity list',
+    'check': 'check',
     'effect': 'effect show',
     'explain': 'explain',
     'filter_list': 'filter list',

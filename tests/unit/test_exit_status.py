@@ -31,6 +31,7 @@ ON_FILES = {
     'audit': '',
     'candidates': '--flavor m1',
     'capacity': '--flavor m1',
+    'check': '--flavor m1 --host host1',
     'effect': '--sync',
     'explain': '--flavor m1',
     'exporter': '--output metrics.prom',

@@ -4,13 +4,22 @@
 import abc
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.cli import consent, output, preview, progress
+from isolate_aggregates.tools.cli import (
+    base,
+    consent,
+    output,
+    preview,
+    progress,
+)
+from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.file.planning import PlanningCloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate import plan as plans
 from isolate_aggregates.tools.operate.plan import Plan
 
@@ -22,8 +31,15 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
 
     When repeated, it makes the changes that are missing. If a change cannot be
     made, the others are still made, and the exit status is 1. The status is
-    also 1 if other commands repeatedly undo changes while it runs.
+    also 1 if other commands repeatedly undo changes while it runs. With a
+    cloud file the changes are only shown.
     """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
 
     @abc.abstractmethod
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
@@ -75,6 +91,12 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         :returns: 0, 1 if a change could not be made, or 3 if the changes were
             only shown.
         """
+        base.check_live(self._usage, parsed_args, 'yes', 'domain')
+        self._file: Snapshot | None = None
+        if parsed_args.snapshot:
+            self._file = cloud_file.load(parsed_args.snapshot)
+            base.apply_settings(self.app.conf, self._file)
+            parsed_args.dry_run = True
         code = super().run(parsed_args)
         if self._error:
             raise self._error
@@ -141,6 +163,8 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
 
     def _unread_cloud(self) -> LiveCloud:
         """Return the cloud without cached data."""
+        if self._file:
+            return cast('LiveCloud', PlanningCloud(self._file))
         return LiveCloud(self.app.conf, self.app.connect)
 
 

@@ -24,6 +24,7 @@ DESCRIPTIONS = {
         'Show how many more servers of a flavor fit, in total and on each '
         'host.'
     ),
+    'check': 'Say whether a server may use a host, and why not.',
     'effect': (
         'Show what changes would do to servers, flavors, projects and '
         'findings.'

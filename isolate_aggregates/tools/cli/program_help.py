@@ -19,7 +19,7 @@ _TASKS = (
     ('Start with', ('lock', 'grant', 'explain', 'audit', 'sync')),
     (
         'See which servers may use which hosts',
-        ('candidates', 'capacity', 'matrix', 'report', 'query'),
+        ('candidates', 'check', 'capacity', 'matrix', 'report', 'query'),
     ),
     (
         'Isolate hosts',

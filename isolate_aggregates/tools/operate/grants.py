@@ -167,8 +167,7 @@ def _image_notes(
             'images open nothing here, because [isolate_aggregates] '
             'trait_sources does not name them; use a flavor instead'
         )
-    project = cloud.connection.session.get_project_id()
-    if image.owner not in (None, project):
+    if image.owner not in (None, cloud.own_project):
         yield (
             f'image {quoted(image.name)} belongs to project {image.owner}, '
             'whose members can change it and copy the property to other images'

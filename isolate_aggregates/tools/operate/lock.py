@@ -50,7 +50,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     existing = cloud.traits()
     for trait in traits:
         names.check_lock(trait, existing)
-    aggregate = names.aggregate(cloud.aggregates(), name, 'Nova')
+    aggregate = names.aggregate(cloud.aggregates(), name, cloud.where)
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
     unique = tuple(dict.fromkeys(traits))
     holders = {

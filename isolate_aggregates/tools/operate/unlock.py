@@ -49,7 +49,7 @@ def plan(
         restored on hosts for which another aggregate requires it since.
     """
     aggregates = cloud.aggregates()
-    aggregate = names.aggregate(aggregates, name, 'Nova')
+    aggregate = names.aggregate(aggregates, name, cloud.where)
     keys = _keys(aggregate, traits)
     to_unlock = [
         trait

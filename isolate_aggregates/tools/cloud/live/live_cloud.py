@@ -113,6 +113,15 @@ class LiveCloud:
         """The names of the compute services, by compute node uuid."""
         return {n.uuid: n.host for n in self.nova.compute_nodes() or ()}
 
+    # Where aggregates are looked up, for messages.
+    where = 'Nova'
+
+    @property
+    def own_project(self) -> str | None:
+        """The id of the project that the credentials are for."""
+        project: str | None = self.connection.session.get_project_id()
+        return project
+
     @lazy_property
     def services(self) -> tuple[ComputeService, ...]:
         """The compute services."""

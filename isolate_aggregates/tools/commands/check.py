@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``check``: says whether a server may use a host."""
+
+import argparse
+from typing import Any
+
+from isolate_aggregates import exception
+from isolate_aggregates.text import escaped
+from isolate_aggregates.tools import comparison, explain
+from isolate_aggregates.tools.capacity import rejection
+from isolate_aggregates.tools.cli import usage
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.commands import request_arguments
+from isolate_aggregates.tools.commands.request_arguments import Question
+from isolate_aggregates.tools.request import asking
+
+_LEFT_OUT = 'Placement does not offer it, although it should'
+
+
+class CheckHost(usage.Command):
+    """Say whether a server may use a host, and why not.
+
+    The answer is yes or no with one reason, and the exit status 0 or 4.
+    explain has all reasons, for all hosts.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        request_arguments.add_arguments(parser, server=True)
+        self._usage = parser
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        host = parsed_args.host
+        if not host:
+            self._usage.error('--host is required')
+        # The question is not narrowed to the host: that would be a reason of
+        # its own for all others.
+        parsed_args.host = None
+        with request_arguments.opened(self.app, parsed_args) as question:
+            reason = _reason(question, host)
+        answer = f'no: {escaped(reason)}' if reason else 'yes'
+        self.app.stdout.write(f'{answer}\n')
+        return ExitStatus.NO if reason else ExitStatus.DONE
+
+
+def _reason(question: Question, host: str) -> str:
+    """Return why a server may not use a host; empty if it may."""
+    snapshot, request = question.cloud.snapshot, question.request
+    decision = question.decision
+    try:
+        verdicts = explain.of_request(
+            snapshot, request, decision.destination
+        ).verdicts
+    except exception.BadQuery as exc:
+        return str(exc)
+    # A compute service for bare metal has many nodes.
+    nodes = [each for each in verdicts if host in (each.host, each.node)]
+    if not nodes:
+        known = sorted({each.host for each in verdicts})
+        raise exception.NotFound('host', host, snapshot.origin, known)
+    open_nodes = [each for each in nodes if each.is_candidate]
+    if not open_nodes:
+        return nodes[0].reasons[0].text
+    # Nova does not query Placement for a request that is refused.
+    query = asking.first(decision, request)
+    if rejected := rejection(snapshot, query):
+        return rejected
+    differs = comparison.difference(question.cloud, request, decision)
+    left_out = differs.roots if differs else frozenset()
+    if all(each.provider in left_out for each in open_nodes):
+        return _LEFT_OUT
+    return ''

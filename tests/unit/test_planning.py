@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changes a live cloud is planned on a cloud file, and makes nothing."""
+
+import json
+import pathlib
+
+import pytest
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
+KEY = ('--trait', 'CUSTOM_LICENSED_WINDOWS')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'changes'),
+    [
+        pytest.param(
+            ('lock', 'win-hosts', '--trait', 'CUSTOM_NEW'),
+            [
+                'create trait CUSTOM_NEW',
+                'create trait CUSTOM_ISOLATE_SYNC_CUSTOM_NEW',
+                'tag aggregate win-hosts trait:CUSTOM_NEW=required',
+                'add trait CUSTOM_NEW to host win-1',
+                'add trait CUSTOM_NEW to host win-2',
+            ],
+            id='lock',
+        ),
+        pytest.param(
+            ('unlock', 'win-hosts'),
+            ['untag aggregate win-hosts trait:CUSTOM_LICENSED_WINDOWS'],
+            id='unlock',
+        ),
+        pytest.param(
+            ('grant', '--flavor', 'm1.small', *KEY),
+            ['set trait:CUSTOM_LICENSED_WINDOWS=required on flavor m1.small'],
+            id='grant',
+        ),
+        pytest.param(
+            ('revoke', '--flavor', 'win.small', *KEY),
+            ['unset trait:CUSTOM_LICENSED_WINDOWS on flavor win.small'],
+            id='revoke',
+        ),
+    ],
+)
+def test_changes_are_planned_on_a_file(run, tmp_path, arguments, changes):
+    path = tmp_path / 'cloud.yaml'
+    path.write_bytes(EXAMPLE.read_bytes())
+    result = run(*arguments, '--snapshot', str(path), '-f', 'json')
+    assert (result.code, result.err) == (3, '')
+    document = json.loads(result.out)
+    assert [each['change'] for each in document['changes']] == changes
+    assert {each['result'] for each in document['changes']} == {
+        'would be done'
+    }
+    assert document['effect']
+    assert path.read_bytes() == EXAMPLE.read_bytes()
+
+
+@pytest.mark.parametrize(
+    'option', [('--yes',), ('--domain', 'd')], ids=lambda option: option[0]
+)
+def test_what_needs_a_live_cloud_is_refused_for_a_file(run, option):
+    result = run('unlock', 'win-hosts', *option, '--snapshot', str(EXAMPLE))
+    assert (result.code, result.out) == (2, '')
+    assert f'{option[0]} needs a live cloud' in result.err
+
+
+def test_a_wrong_name_is_looked_up_in_the_file(run):
+    result = run('unlock', 'win-host', '--snapshot', str(EXAMPLE))
+    assert result.code == 1
+    assert f"'win-host' in {EXAMPLE} (did you mean win-hosts?)" in result.err
