@@ -28,6 +28,7 @@ from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection
+from isolate_aggregates.rest.deadline import Deadline
 
 LOG = logging.getLogger(__name__)
 
@@ -220,11 +221,18 @@ def build(
     if ttl is None:
         ttl = 0 if is_database else _TTL
     stale = section.on_source_failure == 'stale'
-    cache = IndexCache(
+    make: Callable[..., IndexCache] = IndexCache
+    if not is_database:
+        # Imported late: Nova's database needs no thread to wait for.
+        from isolate_aggregates.aggregates.waiting import WaitingCache
+
+        make = functools.partial(
+            WaitingCache, deadline=section.aggregate_deadline
+        )
+    cache = make(
         read_from.aggregates,
         ttl=ttl,
         max_stale=section.aggregate_max_stale if stale else None,
-        deadline=None if is_database else section.aggregate_deadline,
         on_new=on_new,
         on_failure=observer.unreadable,
     )
@@ -257,11 +265,9 @@ def _log_problems(conf: cfg.ConfigOpts, warnings: _Warnings) -> None:
     the separate thread of the reader may remain after this: workers are forked
     later, and must not inherit connections.
     """
-    first = IndexCache(
-        source(conf).aggregates,
-        deadline=conf[ia_conf.GROUP].aggregate_deadline,
-        on_new=warnings,
-    )
+    read = source(conf).aggregates
+    deadline = Deadline('Nova', conf[ia_conf.GROUP].aggregate_deadline)
+    first = IndexCache(lambda: deadline.run(read), on_new=warnings)
     # The failure has been logged.
     with contextlib.suppress(Exception):
         first.get()

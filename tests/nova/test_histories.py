@@ -14,6 +14,7 @@ those of the plain path at that time, or the request must be refused.
 
 from collections import Counter
 import dataclasses
+import functools
 import itertools
 import math
 import os
@@ -34,6 +35,7 @@ from isolate_aggregates import exception, testing
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.aggregates.waiting import WaitingCache
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import host_check, loading
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -270,12 +272,10 @@ class Histories(stateful.RuleBasedStateMachine):
 
     def _start(self, limit):
         """Start nova-scheduler, with everything that shortcuts need."""
-        cache = IndexCache(
-            self.nova.aggregates,
-            ttl=self.ttl,
-            deadline=PATIENCE if self.ttl else None,
-            clock=self.clock,
-        )
+        make = IndexCache
+        if self.ttl:
+            make = functools.partial(WaitingCache, deadline=PATIENCE)
+        cache = make(self.nova.aggregates, ttl=self.ttl, clock=self.clock)
         members = sources.membership(self.nova, cache.get)
         self.verified = VerifiedWhileWaiting(
             lambda: self.placement.client, limit, self.clock

@@ -11,6 +11,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.cache import IndexCache
+from isolate_aggregates.aggregates.waiting import WaitingCache
 
 PATIENCE = 120  # seconds until a thread that hangs fails a test
 
@@ -89,7 +90,7 @@ def test_the_same_aggregates_give_the_same_index(source, clock):
 
 
 def test_within_the_ttl_nothing_is_read_and_after_it_once(source, clock):
-    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     source.change()
     clock.now += 29.9
@@ -121,7 +122,7 @@ def test_without_a_deadline_nothing_older_than_the_ttl_is_used(source, clock):
 
 
 def test_aggregates_older_than_twice_the_ttl_are_not_used(source, clock):
-    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     source.change()
     clock.now += 60
@@ -135,7 +136,7 @@ def test_age_counts_from_before_the_reading_began(source, clock):
         clock.now += 20
         return source()
 
-    cache = IndexCache(slow, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(slow, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     clock.now += 11
     source.change()
@@ -194,7 +195,7 @@ def refreshing(source, clock, ttl=30, age=30):
             assert leave.wait(PATIENCE)
         return source()
 
-    cache = IndexCache(read, ttl=ttl, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(read, ttl=ttl, deadline=PATIENCE, clock=clock)
     cache.get()
     source.change()
     clock.now += age
@@ -231,7 +232,7 @@ def test_the_first_calls_wait_for_the_first_reading(source, clock):
         assert leave.wait(PATIENCE)
         return source()
 
-    cache = IndexCache(read, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(read, ttl=30, deadline=PATIENCE, clock=clock)
     thread = threading.Thread(target=cache.get)
     thread.start()
     assert entered.wait(PATIENCE)
@@ -301,7 +302,7 @@ def test_an_empty_cloud_is_not_a_failure(source, clock):
 
 def test_a_failed_read_ends_the_use_of_old_aggregates(source, clock):
     """Unless the operator wants old aggregates, none are used then."""
-    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     source.error = DOWN
     clock.now += 30
@@ -344,7 +345,7 @@ def hanging(clock):
 
 
 def cache_of(source, clock, **settings):
-    return IndexCache(
+    return WaitingCache(
         source, deadline=5, clock=clock, wait=source.wait, **settings
     )
 
@@ -396,7 +397,7 @@ def test_32_threads_share_one_reading(source, clock):
         everybody.release()
         assert event.wait(PATIENCE)
 
-    cache = IndexCache(read, ttl=30, deadline=5, clock=clock, wait=wait)
+    cache = WaitingCache(read, ttl=30, deadline=5, clock=clock, wait=wait)
     threads = [threading.Thread(target=cache.get) for _ in range(32)]
     for thread in threads:
         thread.start()
@@ -513,7 +514,7 @@ def test_errors_of_libraries_appear_only_in_the_log(source, clock, caplog):
 
 def test_an_unexpected_error_reaches_the_waiting_call(source, clock, caplog):
     source.error = RuntimeError('no such luck')
-    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     with pytest.raises(RuntimeError, match='no such luck'):
         cache.get()
     assert 'no such luck' in caplog.text
@@ -567,7 +568,7 @@ def test_a_failure_that_is_kept_keeps_no_variables(
                 raise
             raise exception.ServiceError('Nova', None, 'is down.') from exc
 
-    cache = IndexCache(read, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(read, ttl=30, deadline=PATIENCE, clock=clock)
     for _ in range(3):
         with pytest.raises(
             OSError if unexpected else exception.AggregatesUnreadable
