@@ -305,10 +305,6 @@ class EmbeddedPlacementUnavailable(IsolateAggregatesError):
     """The embedded Placement is not installed or already in use."""
 
 
-class CompletionError(IsolateAggregatesError):
-    """Commands cannot be completed."""
-
-
 class ReportError(IsolateAggregatesError):
     """The report cannot be written."""
 

@@ -97,7 +97,7 @@ def test_a_diff_has_the_effect_of_all_differences(run, tmp_path):
 
 
 def _without_steps(document):
-    for key in ('steps', 'gaps', 'unknown'):
+    for key in ('steps', 'gaps', 'refused', 'unknown'):
         document.pop(key, None)
     return document
 

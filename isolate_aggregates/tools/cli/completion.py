@@ -35,7 +35,7 @@ class Complete(usage.Command):
         try:
             import shtab
         except ImportError as exc:
-            raise exception.CompletionError(
+            raise exception.IsolateAggregatesError(
                 'Completion needs shtab; install '
                 'isolate-aggregates[completion].'
             ) from exc

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
@@ -18,7 +18,6 @@ from isolate_aggregates.tools.compute.servers import (
     Port,
     Server,
 )
-from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.request import ResourceGroup
 
@@ -32,7 +31,7 @@ class Cloud(Protocol):
     """
 
     @property
-    def index(self) -> CloudIndex:
+    def index(self) -> AggregateIndex:
         """All host aggregates, from the configured source, and the hosts."""
 
     @property

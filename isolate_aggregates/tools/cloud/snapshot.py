@@ -9,7 +9,7 @@ import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
@@ -62,7 +62,7 @@ class Snapshot:
     services: tuple[ComputeService, ...] | None = None
 
     @lazy_property
-    def index(self) -> CloudIndex:
+    def index(self) -> AggregateIndex:
         return CloudIndex(
             self.aggregates,
             self._dropped_services,

@@ -4,7 +4,8 @@
 import argparse
 import dataclasses
 
-from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.tools.mirrored.compute_services import zone_of_host
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,7 @@ class RequestedZone:
         return self.node or self.host
 
     def used(
-        self, default: str | None, unnamed: str, cloud: CloudIndex
+        self, default: str | None, unnamed: str, cloud: AggregateIndex
     ) -> tuple[str | None, str]:
         """Return the zone that nova-api requests, and why it is another one.
 
@@ -43,7 +44,7 @@ class RequestedZone:
         zone = self.zone or default
         if not zone or not self.forced:
             return zone, ''
-        if zone == cloud.zone_of(self.host or '', unnamed):
+        if zone == zone_of_host(cloud, self.host or '', unnamed):
             return zone, ''
         return None, (
             f'forced host {self.host} is not in availability zone {zone}, so '

@@ -27,6 +27,15 @@ class _Objection:
         return self.text if host in self.hosts else ''
 
 
+def zone_of_host(aggregates: AggregateIndex, host: str, unnamed: str) -> str:
+    """Return the availability zone of a host.
+
+    :param unnamed: The zone of hosts in no aggregate with a zone.
+    """
+    zones = map(zone_of, aggregates.by_host.get(host, ()))
+    return next(filter(None, zones), None) or unnamed
+
+
 class CloudIndex(AggregateIndex):
     """The aggregates and the compute services of a cloud at one moment.
 
@@ -46,20 +55,12 @@ class CloudIndex(AggregateIndex):
         self._services = services
         self._hosts = hosts
 
-    def zone_of(self, host: str, unnamed: str) -> str:
-        """Return the availability zone of a host.
-
-        :param unnamed: The zone of hosts in no aggregate with a zone.
-        """
-        zones = map(zone_of, self.by_host.get(host, ()))
-        return next(filter(None, zones), None) or unnamed
-
     def zones(self, unnamed: str) -> frozenset[str]:
         """Return the availability zones that have hosts."""
         return self.remember(
             ('zones', unnamed),
             lambda: frozenset(
-                self.zone_of(host, unnamed) for host in self._hosts()
+                zone_of_host(self, host, unnamed) for host in self._hosts()
             ),
         )
 

@@ -12,6 +12,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import (
     Aggregate,
+    AggregateIndex,
     domains,
     sources,
 )
@@ -86,7 +87,7 @@ class LiveCloud:
         return PlacementClient(self.connection.adapter('placement'))
 
     @lazy_property
-    def index(self) -> CloudIndex:
+    def index(self) -> AggregateIndex:
         """All host aggregates, from the configured source."""
         name = self._conf[ia_conf.GROUP].aggregate_source
         if name == _IN_SCHEDULER:
