@@ -22,7 +22,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     new(project, amount, shape, start, end, affinity, id,
         allow_uncounted, labels)          -> Reservation
     preview(store, reservation, now)      -> Status
-    find(store, reservation, now)         -> Status
+    earliest(store, reservation, now)     -> Reservation
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status
     list_reservations(store, now)         -> list[Status]
@@ -30,7 +30,6 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     read_history(store, now, since,
         until, project, id)               -> list[PastReservation]
     update(store, id, now, amount=, end=,
-           project=, start=, affinity=,
            name=, note=, dry_run=)        -> Status
     end(store, id, now)                   -> Status
     move(store, id, now, hosts, dry_run=) -> Status
@@ -91,7 +90,6 @@ from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,
-    Terms,
     new,
 )
 from isolate_aggregates.reservations.rounds import (
@@ -110,7 +108,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import (
     HostCalendar,
     calendar,
-    find,
+    earliest,
     list_reservations,
     show,
 )
@@ -131,15 +129,14 @@ __all__ = [
     'ReservationStore',
     'Shape',
     'Status',
-    'Terms',
     'calendar',
     'create',
     'delete_pool',
     'disable_host',
+    'earliest',
     'enable_host',
     'end',
     'evacuate',
-    'find',
     'list_hosts',
     'list_reservations',
     'move',

@@ -24,12 +24,6 @@ Move = Callable[[ReservationHost], bool]
 # Placement's clock by MOST_SKEW. See ReservationStore.now.
 CLOCKS_DIFFER = 2 * MOST_SKEW
 
-# The error when a change comes after the start.
-BEGUN = (
-    'has started; its start, project and affinity can be changed only before '
-    'the start'
-)
-
 
 def no_host(host: ReservationHost) -> bool:
     """Move no slots: the host may come back."""
@@ -135,23 +129,6 @@ def is_misplaced(
             slots.used != slots.total
             for name, slots in present.items()
             if name not in stays
-        )
-    )
-
-
-def has_begun(
-    state: ObservedState, reservation: Reservation, now: datetime.datetime
-) -> bool:
-    """Return whether the reservation has started, by the clock of any run.
-
-    Another run whose clock is ahead may have opened slots already.
-    """
-    return (
-        reservation.has_started(now)
-        or reservation.has_access
-        or any(
-            slots.open or slots.used
-            for slots in state.slots(reservation.id).values()
         )
     )
 

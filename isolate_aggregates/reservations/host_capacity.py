@@ -99,7 +99,7 @@ class HostClaims:
             if end is not None:
                 # Slots that still exist after the end count until removed.
                 end = max(plan.later(end, cleaning_time), self.now + _INSTANT)
-            yield plan.Claim(other.counted_from, end, self.needs[name], number)
+            yield plan.Claim(other.start, end, self.needs[name], number)
 
     def with_usage(
         self,

@@ -22,7 +22,6 @@ from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,
     Reservation,
-    Terms,
     check_amount,
     utc,
 )
@@ -249,8 +248,6 @@ def preview(
 
 
 def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
-    if not reservation.project:
-        raise exception.InvalidRequest('A reservation needs a project.')
     if reservation.has_ended(now):
         raise exception.InvalidRequest(
             f'A reservation cannot end at {reservation.end}, which is in the '
@@ -346,17 +343,14 @@ def update(
     now: datetime.datetime,
     amount: int | None = None,
     end: datetime.datetime | Unchanged | None = UNCHANGED,
-    project: str | None = None,
-    start: datetime.datetime | None = None,
-    affinity: bool | Unchanged | None = UNCHANGED,
     name: str | None = None,
     note: str | None = None,
     dry_run: bool = False,
 ) -> Status:
     """Change a reservation, before or after its start.
 
-    Project, start and affinity can be changed only before it. What is None or
-    UNCHANGED stays as it is. Name and note are written last, and need no room.
+    What is None or UNCHANGED stays as it is. Name and note are written last,
+    and need no room.
 
     :param end: The new end, not in the past; None for no end, UNCHANGED to
         keep it.
@@ -368,39 +362,23 @@ def update(
     Labels(name or '', note or '').check()
     if not isinstance(end, Unchanged):
         end = end and utc('end', end)
-    start = start and utc('start', start)
-
-    def terms_of(reservation: Reservation) -> Terms:
-        return Terms(
-            reservation.project if project is None else project,
-            start or reservation.start,
-            reservation.affinity
-            if isinstance(affinity, Unchanged)
-            else affinity,
-        )
 
     def decide(
         state: ObservedState, reservation: Reservation
     ) -> PendingChange:
-        terms = terms_of(reservation)
         change = PendingChange(
             reservation.amount if amount is None else amount,
             reservation.end if isinstance(end, Unchanged) else end,
             reservation.leaving,
-            terms if terms != reservation.terms else None,
         )
-        if change.terms and conditions.has_begun(state, reservation, now):
-            raise exception.ReservationError(reservation.id, conditions.BEGUN)
         if change != _present(reservation):
-            _check_end(reservation, terms.start, change, now)
+            _check_end(reservation, change, now)
         return change
 
     def is_done(status: Status) -> bool:
         reservation = status.reservation
-        return (
-            amount in (None, reservation.amount)
-            and (isinstance(end, Unchanged) or reservation.end == end)
-            and terms_of(reservation) == reservation.terms
+        return amount in (None, reservation.amount) and (
+            isinstance(end, Unchanged) or reservation.end == end
         )
 
     def labelled(reservation: Reservation) -> Reservation:
@@ -415,9 +393,7 @@ def update(
 
     has_labels = name is not None or note is not None
     needs_plan = (
-        not has_labels
-        or (amount, project, start) != (None, None, None)
-        or not (isinstance(end, Unchanged) and isinstance(affinity, Unchanged))
+        not has_labels or amount is not None or not isinstance(end, Unchanged)
     )
     if dry_run:
         status = (
@@ -472,7 +448,7 @@ def move(
     store: ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
-    hosts: Collection[str] | None = None,
+    hosts: Collection[str],
     dry_run: bool = False,
 ) -> Status:
     """Move a reservation to other hosts, together with its servers.
@@ -481,27 +457,31 @@ def move(
     servers remain, closed to further servers, until their servers have been
     moved or deleted.
 
-    :param hosts: The names of the hosts to leave; None for those that are
-        down, disabled or gone; empty to cancel an earlier move.
+    :param hosts: The names of the hosts to leave; empty to stay on all.
     :raises ReservationError: if it does not fit elsewhere; nothing is changed
         then.
     """
-    host_names = hosts
 
     def decide(
         state: ObservedState, reservation: Reservation
     ) -> PendingChange:
+        slots = state.slots(reservation.id)
+        for name in hosts:
+            if name not in slots:
+                raise exception.InvalidRequest(
+                    f'Reservation {reservation.id} has no slots on {name}.'
+                )
+        leaving = {*reservation.leaving, *hosts} if hosts else ()
         return dataclasses.replace(
-            _present(reservation),
-            leaving=_leaving(state, reservation, host_names),
+            _present(reservation), leaving=tuple(sorted(leaving))
         )
 
     def is_done(status: Status) -> bool:
         leaving = status.reservation.leaving
-        if not host_names:
-            return host_names is None or not leaving
+        if not hosts:
+            return not leaving
         return all(
-            name in leaving or name not in status.hosts for name in host_names
+            name in leaving or name not in status.hosts for name in hosts
         )
 
     if dry_run:
@@ -544,35 +524,6 @@ def to_evacuate(
         for service in sorted(services)
         for server in store.compute.servers_of(reservation.id, service)
     ]
-
-
-def _leaving(
-    state: ObservedState,
-    reservation: Reservation,
-    host_names: Collection[str] | None,
-) -> tuple[str, ...]:
-    """Return the hosts to leave; see :func:`move` for ``named``."""
-    slots = state.slots(reservation.id)
-    if host_names is None:
-        closed = state.closed(reservation, slots)
-        host_names = [
-            name
-            for name in slots
-            if state.hosts[name].obstacle or name in closed
-        ]
-        if not host_names:
-            raise exception.InvalidRequest(
-                f'All hosts of reservation {reservation.id} work; specify the '
-                'host to leave.'
-            )
-    elif not host_names:
-        return ()
-    for name in host_names:
-        if name not in slots:
-            raise exception.InvalidRequest(
-                f'Reservation {reservation.id} has no slots on {name}.'
-            )
-    return tuple(sorted({*reservation.leaving, *host_names}))
 
 
 def end(
@@ -619,12 +570,9 @@ def end(
 
 
 def _check_end(
-    reservation: Reservation,
-    start: datetime.datetime,
-    change: PendingChange,
-    now: datetime.datetime,
+    reservation: Reservation, change: PendingChange, now: datetime.datetime
 ) -> None:
-    if change.end is not None and change.end <= max(now, start):
+    if change.end is not None and change.end <= max(now, reservation.start):
         raise exception.InvalidRequest(
             f'Reservation {reservation.id} cannot be changed to end at '
             f'{change.end.isoformat()}, which is in the past or before its '

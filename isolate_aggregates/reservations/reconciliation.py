@@ -40,10 +40,7 @@ from isolate_aggregates.reservations import (
 )
 from isolate_aggregates.reservations.conditions import Move, no_host
 from isolate_aggregates.reservations.plan import Assignment
-from isolate_aggregates.reservations.reservation import (
-    PendingChange,
-    Reservation,
-)
+from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import (
     HostSlots,
@@ -240,7 +237,7 @@ class Reconciliation:
         for flavor in state.records.old_flavors.get(self.id, ()):
             self._store.compute.delete_flavor(flavor)
         if reservation.pending:
-            self._settle_change(state, reservation, reservation.pending)
+            self._settle_change(state, reservation)
             return None, False
         if reservation.has_ended(self._now):
             self._end(state, reservation)
@@ -283,7 +280,6 @@ class Reconciliation:
         self,
         state: ObservedState,
         reservation: Reservation,
-        pending: PendingChange,
     ) -> None:
         """Take a step towards a pending change, or refuse the change."""
         if conditions.lacks_extra_specs(state, reservation):
@@ -293,26 +289,16 @@ class Reconciliation:
         target = reservation.settled
         excess = limits.excess(state, reservation, target, self._now)
         assignment = self._assign(state, target)
-        is_late = pending.terms is not None and conditions.has_begun(
-            state, reservation, self._now
-        )
-        if is_late or excess or assignment.missing:
+        if excess or assignment.missing:
             reservation = self._release(state, reservation)
-            if (
-                not is_late
-                and self._patience
-                and conditions.others_pending(state, reservation)
+            if self._patience and conditions.others_pending(
+                state, reservation
             ):
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
                 return
-            why = (
-                conditions.BEGUN
-                if is_late
-                else excess
-                or host_capacity.refusal(
-                    self._store, state, reservation, assignment, self._now
-                )
+            why = excess or host_capacity.refusal(
+                self._store, state, reservation, assignment, self._now
             )
             self._refuse(state, reservation)
             raise exception.ChangeRefused(self.id, why, reservation.change)
@@ -473,8 +459,8 @@ class Reconciliation:
             is_early = True
         else:
             is_early = bool(is_open is False and to_switch)
-        if is_early or (lacks_access and reservation.former):
-            # Access from a clock that is ahead, or of a former project.
+        if is_early:
+            # Access from a clock that is ahead.
             access.revoke(self.id)
         for name in to_switch:
             provider = state.hosts[name].provider
@@ -491,8 +477,6 @@ class Reconciliation:
                     slots.opened_from(on_host) if is_to_open else slots.closed,
                 )
         if lacks_access:
-            # No command changes project or start once slots are open, so they
-            # cannot change after this check.
             self._check_newest(reservation)
             access.grant(reservation)
             if reservation.has_access:

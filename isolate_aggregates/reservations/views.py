@@ -14,8 +14,12 @@ from isolate_aggregates.reservations import (
     limits,
     plan,
 )
-from isolate_aggregates.reservations.plan import Assignment, FreePeriod
-from isolate_aggregates.reservations.reservation import Reservation, utc
+from isolate_aggregates.reservations.plan import FreePeriod
+from isolate_aggregates.reservations.reservation import (
+    PendingChange,
+    Reservation,
+    utc,
+)
 from isolate_aggregates.reservations.state import (
     HostSlots,
     ObservedState,
@@ -56,13 +60,14 @@ def would_be(
         )
     present = state.slots(target.id)
     has_begun = present and target.has_started(now)
-    hosts = _planned(target, assignment).hosts
     return Status(
         target,
         Phase.ACTIVE if has_begun else Phase.PLANNED,
         {
-            name: dataclasses.replace(present.get(name, on), total=on.total)
-            for name, on in hosts.items()
+            name: dataclasses.replace(
+                present.get(name, HostSlots(0, 0, 0)), total=total
+            )
+            for name, total in assignment.slots.items()
         }
         # Slots with a server remain until the server has left.
         | {
@@ -73,48 +78,29 @@ def would_be(
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """When and where a reservation fits.
-
-    :param status: The reservation at the earliest time at which it fits.
-    :param offer: The most slots that fit at the time that was asked for.
-    """
-
-    status: Status
-    offer: int
-
-
-def find(
+def earliest(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> Fit:
-    """Find the earliest time at which a reservation fits; change nothing.
+) -> Reservation:
+    """Return a new reservation, moved to the earliest time at which it fits.
 
     :param reservation: A reservation from :func:`new` with its earliest
         possible start. Its duration is kept.
     :raises ReservationError: if it never fits.
     """
-    state = store.read()
     target = reservation.settled
-    assignment = host_capacity.first_fit(store, state, target, now)
+    assignment = host_capacity.first_fit(store, store.read(), target, now)
     if assignment.missing:
         raise exception.ReservationError(
             target.id,
             f'does not fit at any time, because it {assignment.refusal}',
         )
     demand = assignment.demand
-    return Fit(
-        _planned(
-            dataclasses.replace(target, start=demand.start, end=demand.end),
-            assignment,
-        ),
-        host_capacity.assign(store, state, target, now).offer,
+    return dataclasses.replace(
+        reservation,
+        start=demand.start,
+        end=demand.end,
+        pending=PendingChange(target.amount, demand.end),
     )
-
-
-def _planned(reservation: Reservation, assignment: Assignment) -> Status:
-    slots = {name: HostSlots(n, 0, 0) for name, n in assignment.slots.items()}
-    return Status(reservation, Phase.PLANNED, slots)
 
 
 def show(

@@ -264,44 +264,34 @@ def test_a_label_that_cannot_be_shown_is_refused(
     assert (result.code, result.err) == (1, f'{said}\n')
 
 
-def test_a_found_reservation_can_be_created(command, run_json):
+def test_the_earliest_start_is_shown_and_created(command, run_json):
     run_json(*CREATE, '--amount', '4', '--end', '2h')
-    wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
-    result = run_json('find', *wanted, '--duration', '1d')
-    assert result['hosts'] == {'h1': 2, 'h2': 1}
-    # At once there is no room at all.
-    assert result['sooner'] is None
-    when = ('--start', result['start'], '--end', result['end'])
-    document = run_json('create', '--project', PROJECT, *wanted, *when)
-    assert document['state'] == 'planned'
-    assert ' never ' in command('find', *SIZE).out
-    later = ('--not-before', '2127-03-01T08:00Z')
-    assert run_json('find', *SIZE, *later) == {
-        'start': '2127-03-01T08:00:00+00:00',
-        'end': None,
-        'hosts': {'h1': 1},
-        'sooner': None,
+    wanted = (*('create', '--project', PROJECT), *SIZE, '--affinity', 'any')
+    three = (*wanted, '--amount', '3', '--end', '1d')
+    refused = command(*three, '--yes')
+    assert refused.code == 1
+    shown = command(*three, '--dry-run', '--earliest', '-f', 'json')
+    assert shown.code == 3
+    found = json.loads(shown.out)
+    assert {name: on['slots'] for name, on in found['hosts'].items()} == {
+        'h1': 2,
+        'h2': 1,
     }
-    process = command('find', *SIZE, '--amount', '5')
+    assert f'; all of it fits from {found["start"]}' in refused.err
+    created = run_json(*three, '--earliest', '--id', ID)
+    assert [created[key] for key in ('state', 'start', 'end')] == [
+        *('planned', found['start'], found['end']),
+    ]
+    # A repeated command finds it.
+    assert run_json(*three, '--earliest', '--id', ID) == created
+    later = ('--earliest', '--start', '2127-03-01T08:00Z')
+    shown = run_json(*wanted, '--amount', '1', *later)
+    assert shown['start'] == '2127-03-01T08:00:00+00:00'
+    assert shown['end'] is None
+    process = command(*wanted, '--amount', '5', '--earliest', '--yes')
     assert (process.code, process.out) == (1, '')
     assert 'does not fit at any time' in process.err
-    assert '2 on h1, 2 on h2; 4 slots would fit' in process.err
-
-
-def test_a_smaller_offer_is_made_for_the_time_asked_for(command, run_json):
-    run_json(*CREATE, '--amount', '2', '--end', '2h')
-    wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
-    found = run_json('find', *wanted, '--duration', '1d')
-    assert found['sooner']['slots'] == 2
-    assert found['sooner']['start'] < found['start']
-    arguments = ('create', '--project', PROJECT, *wanted, '--end', '1d')
-    refused = command(*arguments, '--yes')
-    assert refused.code == 1
-    start = found['start'][:19]
-    assert f'; all of it fits from {start}' in refused.err
-    arguments = ('create', '--project', PROJECT, *wanted, '--amount', '9')
-    refused = command(*arguments, '--yes')
-    assert '; it does not fit later either.' in refused.err
+    assert '2 on h1, 2 on h2; 4 slots would fit' not in process.err
 
 
 def test_a_calendar_shows_free_resources_over_time(command, run_json, world):
@@ -441,27 +431,6 @@ def test_slots_whose_record_was_deleted_can_be_freed(command, run_json, world):
     assert world.slots() == {}
 
 
-def test_start_project_and_affinity_can_be_changed(command, run_json):
-    run_json(
-        *CREATE, '--id', ID, '--start', '2127-03-01T08:00Z', '--amount', '2'
-    )
-    other = 'b' * 32
-    terms = ('--project', other, '--affinity', 'different')
-    when = ('--start', '2127-03-02T08:00Z', '--end', '2h')
-    changed = run_json('update', ID, *terms, *when)
-    assert (changed['project'], changed['affinity']) == (other, 'different')
-    assert changed['start'] == '2127-03-02T08:00:00+00:00'
-    assert changed['end'] == '2127-03-02T10:00:00+00:00'
-    assert set(changed['hosts']) == {'h1', 'h2'}
-    assert run_json('update', ID, '--affinity', 'any')['affinity'] == 'any'
-    started = run_json('update', ID, '--start', 'now')
-    assert (started['state'], started['affinity']) == ('active', 'any')
-    result = command('update', ID, *terms)
-    assert result.code == 1
-    assert 'can be changed only before the start' in result.err
-    assert run_json('show', ID) == started
-
-
 def test_an_end_that_is_not_after_the_start_is_refused(command, world):
     for end in ('now', '0s'):
         result = command(*CREATE, '--end', end)
@@ -507,19 +476,49 @@ def test_repair_moves_slots_and_names_those_that_fit_nowhere(
 def test_a_move_shows_the_remaining_servers(command, run_json, world):
     run_json(*CREATE, '--id', ID, '--affinity', 'same')
     assert world.boot('s', 'h1', ID, NEEDS)
-    result = command('move', ID, '--from', 'h1', '-f', 'json')
+    result = command('repair', ID, '--from', 'h1', '-f', 'json')
     assert result.code == 3
-    moved = json.loads(result.out)
+    [moved] = json.loads(result.out)['reservations']
     assert moved['leaving'] == ['h1']
     assert moved['hosts'] == {
         'h1': {'slots': 1, 'open': 0, 'used': 1},
         'h2': {'slots': 1, 'open': 1, 'used': 0},
     }
     assert command('reconcile').code == 3
-    called_off = command('move', ID, '--call-off', '-f', 'json')
+    called_off = command('repair', '--call-off', '-f', 'json')
     assert called_off.code == 0
-    assert 'leaving' not in json.loads(called_off.out)
-    assert command('move', ID, '--call-off', '--from', 'h1').code == 2
+    assert json.loads(called_off.out)['reservations'][0]['leaving'] == []
+    assert command('repair', '--call-off', '--from', 'h1').code == 2
+
+
+def test_all_reservations_leave_a_host_in_one_command(
+    command, run_json, world
+):
+    for host in ('h3', 'h4'):
+        world.add_host(host)
+    ids = [run_json(*CREATE)['id'] for _ in range(2)]
+    elsewhere = run_json(*CREATE, '--amount', '3')
+    assert world.boot('s', 'h1', ids[0], NEEDS)
+    result = command('repair', '--from', 'h1', '-f', 'json')
+    assert result.code == 3
+    moved = json.loads(result.out)['reservations']
+    assert {one['id'] for one in moved} == {
+        *ids,
+        *([elsewhere['id']] if 'h1' in elsewhere['hosts'] else []),
+    }
+    assert {
+        one['id']: one['hosts'].get('h1')
+        for one in json.loads(command('list', '-f', 'json').out)[
+            'reservations'
+        ]
+    } == {
+        ids[0]: {'slots': 1, 'open': 0, 'used': 1},
+        ids[1]: None,
+        elsewhere['id']: None,
+    }
+    unknown = command('repair', '--from', 'h9')
+    assert unknown.code == 1
+    assert 'h9 is not a host for reservations' in unknown.err
 
 
 def test_each_host_is_enabled_and_disabled_independently(
