@@ -36,7 +36,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     evacuate(store, id)                   -> list[str]
     to_evacuate(store, id, leaving=)      -> list[str]
     repair(store, now, id)                -> list[Status]
-    to_repair(store, now, id)             -> (set[str], list[str])
+    to_repair(store, now, id)             -> (dict, list[str])
 
     reconcile(store, id, now, move=)      -> Status
     reconcile_all(store, now, move=)      -> list[Status]
@@ -46,7 +46,7 @@ a few seconds (``ReservationStore.now`` rejects larger differences). There is
 no lock. A record is written as numbered revisions, and each number can be
 written only once (``record``). Slots are written with the provider generation
 that the decision was based on, and access is granted only after both have been
-read again (``reconciliation``). Membership of the pool has no such protection:
+read again (``execution``). Membership of the pool has no such protection:
 if ``enable_host`` and ``disable_host`` run for the same host at the same time,
 repeat the one you want.
 
@@ -56,10 +56,11 @@ Expected errors are subclasses of
 ``InvalidRequest`` and ``ServiceError``.
 
 :mod:`.blazar` reuses ``names``, ``slots`` (writes inventories), ``ending``
-(removes a reservation) and ``plan`` (computes the capacity of hosts).
+(removes a reservation).
 """
 
-from isolate_aggregates.reservations.conditions import FailedHosts
+from isolate_aggregates.reservations.execution import reconcile
+from isolate_aggregates.reservations.failed_hosts import FailedHosts
 from isolate_aggregates.reservations.history import (
     PastReservation,
     read_history,
@@ -84,7 +85,6 @@ from isolate_aggregates.reservations.operations import (
     update,
 )
 from isolate_aggregates.reservations.plan import FreePeriod
-from isolate_aggregates.reservations.reconciliation import reconcile
 from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,

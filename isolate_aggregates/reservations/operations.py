@@ -12,9 +12,10 @@ import datetime
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
-    conditions,
     details,
-    reconciliation,
+    execution,
+    limits,
+    planner,
     rounds,
 )
 from isolate_aggregates.reservations.record import Records
@@ -30,10 +31,9 @@ from isolate_aggregates.reservations.state import (
     ObservedState,
     Phase,
     Status,
-    cleaning_time_of,
 )
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.views import show, would_be
+from isolate_aggregates.reservations.views import show, status_in, would_be
 
 # How often a command retries because another one changed the reservation.
 _ATTEMPTS = 10
@@ -64,14 +64,16 @@ def _preview_change(
     # A pending change of another command is completed first.
     current = reservation.settled
     _last_change(store, state, current, now, names_end)
-    result = dataclasses.replace(current, pending=decide(state, current))
-    return would_be(store, state, result, now)
+    change = decide(state, current)
+    if change != _present(current):
+        current = dataclasses.replace(current, pending=change)
+    return would_be(store, state, current, now)
 
 
 def _check_changeable(
     reservation: Reservation, now: datetime.datetime
 ) -> None:
-    if conditions.is_ending(reservation, now):
+    if planner.is_ending(reservation, now):
         over = 'has ended' if reservation.has_ended(now) else 'is about to end'
         raise exception.ReservationError(
             reservation.id, f'cannot be changed, because it {over}'
@@ -126,7 +128,7 @@ def _change(
             # Complete the change of another command, which may have been
             # interrupted.
             with contextlib.suppress(exception.ReservationError):
-                reconciliation.reconcile(store, reservation.id, now)
+                execution.reconcile(store, reservation.id, now)
             state = store.read()
             reservation = state.reservation(reservation_id)
         try:
@@ -142,7 +144,7 @@ def _change(
         if change != _present(reservation) or latest > reservation.change:
             number = latest + 1
             try:
-                store.compute.write_record(
+                reservation = store.compute.write_record(
                     dataclasses.replace(
                         reservation,
                         pending=change,
@@ -153,8 +155,9 @@ def _change(
                 )
             except exception.ServiceConflict:
                 continue
-        status = reconciliation.reconcile(
-            store, reservation.id, now, before=state, asked=number
+            state = _after_record(store, state, reservation)
+        status = execution.reconcile(
+            store, reservation.id, now, state=state, asked=number
         )
         if status.is_over:
             raise exception.ReservationError(
@@ -164,6 +167,19 @@ def _change(
             return status
         # Another command refused this change or made a different one.
     raise _contended(reservation_id)
+
+
+def _after_record(
+    store: ReservationStore, state: ObservedState, written: Reservation
+) -> ObservedState:
+    """Return the state after a record was written.
+
+    If its project has a limit, the state is read again, as of two commands at
+    the same time the later one must know what the other one asks for.
+    """
+    if limits.limit_of(state.pool, written.project) is not None:
+        return store.read(state)
+    return state.with_reservation(written)
 
 
 def _contended(reservation_id: str) -> exception.ReservationError:
@@ -184,19 +200,27 @@ def create(
         is left behind then.
     """
     _check_new(reservation, now)
+    before = store.read()
     # Now, as a record without a plan would be left behind.
-    cleaning_time_of(store.read_pool())
-    first = _write_record(store, reservation, now)
+    _ = before.cleaning_time
+    wanted = dataclasses.replace(reservation, asked_by=store.user)
+    state = None
+    if store.compute.create_record(wanted):
+        first = reservation.change
+        state = _after_record(store, before, wanted)
+    else:
+        first = _write_record(store, wanted, now)
     for _ in range(_ATTEMPTS):
         try:
-            status = reconciliation.reconcile(
-                store, reservation.id, now, asked=first
+            status = execution.reconcile(
+                store, reservation.id, now, state=state, asked=first
             )
         except exception.NotFound:
             break
         except exception.StaleRecord as exc:
             # Its first record was lost, and this one takes its place.
             first = _take_over(store, reservation, exc.slots, now)
+            state = None
             continue
         if status.is_over:
             break
@@ -263,15 +287,13 @@ def _write_record(
     :returns: The number of the change that is to create it.
     """
     for _ in range(_ATTEMPTS):
-        if store.compute.create_record(
-            dataclasses.replace(reservation, asked_by=store.user)
-        ):
+        if store.compute.create_record(reservation):
             return reservation.change
         records = store.read().records
         present = records.reservations.get(reservation.id)
         if present is not None and present.was_refused:
             with contextlib.suppress(exception.NotFound):
-                reconciliation.reconcile(store, reservation.id, now)
+                execution.reconcile(store, reservation.id, now)
         elif _is_taken(records, reservation):
             break
         elif present is not None:
@@ -421,8 +443,7 @@ def update(
         )
         if not has_labels:
             return status
-    _write(store, reservation_id, now, labelled)
-    return show(store, reservation_id, now)
+    return _write(store, reservation_id, now, labelled)
 
 
 def _write(
@@ -430,17 +451,19 @@ def _write(
     reservation_id: str,
     now: datetime.datetime,
     change: Callable[[Reservation], Reservation],
-) -> None:
+) -> Status:
     """Write a change that needs no planning; retry if others interfere."""
     for _ in range(_ATTEMPTS):
-        reservation = store.read().reservation(reservation_id)
+        state = store.read()
+        reservation = state.reservation(reservation_id)
         changed = change(reservation)
         if changed == reservation:
-            return
+            return status_in(store, state, reservation, now)
         _check_changeable(reservation, now)
         with contextlib.suppress(exception.ServiceConflict):
-            store.compute.write_record(changed, now)
-            return
+            changed = store.compute.write_record(changed, now)
+            state = state.with_reservation(changed)
+            return status_in(store, state, changed, now)
     raise _contended(reservation_id)
 
 
@@ -552,11 +575,14 @@ def end(
                 asked_by=store.user,
             )
             try:
-                store.compute.write_record(reservation, now)
+                reservation = store.compute.write_record(reservation, now)
             except exception.ServiceConflict:
                 continue
+            state = state.with_reservation(reservation)
         try:
-            status = reconciliation.reconcile(store, reservation.id, now)
+            status = execution.reconcile(
+                store, reservation.id, now, state=state
+            )
         except exception.NotFound:
             # Another command completed it.
             return Status(reservation, Phase.ENDED)

@@ -7,6 +7,7 @@ included. Only hosts that are not in its answer are read individually, and the
 inventories of slots whose number it does not tell; see ``slots``.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 import contextlib
@@ -28,10 +29,13 @@ from isolate_aggregates.placement.client import (
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import names, record, slots
 from isolate_aggregates.reservations.access import FlavorAccess
+from isolate_aggregates.reservations.capacity import Unread
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
+    MOST_SKEW,
+    HostReading,
     HostSlots,
     HostState,
     ObservedState,
@@ -42,9 +46,6 @@ from isolate_aggregates.tools.placement import inventories
 
 # Parallel requests: enough to hide latency, without overloading Placement.
 _PARALLEL = 8
-
-# The largest difference allowed between the local clock and Placement's.
-MOST_SKEW = datetime.timedelta(seconds=10)
 
 DEFAULT_POOL = 'freepool'
 
@@ -177,6 +178,78 @@ class ReservationStore:
             leases=leases,
             locks=locks,
         )
+
+    def read_more(self, state: ObservedState, unread: Unread) -> ObservedState:
+        """Read more of some hosts."""
+        names = sorted(unread.servers | unread.limits)
+        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+            readings = pool.map(
+                lambda name: self._reading(state, name, unread), names
+            )
+            return dataclasses.replace(
+                state,
+                readings={
+                    **state.readings,
+                    **dict(zip(names, readings, strict=True)),
+                },
+            )
+
+    def _reading(
+        self, state: ObservedState, name: str, unread: Unread
+    ) -> HostReading:
+        host = state.hosts[name]
+        reading = state.readings.get(name, HostReading())
+        try:
+            if name in unread.servers:
+                reading = dataclasses.replace(
+                    reading, ordinary=self._ordinary_usage(state, host)
+                )
+            if name in unread.limits:
+                reading = dataclasses.replace(
+                    reading,
+                    limits=tuple(
+                        inventories.read(
+                            self.placement, provider.uuid
+                        ).by_class
+                        for provider in state.tree(host)
+                    ),
+                )
+        except exception.ServiceNotFound:
+            return HostReading({}, (), is_gone=True)
+        return reading
+
+    def _ordinary_usage(
+        self, state: ObservedState, host: ReservationHost
+    ) -> dict[str, Counter[str]]:
+        """Return what consumers without a slot use, by provider."""
+        total: dict[str, Counter[str]] = {}
+        for summary in state.tree(host):
+            if any(summary.used.values()):
+                total[summary.uuid] = Counter()
+                for usage in self.ordinary_consumers(
+                    summary.uuid, host.provider
+                ).values():
+                    total[summary.uuid].update(usage)
+        return total
+
+    def ordinary_consumers(
+        self, source: str, provider: str | None
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what the consumers without a slot use of a provider.
+
+        :param source: The uuid of the provider that they use.
+        :param provider: The uuid of the host's reservation provider, if any.
+        :raises ServiceNotFound: if one of the providers is gone.
+        """
+        consumers = inventories.consumers(self.placement, source)
+        reserved = (
+            inventories.consumers(self.placement, provider) if provider else {}
+        )
+        return {
+            consumer: amounts
+            for consumer, amounts in consumers.items()
+            if consumer not in reserved
+        }
 
     def records(self) -> record.Records:
         """Read only the records."""

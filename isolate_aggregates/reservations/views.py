@@ -8,12 +8,13 @@ import datetime
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import (
+    capacity,
     details,
-    host_capacity,
+    execution,
     hosts,
-    limits,
     plan,
 )
+from isolate_aggregates.reservations.actions import Refuse
 from isolate_aggregates.reservations.plan import FreePeriod
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
@@ -21,9 +22,7 @@ from isolate_aggregates.reservations.reservation import (
     utc,
 )
 from isolate_aggregates.reservations.state import (
-    HostSlots,
     ObservedState,
-    Phase,
     Status,
     status_of,
 )
@@ -46,35 +45,15 @@ def would_be(
 
     :raises ReservationError: if the change does not fit.
     """
-    target = reservation.settled
-    before = state.records.reservations.get(target.id)
-    if problem := limits.excess(state, before, target, now):
-        raise exception.ReservationError(target.id, problem)
-    assignment = host_capacity.assign(store, state, target, now)
-    if assignment.missing:
-        raise exception.ReservationError(
-            target.id,
-            host_capacity.refusal(
-                store, state, before or reservation, assignment, now
-            ),
-        )
-    present = state.slots(target.id)
-    has_begun = present and target.has_started(now)
-    return Status(
-        target,
-        Phase.ACTIVE if has_begun else Phase.PLANNED,
-        {
-            name: dataclasses.replace(
-                present.get(name, HostSlots(0, 0, 0)), total=total
-            )
-            for name, total in assignment.slots.items()
-        }
-        # Slots with a server remain until the server has left.
-        | {
-            name: dataclasses.replace(on, total=on.used)
-            for name, on in present.items()
-            if name in target.leaving and on.used
-        },
+    before = state.with_reservation(reservation)
+    after, actions = execution.outcome(store, before, reservation.id, now)
+    for action in actions:
+        if isinstance(action, Refuse):
+            raise exception.ReservationError(reservation.id, action.why)
+    return dataclasses.replace(
+        status_of(after, after.reservation(reservation.id), now, {}),
+        problems=(),
+        planned=tuple(action.words for action in actions if action.words),
     )
 
 
@@ -88,7 +67,12 @@ def earliest(
     :raises ReservationError: if it never fits.
     """
     target = reservation.settled
-    assignment = host_capacity.first_fit(store, store.read(), target, now)
+    state = store.read()
+    while True:
+        assignment, unread = capacity.first_fit(state, target, now)
+        if not unread:
+            break
+        state = store.read_more(state, unread)
     if assignment.missing:
         raise exception.ReservationError(
             target.id,
@@ -108,15 +92,21 @@ def show(
 ) -> Status:
     """Return the status of a reservation."""
     state = store.read()
-    reservation = state.reservation(reservation_id)
-    short = host_capacity.shortages(
-        store, state, now, state.slots(reservation.id)
-    )
+    return status_in(store, state, state.reservation(reservation_id), now)
+
+
+def status_in(
+    store: ReservationStore,
+    state: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+) -> Status:
+    """Return the status of a reservation in a state."""
     return status_of(
         state,
         reservation,
         now,
-        short,
+        capacity.shortages(state, now, state.slots(reservation.id)),
         details=details.read(
             store,
             state,
@@ -147,7 +137,7 @@ def list_reservations(
     ]
     for problem in problems:
         on_unreadable(problem)
-    short = host_capacity.shortages(store, state, now)
+    short = capacity.shortages(state, now)
     stale = (
         details.stale_records(store, state, state.reservations)
         if is_thorough
@@ -237,6 +227,11 @@ def calendar(
 ) -> list[HostCalendar]:
     """Return the free capacity of each host for reservations over a period."""
     check_period(start, end)
+    state = store.read()
+    capacities, unread = capacity.all_hosts(state, now)
+    if unread:
+        state = store.read_more(state, unread)
+        capacities, _ = capacity.all_hosts(state, now)
     return [
         HostCalendar(
             host.host,
@@ -244,5 +239,5 @@ def calendar(
             plan.capacity(host),
             () if host.obstacle else tuple(plan.periods(host, start, end)),
         )
-        for host in host_capacity.all_hosts(store, store.read(), now)
+        for host in capacities
     ]

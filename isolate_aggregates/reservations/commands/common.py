@@ -187,18 +187,16 @@ def add_reservation(
 
 
 def changes(before: Status, after: Status) -> list[str]:
-    """Describe each difference between two statuses in one line."""
+    """Describe what a change does, one line each."""
     old, new = document(before), document(after)
     return [
         f'{key}: {_value(old[key])} -> {_value(new[key])}'
-        for key in (*('end', 'amount', 'name', 'note', 'hosts', 'leaving'),)
+        for key in ('end', 'amount', 'name', 'note', 'leaving')
         if old[key] != new[key]
-    ]
+    ] + [*after.planned]
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        value = [f'{name} ({on["slots"]})' for name, on in value.items()]
     if isinstance(value, list):
         return ', '.join(value) or 'none'
     return 'never' if value is None else str(value) or 'none'

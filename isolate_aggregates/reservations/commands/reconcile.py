@@ -10,7 +10,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations.commands import common, times
-from isolate_aggregates.reservations.conditions import (
+from isolate_aggregates.reservations.failed_hosts import (
     FailedHosts,
     Move,
     no_host,
@@ -94,10 +94,9 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         due, remnants = reservations.to_repair(store, now, name)
         return [
             *(
-                f'repair reservation {status.reservation.id}: {problem}'
+                f'reservation {status.reservation.id}: {words}'
                 for status in self.statuses
-                if status.reservation.id in due
-                for problem in status.problems or ('complete what is due',)
+                for words in due.get(status.reservation.id, ())
             ),
             *(
                 f'delete {remnant} of an ended reservation'

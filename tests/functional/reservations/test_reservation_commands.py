@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import uuid
 
 from agreement import agreed
 from oslo_config import cfg
@@ -15,7 +16,7 @@ from reservation_world import HOUR, PROJECT
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations
-from isolate_aggregates.reservations import conditions, names
+from isolate_aggregates.reservations import failed_hosts, names
 from isolate_aggregates.reservations.commands import calendar, times
 from isolate_aggregates.tools.report import calendar as page_calendar
 
@@ -494,28 +495,24 @@ def test_a_move_shows_the_remaining_servers(command, run_json, world):
 def test_all_reservations_leave_a_host_in_one_command(
     command, run_json, world
 ):
+    for _ in range(2):
+        run_json(*CREATE, '--id', str(uuid.uuid4()), '--affinity', 'same')
     for host in ('h3', 'h4'):
         world.add_host(host)
-    ids = [run_json(*CREATE)['id'] for _ in range(2)]
-    elsewhere = run_json(*CREATE, '--amount', '3')
-    assert world.boot('s', 'h1', ids[0], NEEDS)
+    elsewhere = run_json(*CREATE, '--amount', '2')
+    assert 'h1' not in elsewhere['hosts']
+    listed = run_json('list')['reservations']
+    there = [one['id'] for one in listed if 'h1' in one['hosts']]
+    assert len(there) == 2
+    assert world.boot('s', 'h1', there[0], NEEDS)
     result = command('repair', '--from', 'h1', '-f', 'json')
     assert result.code == 3
     moved = json.loads(result.out)['reservations']
-    assert {one['id'] for one in moved} == {
-        *ids,
-        *([elsewhere['id']] if 'h1' in elsewhere['hosts'] else []),
-    }
-    assert {
-        one['id']: one['hosts'].get('h1')
-        for one in json.loads(command('list', '-f', 'json').out)[
-            'reservations'
-        ]
-    } == {
-        ids[0]: {'slots': 1, 'open': 0, 'used': 1},
-        ids[1]: None,
-        elsewhere['id']: None,
-    }
+    assert [one['id'] for one in moved] == there
+    assert [one['hosts'].get('h1') for one in moved] == [
+        {'slots': 1, 'open': 0, 'used': 1},
+        None,
+    ]
     unknown = command('repair', '--from', 'h9')
     assert unknown.code == 1
     assert 'h9 is not a host for reservations' in unknown.err
@@ -659,7 +656,7 @@ def test_a_watch_heals_slots_on_failed_hosts(
     run_json(*CREATE, '--id', ID)
     world.fail_host('h1')
     clock = itertools.count(0, 50)
-    monkeypatch.setattr(conditions.time, 'monotonic', lambda: next(clock))
+    monkeypatch.setattr(failed_hosts.time, 'monotonic', lambda: next(clock))
     rounds = iter([lambda: None, lambda: None, lambda: None, end])
 
     def meddle(method, url):

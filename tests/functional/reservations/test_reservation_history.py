@@ -372,8 +372,6 @@ def test_the_document_has_all_changes(command):
         'at': '2027-03-01T14:00:00+00:00',
         'by': None,
         'change': 'ended',
-        'project': PROJECT,
-        'start': '2027-03-01T12:00:00+00:00',
         'end': '2027-03-01T14:00:00+00:00',
         'amount': 2,
         'leaving': [],

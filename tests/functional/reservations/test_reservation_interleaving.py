@@ -21,7 +21,7 @@ from thorough import THOROUGH, every
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import names
-from isolate_aggregates.reservations.host_capacity import HostClaims
+from isolate_aggregates.reservations.capacity import HostClaims
 
 EVERY = every(12)
 
