@@ -32,7 +32,10 @@ from isolate_aggregates.reservations.state import (
     Phase,
     Status,
 )
-from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.store import (
+    ReservationStore,
+    find_reservation,
+)
 from isolate_aggregates.reservations.views import show, status_in, would_be
 
 # How often a command retries because another one changed the reservation.
@@ -60,7 +63,7 @@ def _preview_change(
 ) -> Status:
     """Return the status that a change would lead to; change nothing."""
     state = store.read()
-    reservation = state.reservation(reservation_id)
+    reservation = find_reservation(store, state, reservation_id)
     # A pending change of another command is completed first.
     current = reservation.settled
     _last_change(store, state, current, now, names_end)
@@ -123,14 +126,14 @@ def _change(
     """
     for _ in range(_ATTEMPTS):
         state = store.read()
-        reservation = state.reservation(reservation_id)
+        reservation = find_reservation(store, state, reservation_id)
         if reservation.pending:
             # Complete the change of another command, which may have been
             # interrupted.
             with contextlib.suppress(exception.ReservationError):
                 execution.reconcile(store, reservation.id, now)
             state = store.read()
-            reservation = state.reservation(reservation_id)
+            reservation = find_reservation(store, state, reservation_id)
         try:
             latest = _last_change(store, state, reservation, now, names_end)
         except exception.ServiceConflict:
@@ -455,7 +458,7 @@ def _write(
     """Write a change that needs no planning; retry if others interfere."""
     for _ in range(_ATTEMPTS):
         state = store.read()
-        reservation = state.reservation(reservation_id)
+        reservation = find_reservation(store, state, reservation_id)
         changed = change(reservation)
         if changed == reservation:
             return status_in(store, state, reservation, now)
@@ -535,7 +538,7 @@ def to_evacuate(
     :param leaving: The names of these hosts; None for the recorded ones.
     """
     state = store.read()
-    reservation = state.reservation(reservation_id)
+    reservation = find_reservation(store, state, reservation_id)
     hosts = reservation.leaving if leaving is None else leaving
     services = {
         host.service
@@ -561,7 +564,7 @@ def end(
     for _ in range(_ATTEMPTS):
         state = store.read()
         rounds.remove_strays(store, state)
-        reservation = state.reservation(reservation_id)
+        reservation = find_reservation(store, state, reservation_id)
         if (
             reservation.pending
             or not reservation.has_ended(now)

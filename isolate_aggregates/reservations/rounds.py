@@ -35,6 +35,7 @@ from isolate_aggregates.reservations.store import (
     OnUnreadable,
     Problem,
     ReservationStore,
+    find_reservation,
     find_unreadable,
     log_unreadable,
 )
@@ -140,7 +141,7 @@ def to_repair(
         remnants += orphans(records, classes)
         remnants += [stray.flavor_id for stray in records.strays]
     else:
-        reservations = [state.reservation(reservation_id)]
+        reservations = [find_reservation(store, state, reservation_id)]
     return to_do(store, state, reservations, now, every_host), remnants
 
 

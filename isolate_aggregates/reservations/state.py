@@ -600,18 +600,37 @@ def _sentence(missed: Missed) -> str:
 def _problems(
     state: ObservedState, status: Status, short: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield what is wrong, each with the commands that mend it."""
     if status.state in (Phase.ASKED, Phase.ENDING):
         return
+    own = status.reservation.id
     if status.missing:
         missing = text.counted(status.missing, 'slot')
         have = text.plural(status.missing, 'has', 'have')
-        yield f'{missing} of {status.reservation.amount} {have} no host'
+        less = (
+            f'update {own} --amount {status.slots}'
+            if status.slots
+            else f'end {own}'
+        )
+        yield (
+            f'{missing} of {status.reservation.amount} {have} no host; run '
+            'reservation reconcile once there is room, for example after '
+            f'reservation host set --enable with another host, or reservation '
+            f'{less}'
+        )
     for name, slots in sorted(status.hosts.items()):
         if name in short:
-            yield f'host {name} {short[name]}'
+            yield (
+                f'host {name} {short[name]}; run reservation repair {own}'
+                + (f' --from {name}' if slots.used == slots.total else '')
+            )
         if name in status.reservation.leaving:
             there = text.counted(slots.used, 'server')
-            yield f'host {name} is being left and still has {there}'
+            yield (
+                f'host {name} is being left and still has {there}; migrate or '
+                f'delete {text.plural(slots.used, "it", "them")}, or run '
+                f'reservation repair {own} --call-off'
+            )
             continue
         obstacle = status.obstacles.get(name) or status.closed.get(name)
         if obstacle is None:
@@ -622,7 +641,28 @@ def _problems(
             if slots.used
             else ''
         )
-        is_gone = state.hosts[name].state is HostState.GONE
-        word = 'left the cloud' if is_gone else obstacle
+        host = state.hosts[name]
+        word = 'left the cloud' if host.state is HostState.GONE else obstacle
         there = text.counted(slots.total, 'slot')
-        yield f'host {name} {word}: {there} there{used}'
+        yield f'host {name} {word}: {there} there{used}; {_advice(own, host)}'
+
+
+def _advice(reservation: str, host: ReservationHost) -> str:
+    """Return what to do about a host that cannot serve slots."""
+    repair = f'reservation repair {reservation}'
+    if host.slots[reservation].used:
+        repair += f' --from {host.name}'
+        if host.has_failed and host.service:
+            repair += ' --evacuate'
+    if host.state is HostState.GONE:
+        return f'run {repair}'
+    if not host.is_enabled:
+        return f'run reservation host set --enable {host.name}'
+    if host.state is HostState.DISABLED:
+        return (
+            f'run openstack compute service set --enable {host.service} '
+            f'nova-compute, or {repair}'
+        )
+    if host.state is HostState.DOWN:
+        return f'start its nova-compute, or run {repair}'
+    return f'unlock it, or run {repair}'

@@ -441,6 +441,23 @@ def find_unreadable(
     ]
 
 
+def find_reservation(
+    store: ReservationStore, state: ObservedState, reservation: str
+) -> Reservation:
+    """Return a reservation that a command names.
+
+    :raises NotFound: if there is none.
+    :raises ReservationError: if it cannot be read, or there are only slots.
+    """
+    try:
+        return state.reservation(reservation)
+    except exception.NotFound:
+        for problem in find_unreadable(store, state):
+            if problem.reservation == names.reservation_id(reservation):
+                raise problem from None
+        raise
+
+
 def _is_lost(
     store: ReservationStore, host: ReservationHost, reservation: str
 ) -> bool:
@@ -482,6 +499,7 @@ def _problem(
         f'has no record in Nova, but {text.counted(total, "slot")} on '
         f'{text.named("host", slots)}{servers}; no other slots are planned '
         'there. To keep '
-        f'it, run reservation create --id {reservation} with its values; to '
+        f'it, run reservation create --id {reservation} --amount {total} '
+        'with its project and size; to '
         f'free its slots, {first}run {free}'
     )

@@ -30,6 +30,7 @@ from isolate_aggregates.reservations.store import (
     OnUnreadable,
     Problem,
     ReservationStore,
+    find_reservation,
     find_unreadable,
     log_unreadable,
 )
@@ -92,7 +93,8 @@ def show(
 ) -> Status:
     """Return the status of a reservation."""
     state = store.read()
-    return status_in(store, state, state.reservation(reservation_id), now)
+    reservation = find_reservation(store, state, reservation_id)
+    return status_in(store, state, reservation, now)
 
 
 def status_in(

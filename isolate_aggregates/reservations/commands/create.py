@@ -163,7 +163,7 @@ def _exists(
     """Return whether a reservation was created before, and in full."""
     try:
         reservation = reservations.show(store, reservation_id, now)
-    except exception.NotFound:
+    except (exception.NotFound, exception.ReservationError):
         return False
     created = (reservations.Phase.PLANNED, reservations.Phase.ACTIVE)
     return reservation.state in created and not reservation.missing

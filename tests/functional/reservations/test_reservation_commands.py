@@ -401,7 +401,8 @@ def test_slots_whose_record_was_deleted_are_named(
             f'Reservation {ID} has no record in Nova, but '
             f'{"1 slot" if number == 1 else "2 slots"} on host {host}; no '
             'other slots are planned there. To keep it, run reservation '
-            f'create --id {ID} with its values; to free its slots, run '
+            f'create --id {ID} --amount {number} with its project and size; '
+            'to free its slots, run '
             'openstack resource provider inventory delete '
         )
         assert result.err.endswith(f'{delete}.\n')
@@ -467,7 +468,9 @@ def test_repair_moves_slots_and_names_those_that_fit_nowhere(
         'h2': 2,
     }
     assert result.err == (
-        f'Reservation {ID}: host h1 is down: 1 slot there, 1 with a server.\n'
+        f'Reservation {ID}: host h1 is down: 1 slot there, 1 with a server; '
+        f'start its nova-compute, or run reservation repair {ID} --from h1 '
+        '--evacuate.\n'
     )
     assert command('repair', ID).code == 3
     world.fail_host('h1', state='up')

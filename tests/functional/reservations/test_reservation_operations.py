@@ -6,7 +6,7 @@ import json
 import threading
 
 import pytest
-from reservation_world import HOUR, NOW, PROJECT, uuid
+from reservation_world import HOUR, NOW, PROJECT, told, uuid
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import names
@@ -305,14 +305,10 @@ def test_unused_slots_leave_a_failed_host(world):
     # A tick does not move anything: hosts come back.
     [status] = reservations.reconcile_all(world.store, NOW)
     assert totals(status) == {'h1': 2}
-    assert status.problems == (
-        'host h1 is down: 2 slots there, 1 with a server',
-    )
+    assert told(status) == ('host h1 is down: 2 slots there, 1 with a server',)
     [status] = reservations.repair(world.store, NOW, reservation.id)
     assert totals(status) == {'h1': 1, 'h2': 1}
-    assert status.problems == (
-        'host h1 is down: 1 slot there, 1 with a server',
-    )
+    assert told(status) == ('host h1 is down: 1 slot there, 1 with a server',)
     assert world.boot('s2', 'h2', reservation.id, NEEDS)
 
 
@@ -321,14 +317,14 @@ def test_slots_that_fit_nowhere_else_stay_and_are_reported(world):
     world.fail_host('h1', status='disabled')
     [status] = reservations.repair(world.store, NOW)
     assert totals(status) == {'h1': 2, 'h2': 2}
-    assert status.problems == ('host h1 is disabled: 2 slots there',)
+    assert told(status) == ('host h1 is disabled: 2 slots there',)
 
 
 def test_slots_of_a_removed_host_move(world):
     reservation = reserve(world, 2).reservation
     del world.nova.nodes[uuid(1, 'h1')]
     [status] = reservations.reconcile_all(world.store, NOW)
-    assert status.problems == ('host h1 left the cloud: 2 slots there',)
+    assert told(status) == ('host h1 left the cloud: 2 slots there',)
     [status] = reservations.repair(world.store, NOW)
     assert totals(status) == {'h2': 2}
     assert status.problems == ()
@@ -358,7 +354,7 @@ def test_missing_slots_are_reported(world):
     world.direct.send('DELETE', f'/resource_providers/{world.child("h1")}')
     [status] = reservations.list_reservations(world.store, NOW)
     assert status.missing == 2
-    assert status.problems == ('2 slots of 4 have no host',)
+    assert told(status) == ('2 slots of 4 have no host',)
     [status] = reservations.reconcile_all(world.store, NOW)
     assert (status.missing, status.problems) == (0, ())
 
