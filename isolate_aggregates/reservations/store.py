@@ -367,22 +367,17 @@ def _hosts(
 ) -> list[ReservationHost]:
     """Return the hosts for reservations, without what their trees tell."""
     by_uuid = {node.uuid: node for node in nodes}
-    # A compute node keeps its uuid if it is renamed. Blazar's providers have
-    # other uuids and are found by name.
     children = {
-        (entry['parent_provider_uuid'], key): entry
+        entry['parent_provider_uuid']: entry
         for entry in entries
-        if entry['parent_provider_uuid']
-        for key in (entry['uuid'], entry['name'])
+        if entry['parent_provider_uuid'] and names.is_provider(entry['name'])
     }
     hosts = []
     for entry in entries:
         if entry['parent_provider_uuid']:
             continue
         node = by_uuid.get(entry['uuid'])
-        child = children.get(
-            (entry['uuid'], names.provider_uuid(entry['uuid']))
-        ) or children.get((entry['uuid'], names.provider(entry['name'])))
+        child = children.get(entry['uuid'])
         in_pool = bool(node and pool and node.service in pool.hosts)
         if not child and not in_pool:
             continue
