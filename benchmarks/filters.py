@@ -48,15 +48,13 @@ import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
-from isolate_aggregates.query_limit import Shortener
-from isolate_aggregates.query_limit.members import AnswersAtOnce, Coverage
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 
 AGGREGATES = (100, 1_000, 5_000, 10_000)
 TRAITS = 50
@@ -67,14 +65,6 @@ LIMIT = 4000
 # The minimum duration of a measurement in seconds, and the minimum of runs.
 SECONDS = 1.0
 RUNS = 5
-
-
-class Synced(AnswersAtOnce):
-    """All rollups are complete, as after ``sync``."""
-
-    def coverage(self, rollup: Rollup) -> Coverage:
-        """Return all that a rollup stands for."""
-        return Coverage(rollup.aggregates, rollup.aggregates)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,9 +202,11 @@ def runner(conf: Any, ttl: float, limit: int) -> Runner:
         conf,
         filters,
         IndexCache(source.aggregates, ttl=ttl),
-        Shortener(limit, Pipeline(filters).locks, Synced()),
+        Shortener(
+            limit, Pipeline(filters).locks, [OUR_HOST_FILTER], source.sizes
+        ),
         source,
-        ForcedHosts(source, never),
+        ForcedHosts(source, never, limit),
         ReturnedHosts(never, limit),
     )
 

@@ -9,8 +9,7 @@ key, reads the aggregates anew (the source ``nova``, on SQLite in memory) and
 is made short with rollups. *request* is what it takes while nothing changes,
 *after* what the first one takes after there is the aggregate of one lease
 more, and *more* the difference: milliseconds of processor time, the least of
-several runs. What Placement is asked about the new aggregate is not in it:
-``verification.py`` counts that, and no request waits for it.
+several runs.
 """
 
 from collections.abc import Iterator

@@ -173,16 +173,6 @@ def seconds(name: str) -> Callable[[Row], str]:
     return lambda row: f'{float(row[name]) / 1000:g} s'
 
 
-VERIFICATION: Columns = {
-    'Aggregates': number('aggregates'),
-    'Until the first query': number('first'),
-    'A minute, no keys': number('minute'),
-    'A minute, 100 keys': number('minute_keys'),
-    'For a new aggregate': number('lease'),
-    'First request waits': seconds('wait'),
-    'Placement hangs': seconds('wait_hanging'),
-    'and later': seconds('wait_later'),
-}
 LEASES: Columns = {
     'Leases': number('leases'),
     'A request': amount('request'),
@@ -331,7 +321,6 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'ledger', LEDGER, results('ledger')
     yield 'expectations', EXPECTATIONS, results('expectations')
     yield 'index', INDEX, results('index')
-    yield 'verification', VERIFICATION, results('verification')
     yield 'leases', LEASES, results('leases')
     yield 'candidate-limit', CANDIDATE_LIMIT, results('candidate_limit')
     yield 'slots', SLOTS, results('slots')

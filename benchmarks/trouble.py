@@ -52,7 +52,7 @@ from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit import Shortener, VerifiedMembers
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 
 AGGREGATES = 300
 LIMIT = 4000
@@ -177,14 +177,13 @@ class Worker:
         filters = loading.load(conf)
         source = Source()
         locks = Pipeline(filters).locks
-        self.members = VerifiedMembers(lambda: client, LIMIT)
         self.runner = Runner(
             conf,
             filters,
             IndexCache(source.aggregates),
-            Shortener(LIMIT, locks, self.members),
+            Shortener(LIMIT, locks, [OUR_HOST_FILTER]),
             source,
-            ForcedHosts(source, lambda: client),
+            ForcedHosts(source, lambda: client, LIMIT),
             ReturnedHosts(lambda: client, LIMIT),
         )
         self.context = nova_context.get_admin_context()
@@ -201,12 +200,14 @@ class Worker:
             self.runner.finish(self.context, spec)
             if kind == 'host check':
                 start = time.perf_counter()
+                nodes = {
+                    str(uuid.UUID(int=number)): f'host-{number}'
+                    for number in range(HOSTS)
+                }
                 self.runner.objections(
                     spec,
-                    {
-                        str(uuid.UUID(int=number)): f'host-{number}'
-                        for number in range(HOSTS)
-                    },
+                    nodes,
+                    {node: [{'allocations': {node: {}}}] for node in nodes},
                 )
         except (
             exception.IsolateAggregatesError,
@@ -263,7 +264,6 @@ def measure(conf: Any, state: str, number: int) -> list[Row]:
         random.Random(1).shuffle(kinds)
         with futures.ThreadPoolExecutor(THREADS) as pool:
             results = list(pool.map(worker.request, kinds))
-        worker.runner.stop()
         server.closing.set()
         server.shutdown()
     rows = []

@@ -3,26 +3,33 @@
 
 Nova skips its host filters for ``--availability-zone zone:host``
 (``get_filtered_hosts`` in ``nova.scheduler.host_manager``). So these hosts are
-checked before a shortened query instead of after it.
+checked before a shortened query instead of after it. If there are several
+nodes, sharing providers may serve the request too; the query names the
+aggregates of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+import dataclasses
 import time
+from typing import Any
 
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+import os_traits
 
-from isolate_aggregates import exception
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Membership
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters import host_check
-from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova import adapter, database
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.query_limit import memberships
 from isolate_aggregates.rest.deadline import Deadline
 
 # Nova considers all nodes of a forced host; an Ironic host may have thousands.
@@ -39,6 +46,7 @@ _PAUSE = 30.0
 class ForcedHosts:
     """Checks forced hosts by their current aggregates.
 
+    :param limit: The maximum length of a query in bytes; 0 for no limit.
     :param longest: Seconds that a request waits for Placement at most.
     """
 
@@ -46,11 +54,13 @@ class ForcedHosts:
         self,
         members: Membership,
         placement: Callable[[], PlacementClient],
+        limit: int,
         clock: Callable[[], float] = time.monotonic,
         longest: float = TIMEOUT,
     ) -> None:
         self._members = members
         self._placement = placement
+        self._limit = limit
         self._clock = clock
         self._longest = longest
         self._deadline = Deadline('Placement', longest)
@@ -61,66 +71,125 @@ class ForcedHosts:
         self,
         context: nova_context.RequestContext,
         spec: objects.RequestSpec,
-        destination: ExplainedDestination,
-    ) -> None:
-        """Raise if a request may not use a host that it is forced to."""
+        decision: Decision,
+    ) -> Decision:
+        """Check the hosts that a request is forced to.
+
+        :param decision: A decision with a shortened query.
+        :returns: The decision, whose query leaves out no aggregate that
+            matters on these hosts.
+        :raises RequestRefused: if the request may not use one of them.
+        """
         targets = adapter.forced(spec)
-        if targets is None:
-            return
+        replacement = decision.replacement
+        if targets is None or replacement is None:
+            return decision
         nodes = _nodes(context, *targets)
-        in_placement = self._in_placement(nodes)
+        in_placement, of_sharing = self._in_placement(nodes)
         in_nova = self._members.aggregates_of(nodes)
         reasons = [
             f'forced host {host}: {reason}'
             for host in nodes
             for reason in host_check.objections(
-                destination,
+                decision.destination,
                 in_nova.get(host, frozenset()) | in_placement[host],
             )
         ]
         if reasons:
             raise exception.RequestRefused(reasons)
+        named = of_sharing & decision.destination.forbidden_aggregates
+        if named <= replacement.forbidden:
+            return decision
+        if len(named) > len(replacement.forbidden):
+            raise exception.QueryNotShortened(
+                [
+                    'the query to Placement would have to forbid '
+                    f'{len(named)} aggregates of the providers that share '
+                    'their resources with a forced host, more than fit into '
+                    f'[{ia_conf.GROUP}] max_query_length = {self._limit:,}; '
+                    'raise it and the limit of the web server in front of '
+                    'Placement'
+                ]
+            )
+        # All others have just been checked.
+        return dataclasses.replace(
+            decision, replacement=query_limit.Replacement(named)
+        )
 
     def _in_placement(
-        self, nodes: Mapping[str, Iterable[str]]
-    ) -> Mapping[str, frozenset[str]]:
+        self, nodes: Mapping[str, Collection[str]]
+    ) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
         """Return the aggregates of all providers of hosts, by host.
 
         If Placement does not answer, it is not queried again for some time, so
         that not every request waits for it.
+
+        :returns: These, and the aggregates of the providers that share their
+            resources with them.
         """
         now = self._clock()
         if self._trouble and now < self._trouble[0]:
             raise self._trouble[1].detached()
         until = now + self._longest
         try:
-            aggregates = self._deadline.run(
-                lambda: {
-                    host: frozenset().union(*self._of_trees(roots, until))
-                    for host, roots in nodes.items()
-                }
-            )
+            aggregates = self._deadline.run(lambda: self._read(nodes, until))
         except exception.IsolateAggregatesError as exc:
             self._trouble = self._clock() + _PAUSE, exc.detached()
             raise
         self._trouble = None
         return aggregates
 
-    def _of_trees(
-        self, roots: Iterable[str], until: float
-    ) -> Iterable[frozenset[str]]:
-        placement = self._placement()
-        for root in roots:
-            for provider in placement.resource_providers(in_tree=root):
-                # End a call that no request waits for any more.
-                if self._clock() > until:
-                    raise exception.ServiceUnreachable(
-                        'Placement',
-                        None,
-                        'takes too long to return the aggregates of a forced '
-                        'host.',
-                    )
-                yield providers.aggregates(placement, provider['uuid'])
+    def _read(
+        self, nodes: Mapping[str, Collection[str]], until: float
+    ) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
+        by_host = {
+            host: frozenset[str]().union(
+                *(
+                    self._aggregates(provider, until)
+                    for root in roots
+                    for provider in self._providers(until, in_tree=root)
+                )
+            )
+            for host, roots in nodes.items()
+        }
+        if sum(map(len, nodes.values())) == 1:
+            # Nova asks for the tree of the node, which nothing else serves.
+            return by_host, frozenset()
+        shares = os_traits.MISC_SHARES_VIA_AGGREGATE
+        sharing = {
+            provider
+            for some in memberships.parts(
+                frozenset().union(*by_host.values()),
+                self._limit,
+                rest=len(f'&required={shares}'),
+            )
+            for provider in self._providers(
+                until, member_of=some, required=[shares]
+            )
+        }
+        return by_host, frozenset().union(
+            *(self._aggregates(provider, until) for provider in sharing)
+        )
+
+    def _providers(self, until: float, **query: Any) -> list[str]:
+        self._check(until)
+        return [
+            provider['uuid']
+            for provider in self._placement().resource_providers(**query)
+        ]
+
+    def _aggregates(self, provider: str, until: float) -> frozenset[str]:
+        self._check(until)
+        return providers.aggregates(self._placement(), provider)
+
+    def _check(self, until: float) -> None:
+        """End a call that no request waits for any more."""
+        if self._clock() > until:
+            raise exception.ServiceUnreachable(
+                'Placement',
+                None,
+                'takes too long to return the aggregates of a forced host.',
+            )
 
 
 def _nodes(

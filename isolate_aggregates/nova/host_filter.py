@@ -22,8 +22,7 @@ from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
-# The maximum number of hosts per request whose reasons are logged, except at
-# DEBUG.
+# If more hosts are excluded for a request, the reasons are logged at DEBUG.
 _MOST = 10
 
 
@@ -32,8 +31,9 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
 
     If the request filters have just run for the request, Placement has already
     excluded all other hosts, and every host passes without a check. If the
-    query to Placement was shortened, the hosts are checked again, with a
-    single query to the database, and usually one to Placement.
+    query to Placement was shortened, the hosts are checked for what it leaves
+    out, with a single query to the database, and with the memberships in
+    Placement of the providers that the allocation candidates use.
     """
 
     RUN_ON_REBUILD = True
@@ -63,7 +63,11 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
         self, states: Iterable[HostState], spec: objects.RequestSpec
     ) -> Mapping[str, Sequence[str]]:
         """Return why a request may not use compute nodes, and log it."""
+        states = list(states)
         nodes = {state.uuid: state.host for state in states}
+        candidates = {
+            state.uuid: state.allocation_candidates for state in states
+        }
         runner = registration.installed()
         if runner is None:
             LOG.error(
@@ -74,7 +78,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
             return dict.fromkeys(nodes, ('there are no request filters',))
         reasons: Mapping[str, Sequence[str]]
         try:
-            reasons = runner.objections(spec, nodes)
+            reasons = runner.objections(spec, nodes, candidates)
         except exception.IsolateAggregatesError as exc:
             reasons = dict.fromkeys(nodes, (str(exc),))
         _log({nodes[node]: why for node, why in reasons.items() if why}, spec)
@@ -84,24 +88,23 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
 def _log(
     reasons: Mapping[str, Sequence[str]], spec: objects.RequestSpec
 ) -> None:
-    """Log why a request may not use hosts; all of them only at DEBUG."""
+    """Log why a request may not use hosts; those of many only at DEBUG."""
     server = messages.server(spec)
-    for number, (host, objections) in enumerate(sorted(reasons.items())):
-        level = logging.INFO if number < _MOST else logging.DEBUG
-        if not LOG.isEnabledFor(level):
-            break
-        LOG.log(
-            level,
-            'Host %(host)s may not be used for %(server)s: %(reasons)s',
-            {
-                'host': host,
-                'server': server,
-                'reasons': escaped('; '.join(objections)),
-            },
-        )
+    level = logging.DEBUG if len(reasons) > _MOST else logging.INFO
+    if LOG.isEnabledFor(level):
+        for host, objections in sorted(reasons.items()):
+            LOG.log(
+                level,
+                'Host %(host)s may not be used for %(server)s: %(reasons)s',
+                {
+                    'host': host,
+                    'server': server,
+                    'reasons': escaped('; '.join(objections)),
+                },
+            )
     if len(reasons) > _MOST:
         LOG.info(
-            '%(number)d more hosts may not be used for %(server)s; the '
-            'reasons are logged at DEBUG.',
-            {'number': len(reasons) - _MOST, 'server': server},
+            '%(number)d hosts may not be used for %(server)s; the reasons are '
+            'logged at DEBUG.',
+            {'number': len(reasons), 'server': server},
         )

@@ -36,11 +36,10 @@ class Observer:
     ) -> None:
         """Record a refused request."""
 
-    def verified(self, result: str) -> None:
-        """Record a comparison of a rollup with Placement.
+    def excluded(self, hosts: int, most: int) -> None:
+        """Record the hosts that were excluded after a shortened query.
 
-        :param result: One of
-            :data:`~isolate_aggregates.query_limit.verification.RESULTS`.
+        :param most: The maximum number of hosts that Placement returns.
         """
 
     def unreadable(self) -> None:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-import functools
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
@@ -21,9 +20,7 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
     Limit,
-    PlacementMembers,
     Shortener,
-    VerifiedMembers,
     measure,
 )
 from isolate_aggregates.rest.errors import Options
@@ -89,29 +86,18 @@ def _adapter() -> adapter.Adapter:
 def shortener(
     conf: cfg.ConfigOpts,
     filters: Iterable[LoadedFilter],
-    wait: bool = False,
-    report: Callable[[str], None] = lambda result: None,
+    sizes: Callable[[], Mapping[str, int]] | None = None,
+    warn: bool = False,
 ) -> Shortener:
     """Return a shortener as configured.
 
-    Placement is not queried before the first long query.
-
-    :param wait: Whether rollups are verified synchronously; otherwise a thread
-        verifies them.
-    :param report: Called with the result of each verification in the thread.
+    :param sizes: Returns the number of hosts by uuid of aggregate, if the
+        source returns aggregates without hosts.
+    :param warn: Whether to log that it shortens nothing.
     """
     limit = conf[ia_conf.GROUP].max_query_length
-    members: PlacementMembers | VerifiedMembers | None = None
     enabled = conf.filter_scheduler.enabled_filters
-    if OUR_HOST_FILTER in enabled:
-        members = (
-            PlacementMembers(functools.cache(client), limit)
-            if wait
-            else VerifiedMembers(
-                functools.cache(impatient_client), limit, report=report
-            )
-        )
-    elif limit and not wait:
+    if limit and warn and OUR_HOST_FILTER not in enabled:
         LOG.warning(
             '[filter_scheduler] enabled_filters lacks %(filter)s, so no query '
             'to Placement is shortened: requests whose query would be longer '
@@ -119,6 +105,4 @@ def shortener(
             '%(filter)s to enabled_filters.',
             {'filter': OUR_HOST_FILTER},
         )
-    return Shortener(
-        limit, Pipeline(filters).locks, members, host_filters=enabled
-    )
+    return Shortener(limit, Pipeline(filters).locks, enabled, sizes)

@@ -175,10 +175,8 @@ def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
     The list is replaced atomically, as other threads may iterate over it.
     """
     global _runner
-    before, _runner = _runner, runner
+    _runner = runner
     request_filter.ALL_REQUEST_FILTERS[:] = filters
-    if before is not None:
-        before.stop()
 
 
 def installed() -> Runner | None:
@@ -242,9 +240,16 @@ def build(
         conf,
         filters,
         cache,
-        placement.shortener(conf, filters, report=observer.verified),
+        placement.shortener(
+            conf,
+            filters,
+            sizes=read_from.sizes
+            if isinstance(read_from, NovaDatabaseSource)
+            else None,
+            warn=True,
+        ),
         members,
-        ForcedHosts(members, client),
+        ForcedHosts(members, client, section.max_query_length),
         ReturnedHosts(client, section.max_query_length),
         observer,
     )

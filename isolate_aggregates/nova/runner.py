@@ -20,12 +20,13 @@ from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters import host_check
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.existing import Decider
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
-from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova.returned import Candidates, ReturnedHosts
 from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.text import escaped
 
@@ -160,7 +161,7 @@ class Runner:
                 host_forced=adapter.forced(request_spec) is not None,
             )
             if decision.replacement:
-                self._forced.check(context, request_spec, decision.destination)
+                decision = self._forced.check(context, request_spec, decision)
             adapter.complete(decision, applied_decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
@@ -215,37 +216,33 @@ class Runner:
             },
         )
 
-    def stop(self) -> None:
-        """Stop all background threads."""
-        self._shortener.stop()
-
     def objections(
-        self, spec: objects.RequestSpec, nodes: Mapping[str, str]
+        self,
+        spec: objects.RequestSpec,
+        nodes: Mapping[str, str],
+        candidates: Mapping[str, Candidates],
     ) -> Mapping[str, Sequence[str]]:
         """Return the reasons why a request may not use compute nodes, by uuid.
 
         If the filters have just run for the request, Placement has excluded
         the other hosts. Then hosts are checked again only if the query was
-        shortened, because rollups depend on earlier memberships, and some
-        requirements may have been left to host filters: a host must be
-        allowed by its memberships in Placement, and by those in Nova. If the
-        filters have not run for the request, for example for a rebuild, they
-        run here, and memberships in Nova count.
+        shortened: a host must be allowed by its memberships in Nova, and by
+        those in Placement of what serves the request on it. If the filters
+        have not run for the request, for example for a rebuild, they run here,
+        and memberships in Nova count.
 
         :param nodes: The name of the host of each compute node, by uuid.
+        :param candidates: The allocation candidates of each compute node.
+            Those that the request may not use are removed.
         :raises RequestRefused: if the request is not the rebuild that it is
             marked as, or Placement does not answer.
         :raises IsolateAggregatesError: if the hosts cannot be checked.
         """
         progress = self.progress(spec)
-        in_placement: Mapping[str, Sequence[str]] = {}
         if progress is not None:
             if progress.decision is None:
                 return {}
             decision = progress.decision
-            # Before reading Nova: hosts join rollups after they have joined
-            # an aggregate in Nova, so one of both tells of it.
-            in_placement = self._returned.objections(decision, nodes)
         else:
             adapter.check_rebuild(spec)
             # A refused image is replaced in the copy.
@@ -253,24 +250,40 @@ class Runner:
             decision = self._decider.decide(
                 copy, self._cache.get(), self._pipeline()
             )
-        destination = decision.destination
+        reasons = self._objections_in_nova(decision.destination, nodes)
+        if progress is not None:
+            reasons |= self._returned.objections(
+                decision,
+                {
+                    node: of_node
+                    for node, of_node in candidates.items()
+                    if node not in reasons
+                },
+            )
+            self._observer.excluded(
+                len(reasons), self._conf.scheduler.max_placement_results
+            )
+        return reasons
+
+    def _objections_in_nova(
+        self, destination: ExplainedDestination, nodes: Mapping[str, str]
+    ) -> dict[str, Sequence[str]]:
+        """Return the reasons against nodes by the memberships in Nova."""
+        hosts = set(nodes.values())
         needs_hosts = (
             destination.required_aggregates or destination.forbidden
         ) and not destination.refusals
-        memberships = (
-            self._members.aggregates_of(set(nodes.values()))
-            if needs_hosts
-            else {}
-        )
+        memberships = self._members.aggregates_of(hosts) if needs_hosts else {}
         in_nova = {
             host: host_check.objections(
                 destination, memberships.get(host, frozenset())
             )
-            for host in set(nodes.values())
+            for host in hosts
         }
         return {
-            node: [*in_nova[host], *in_placement.get(node, ())]
+            node: in_nova[host]
             for node, host in nodes.items()
+            if in_nova[host]
         }
 
     def _pipeline(self) -> Pipeline:

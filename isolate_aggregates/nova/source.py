@@ -49,6 +49,13 @@ _MEMBERS = sa.select(_AGGREGATES.c.uuid, _HOSTS.c.host)
 _MEMBERS_AMONG = _MEMBERS.select_from(
     _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
 ).where(_HOSTS.c.host.in_(sa.bindparam('hosts', expanding=True)))
+_SIZES = (
+    sa.select(_AGGREGATES.c.uuid, sa.func.count())
+    .select_from(
+        _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
+    )
+    .group_by(_AGGREGATES.c.uuid)
+)
 
 # A row without a time counts as old.
 _KEYS_SINCE = (
@@ -280,6 +287,11 @@ class NovaDatabaseSource:
                 for name in _matching(host, memberships):
                     memberships[name].add(uuid)
         return {host: frozenset(uuids) for host, uuids in memberships.items()}
+
+    def sizes(self) -> Mapping[str, int]:
+        """Read the number of hosts of each aggregate that has any, by uuid."""
+        [rows] = _read(_SIZES)
+        return dict(rows)
 
 
 def keys_since(

@@ -28,7 +28,6 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova.observer import Observer
-from isolate_aggregates.query_limit import verification
 
 LOG = logging.getLogger(__name__)
 
@@ -41,6 +40,8 @@ _BUCKETS = (
     0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0,
     3.0,
 )  # fmt: skip
+
+_SHARES = (0.01, 0.1, 0.5, 0.9, 1.0)
 
 # What prometheus-client raises for invalid files.
 _UNUSABLE = (OSError, ValueError, LookupError, RuntimeError, struct.error)
@@ -179,12 +180,6 @@ class WorkerMetrics(Observer):
             ['filter'],
             registry=None,
         )
-        self._verified = prometheus_client.Counter(
-            f'{ia_conf.SCHEDULER_METRICS}_rollup_verifications',
-            'Comparisons of rollups with Placement, by result.',
-            ['result'],
-            registry=None,
-        )
         self._unreadable = prometheus_client.Counter(
             f'{ia_conf.SCHEDULER_METRICS}_aggregate_read_failures',
             'Reads of the host aggregates that failed or took too long.',
@@ -194,6 +189,13 @@ class WorkerMetrics(Observer):
             f'{ia_conf.SCHEDULER_METRICS}_queries_shortened',
             'Requests whose query was too long for Placement and was '
             'shortened.',
+            registry=None,
+        )
+        self._excluded = prometheus_client.Histogram(
+            f'{ia_conf.SCHEDULER_METRICS}_excluded_after_placement_ratio',
+            'Hosts that were excluded after a shortened query, as a share of '
+            '[scheduler] max_placement_results.',
+            buckets=_SHARES,
             registry=None,
         )
         self._request_seconds = prometheus_client.Histogram(
@@ -214,8 +216,6 @@ class WorkerMetrics(Observer):
         }
         # Initialize the counters to 0, so that rate() sees the first count.
         self._narrowed = {name: narrowings.labels(name) for name in filters}
-        for result in verification.RESULTS:
-            self._verified.labels(result)
         for _, reason, is_of_filter in _REASONS:
             for name in ('', *(filters if is_of_filter else ())):
                 self._refusals.labels(reason, name)
@@ -254,9 +254,9 @@ class WorkerMetrics(Observer):
         refusals = self._refusals.labels(reason, name if of_filter else '')
         self._count(refusals.inc)
 
-    def verified(self, result: str) -> None:
-        """Count a comparison of a rollup."""
-        self._count(self._verified.labels(result).inc)
+    def excluded(self, hosts: int, most: int) -> None:
+        """Count the hosts that were excluded after a shortened query."""
+        self._count(self._excluded.observe, hosts / most)
 
     def unreadable(self) -> None:
         """Count a failure to read the aggregates."""

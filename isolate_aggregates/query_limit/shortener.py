@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shortens long queries so that they still exclude the same hosts.
+"""Shortens long queries; our host filter does what they leave out.
 
 A query names each forbidden aggregate by uuid, and web servers reject long
-queries. If a query is too long, it forbids rollup aggregates instead. If this
-does not suffice, the request is refused; a query is never truncated.
+queries. If a query is too long, it forbids what excludes the most hosts:
+rollup aggregates, then the aggregates with the most hosts. What it leaves out
+is checked for the returned hosts, so it decides which hosts Placement returns,
+not which ones a request may use.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 import dataclasses
-import math
-import time
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
@@ -17,18 +17,27 @@ from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import Rollup, rollups
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit.cover import Cover, Replacement
-from isolate_aggregates.query_limit.members import Members
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
     ways,
 )
 
-# Seconds for which the replacement for a set of aggregates is cached.
-REMEMBERED = 1.0
-
-
 OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
+
+
+@dataclasses.dataclass(frozen=True)
+class Replacement:
+    """The aggregates that a shortened query forbids.
+
+    :param forbidden: The uuids of the Placement aggregates to forbid.
+    :param rollups: The rollups among them.
+    :param left_out: The uuids of the forbidden aggregates that the query does
+        not name, whether a rollup stands for them or not.
+    """
+
+    forbidden: frozenset[str]
+    rollups: tuple[Rollup, ...] = ()
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,23 +56,24 @@ class Shortener:
     """Shortens queries to a limit.
 
     :param limit: The maximum length of a query in bytes; 0 for no limit.
-    :param members: Verifies rollups; None to refuse long queries instead of
-        shortening them.
+    :param host_filters: Nova's host filters. Without ours, which excludes the
+        hosts that a shortened query does not, long queries are refused.
+    :param sizes: Returns the number of hosts by uuid of aggregate, for indexes
+        without hosts.
     """
 
     def __init__(
         self,
         limit: int,
         locks: Callable[[AggregateIndex], Iterable[Lock]],
-        members: Members | None,
-        clock: Callable[[], float] = time.monotonic,
         host_filters: Collection[str] = (),
+        sizes: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self.limit = limit
         self._locks = locks
-        self._members = members
-        self._clock = clock
+        self._sizes = sizes
         self._host_filters = frozenset(host_filters)
+        self._shortens = OUR_HOST_FILTER in self._host_filters
 
     def fit(
         self,
@@ -81,7 +91,7 @@ class Shortener:
         # read aggregates.
         host_filters = (
             self._host_filters
-            if self._members is not None and not host_forced
+            if self._shortens and not host_forced
             else frozenset[str]()
         )
         rest = (
@@ -130,27 +140,55 @@ class Shortener:
         most = group.most_aggregates(self.limit - length)
         if len(forbidden) <= most:
             return None
-        if self._members is None:
+        if not self._shortens:
             raise too_long.error(
                 'and queries are not shortened without '
                 'IsolatedAggregatesFilter in [filter_scheduler] '
                 'enabled_filters; add it'
             )
-        cache_entry = index.remember(
-            (self, destination.forbidden), _CachedCover
+        return index.remember(
+            (self, most, destination.forbidden),
+            lambda: self._replacement(index, forbidden, most),
         )
-        replacement = None
-        if cache_entry.cover and self._clock() < cache_entry.until:
-            replacement = cache_entry.cover.within(most)
-        if replacement is None:
-            usable = index.remember(
-                (self, 'rollups'), lambda: rollups(self._locks(index))
-            )
-            replacement = self._work_out(
-                self._members, forbidden, usable, most, cache_entry, too_long
-            )
-        self._members.use(replacement.rollups)
-        return replacement
+
+    def _replacement(
+        self, index: AggregateIndex, forbidden: frozenset[str], most: int
+    ) -> Replacement:
+        """Return what excludes the most hosts."""
+        replaced: set[str] = set()
+        used: list[Rollup] = []
+        for rollup in index.remember(
+            (self, 'rollups'), lambda: rollups(self._locks(index))
+        ):
+            if len(used) == most:
+                break
+            # Otherwise the query would exclude too many hosts, or no more.
+            if rollup.aggregates <= forbidden and not (
+                rollup.aggregates <= replaced
+            ):
+                used.append(rollup)
+                replaced |= rollup.aggregates
+        sizes = index.remember((self, 'sizes'), lambda: self._hosts_in(index))
+        # Rollups may lack hosts. So what room is left also goes to aggregates
+        # that they stand for.
+        named = sorted(
+            forbidden,
+            key=lambda uuid: (uuid in replaced, -sizes.get(uuid, 0), uuid),
+        )[: most - len(used)]
+        return Replacement(
+            frozenset(named).union(rollup.uuid for rollup in used),
+            tuple(used),
+            forbidden.difference(named),
+        )
+
+    def _hosts_in(self, index: AggregateIndex) -> Mapping[str, int]:
+        """Return the number of hosts by uuid of aggregate.
+
+        It is read once per index, as it only decides on what is better.
+        """
+        if self._sizes:
+            return self._sizes()
+        return {aggregate.uuid: len(aggregate.hosts) for aggregate in index}
 
     def _advice(self, destination: Destination, host_forced: bool) -> str:
         """Return a hint on too many required aggregates; may be empty."""
@@ -159,7 +197,7 @@ class Shortener:
             return ''
         if host_forced:
             return 'they cannot be left to host filters on a forced host; '
-        if self._members is None:
+        if not self._shortens:
             host_filters.add(OUR_HOST_FILTER)
         missing = sorted(host_filters - self._host_filters)
         if not missing:
@@ -168,66 +206,6 @@ class Shortener:
             f'add {" and ".join(missing)} to [filter_scheduler] '
             'enabled_filters, or '
         )
-
-    def stop(self) -> None:
-        """Stop verifying rollups."""
-        if self._members is not None:
-            self._members.stop()
-
-    def _work_out(
-        self,
-        members: Members,
-        forbidden: frozenset[str],
-        usable: Iterable[Rollup],
-        most: int,
-        cache_entry: '_CachedCover',
-        too_long: '_TooLong',
-    ) -> Replacement:
-        """Find a replacement; wait for rollups to be verified if necessary."""
-
-        def verified() -> Cover:
-            return Cover(
-                forbidden, usable, lambda r: members.coverage(r).verified
-            )
-
-        # Normally this suffices.
-        now, cover = self._clock(), verified()
-        while (replacement := cover.within(most)) is None:
-            all_possible = Cover(
-                forbidden, usable, lambda r: members.coverage(r).possible
-            )
-            possible = all_possible.within(most)
-            if possible is None:
-                raise too_long.error(
-                    'and the existing rollup aggregates do not shorten it '
-                    'enough; run "isolate-aggregates sync"'
-                    if all_possible.is_complete
-                    else 'and no combination of the rollup aggregates was '
-                    'found that shortens it enough; so many overlap that not '
-                    'all combinations were tried: use fewer aggregates with '
-                    'several locks'
-                )
-            # First, so that no result is missed by the wait.
-            since = members.use(possible.rollups)
-            now, cover = self._clock(), verified()
-            if cover.within(most) is None and not members.wait(since):
-                trouble = members.trouble()
-                raise too_long.error(
-                    'and the rollup aggregates that may shorten it enough '
-                    'have not been verified yet'
-                    f'{trouble and f" ({trouble})"}; try again, and check the '
-                    'log of nova-scheduler if this persists'
-                )
-        cache_entry.cover, cache_entry.until = cover, now + REMEMBERED
-        return replacement
-
-
-class _CachedCover:
-    """The cached replacement for a set of aggregates, with its expiry."""
-
-    def __init__(self) -> None:
-        self.until = -math.inf
-        self.cover: Cover | None = None
 
 
 class _TooLong:

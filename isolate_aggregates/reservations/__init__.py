@@ -22,7 +22,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     new(project, amount, shape, start, end, affinity, id,
         allow_uncounted, labels)          -> Reservation
     preview(store, reservation, now)      -> Status
-    earliest(store, reservation, now)     -> Reservation
+    find(store, reservation, now)         -> Status
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status
     list_reservations(store, now)         -> list[Status]
@@ -30,13 +30,14 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     read_history(store, now, since,
         until, project, id)               -> list[PastReservation]
     update(store, id, now, amount=, end=,
+           project=, start=, affinity=,
            name=, note=, dry_run=)        -> Status
     end(store, id, now)                   -> Status
     move(store, id, now, hosts, dry_run=) -> Status
     evacuate(store, id)                   -> list[str]
     to_evacuate(store, id, leaving=)      -> list[str]
     repair(store, now, id)                -> list[Status]
-    to_repair(store, now, id)             -> (dict, list[str])
+    to_repair(store, now, id)             -> (set[str], list[str])
 
     reconcile(store, id, now, move=)      -> Status
     reconcile_all(store, now, move=)      -> list[Status]
@@ -46,7 +47,7 @@ a few seconds (``ReservationStore.now`` rejects larger differences). There is
 no lock. A record is written as numbered revisions, and each number can be
 written only once (``record``). Slots are written with the provider generation
 that the decision was based on, and access is granted only after both have been
-read again (``execution``). Membership of the pool has no such protection:
+read again (``reconciliation``). Membership of the pool has no such protection:
 if ``enable_host`` and ``disable_host`` run for the same host at the same time,
 repeat the one you want.
 
@@ -56,11 +57,10 @@ Expected errors are subclasses of
 ``InvalidRequest`` and ``ServiceError``.
 
 :mod:`.blazar` reuses ``names``, ``slots`` (writes inventories), ``ending``
-(removes a reservation).
+(removes a reservation) and ``plan`` (computes the capacity of hosts).
 """
 
-from isolate_aggregates.reservations.execution import reconcile
-from isolate_aggregates.reservations.failed_hosts import FailedHosts
+from isolate_aggregates.reservations.conditions import FailedHosts
 from isolate_aggregates.reservations.history import (
     PastReservation,
     read_history,
@@ -85,11 +85,13 @@ from isolate_aggregates.reservations.operations import (
     update,
 )
 from isolate_aggregates.reservations.plan import FreePeriod
+from isolate_aggregates.reservations.reconciliation import reconcile
 from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,
     Reservation,
     Shape,
+    Terms,
     new,
 )
 from isolate_aggregates.reservations.rounds import (
@@ -108,7 +110,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import (
     HostCalendar,
     calendar,
-    earliest,
+    find,
     list_reservations,
     show,
 )
@@ -129,14 +131,15 @@ __all__ = [
     'ReservationStore',
     'Shape',
     'Status',
+    'Terms',
     'calendar',
     'create',
     'delete_pool',
     'disable_host',
-    'earliest',
     'enable_host',
     'end',
     'evacuate',
+    'find',
     'list_hosts',
     'list_reservations',
     'move',

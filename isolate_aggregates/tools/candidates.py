@@ -9,12 +9,21 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.query_limit import Shortener
+from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
+    Shortener,
+    memberships,
+)
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.request import Request, asking, constraints
 from isolate_aggregates.tools.simulator import Simulator
+
+_FORBIDDEN = (
+    'in Placement it, or each provider that it would use, is in an aggregate '
+    'that the request may not use, and that does not fit into the query'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,12 +32,15 @@ class CandidateHost:
 
     :param free: The free capacity by requested resource class, summed over the
         providers that can serve the request.
+    :param is_forbidden: Whether each candidate that Nova considers uses a
+        provider in an aggregate that a shortened query leaves out.
     """
 
     name: str
     uuid: str
     free: Mapping[str, int]
     candidates: int
+    is_forbidden: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +93,8 @@ def decide_on(
     shortener = Shortener(
         max_length,
         pipeline.locks,
-        cloud.members(max_length),
-        host_filters=[f.name for f in pipeline.filters if f.is_mirrored],
+        [OUR_HOST_FILTER]
+        + [f.name for f in pipeline.filters if f.is_mirrored],
     )
     decision = decided(request, cloud.index, pipeline)
     return asking.fitted(decision, request, shortener, limit)
@@ -111,7 +123,8 @@ def allowed(
     queries = asking.every(decision, request, limit)
     ask, is_simulated = _answering(cloud)
     answers = [(ask(query), query) for query in queries]
-    hosts = _hosts(answers, cloud)
+    forbidden = _forbidden(answers, decision, cloud, is_simulated)
+    hosts = _hosts(answers, cloud, forbidden)
     dropped_hosts = tuple(_dropped(hosts, decision, cloud))
     names = {host.name for host in dropped_hosts}
     return CandidateHosts(
@@ -156,15 +169,49 @@ def _dropped(
     for host in hosts:
         service = cloud.compute_nodes.get(host.uuid, host.name)
         reasons = constraints.dropped(destination, service)
-        if not host.candidates:
+        if host.is_forbidden:
+            reasons = [_FORBIDDEN]
+        elif not host.candidates:
             reasons = [taken.SKIPPED]
         if reasons:
             yield DroppedHost(host.name, tuple(reasons))
 
 
+def _forbidden(
+    answers: Sequence[tuple[AllocationCandidates, ResourceRequest]],
+    decision: Decision,
+    cloud: Cloud,
+    is_simulated: bool,
+) -> frozenset[str]:
+    """Return the providers that the shortened query should have excluded."""
+    replacement = decision.replacement
+    if replacement is None:
+        return frozenset()
+    if is_simulated:
+        return frozenset(
+            provider.uuid
+            for provider in cloud.snapshot.providers
+            if not replacement.left_out.isdisjoint(provider.aggregates)
+        )
+    returned = {
+        uuid
+        for answer, _ in answers
+        for candidate in answer.allocation_requests
+        for provider in candidate
+        for uuid in (provider, answer.summaries[provider].root)
+    }
+    # A query of this length has been answered.
+    length = max(len(query.to_querystring()) for _, query in answers)
+    forbidden, _ = memberships.members(
+        cloud.placement, length, returned, replacement
+    )
+    return forbidden
+
+
 def _hosts(
     answers: Sequence[tuple[AllocationCandidates, ResourceRequest]],
     cloud: Cloud,
+    forbidden: frozenset[str],
 ) -> tuple[CandidateHost, ...]:
     """Return the hosts in some answers, also those that Nova skips."""
     hosts: dict[str, CandidateHost] = {}
@@ -172,7 +219,12 @@ def _hosts(
         for root, offers in answer.by_root(query).items():
             if answer.only_shares(root) and root not in cloud.compute_nodes:
                 continue
-            candidates = taken.of_node(offers, root)
+            considered = taken.of_node(offers, root)
+            candidates = [
+                candidate
+                for candidate in considered
+                if forbidden.isdisjoint((root, *candidate))
+            ]
             free = dict.fromkeys(sorted(query.merged_resources()), 0)
             serving = {
                 (resource_class, provider)
@@ -189,5 +241,7 @@ def _hosts(
                 free |= hosts[root].free
             # The provider may have been created after the names were read.
             name = cloud.provider_names.get(root, root)
-            hosts[root] = CandidateHost(name, root, free, number)
+            hosts[root] = CandidateHost(
+                name, root, free, number, bool(considered) and not number
+            )
     return tuple(sorted(hosts.values(), key=lambda host: host.name))

@@ -52,13 +52,6 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            'verification',
-            ['10'],
-            ('aggregates',),
-            [('10',)],
-            id='verification',
-        ),
-        pytest.param(
             'effect',
             ['40'],
             ('hosts', 'servers'),

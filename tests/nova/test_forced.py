@@ -10,13 +10,19 @@ from nova import objects
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Forbid, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova import forced
+from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.query_limit import Replacement
 
-A = Aggregate('aggregate-a', 'a')
+A, B, C = (Aggregate(f'aggregate-{x}', x) for x in 'abc')
+# What a query of no more than two aggregates forbids.
+LIMIT = group.required_length(2) + len('&required=MISC_SHARES_VIA_AGGREGATE')
+SHORTENED = Replacement(frozenset({'rollup'}))
 CONTEXT = nova_context.get_admin_context()
 
 
@@ -60,7 +66,11 @@ class Cloud:
                 n for n in self.nodes if n.hypervisor_hostname == name
             ),
         )
-        self.forced = forced.ForcedHosts(self, lambda: self, lambda: self.now)
+        # The aggregates of storage that all share.
+        self.shared = {}
+        self.forced = forced.ForcedHosts(
+            self, lambda: self, LIMIT, lambda: self.now
+        )
 
     def scatter(self, context, cells, timeout, read):
         [cell] = cells
@@ -77,8 +87,16 @@ class Cloud:
         if self.error:
             raise self.error
 
-    def resource_providers(self, in_tree):
+    def resource_providers(self, in_tree=None, member_of=(), required=()):
         self.answer()
+        if in_tree is None:
+            assert group.required_length(len(member_of)) <= LIMIT
+            assert list(required) == ['MISC_SHARES_VIA_AGGREGATE']
+            return [
+                {'uuid': name}
+                for name, held in self.shared.items()
+                if not held.isdisjoint(member_of)
+            ]
         return [
             {'uuid': name}
             for name in self.in_placement
@@ -87,16 +105,24 @@ class Cloud:
 
     def read(self, path, parser):
         self.answer()
-        held = self.in_placement[path.split('/')[2]]
+        held = {**self.in_placement, **self.shared}[path.split('/')[2]]
         return parser({'aggregates': held, 'resource_provider_generation': 0})
 
-    def reasons(self, constraint=None, **fields):
+    def check(self, *constraints, **fields):
+        """Return the decision after the check."""
         destination = ExplainedDestination()
-        destination.add(constraint or Forbid((A,), 'because'), 'mine')
+        for constraint in constraints:
+            destination.add(constraint, 'mine')
+        return self.forced.check(
+            CONTEXT,
+            objects.RequestSpec(**fields),
+            Decision(destination, AggregateIndex(), SHORTENED),
+        )
+
+    def reasons(self, constraint=None, **fields):
+        constraint = constraint or Forbid((A,), 'because')
         try:
-            self.forced.check(
-                CONTEXT, objects.RequestSpec(**fields), destination
-            )
+            assert self.check(constraint, **fields).replacement is SHORTENED
         except exception.RequestRefused as exc:
             return list(exc.reasons)
         return []
@@ -132,6 +158,36 @@ def test_a_host_is_checked_with_nova_and_placement(fakes, fields):
 def test_all_of_the_tree_of_a_host_counts(fakes):
     fakes.in_placement['n1-child'] = {A.uuid}
     assert fakes.reasons(force_hosts=['h1']) == KEPT_OUT
+
+
+@pytest.mark.parametrize('number', [1, 5])
+def test_the_query_names_what_storage_of_a_host_is_in(fakes, number):
+    """Whether there is a candidate without it is not known here."""
+    fakes.nodes.append(Node('h1', 'm1'))
+    fakes.in_placement['m1'] = set()
+    fakes.in_placement['n1'] = {f'storage-{n}' for n in range(number)}
+    fakes.shared = {
+        'shared': {'storage-0', A.uuid},
+        'elsewhere': {'storage-9', B.uuid},
+    }
+    forbid = Forbid((A, B), 'because')
+    [uuid] = fakes.check(forbid, force_hosts=['h1']).forbidden
+    assert uuid == A.uuid
+    # The query for a single node has nothing else.
+    assert fakes.reasons(forbid, force_nodes=['n1']) == []
+
+
+def test_too_many_aggregates_of_storage_refuse(fakes):
+    fakes.in_placement['n1'] = {C.uuid}
+    fakes.shared = {'shared': {A.uuid, B.uuid, C.uuid}}
+    assert fakes.reasons(
+        Forbid((A, B), 'because'), force_hosts=['h1', 'h2']
+    ) == [
+        'the query to Placement would have to forbid 2 aggregates of the '
+        'providers that share their resources with a forced host, more than '
+        f'fit into [isolate_aggregates] max_query_length = {LIMIT}; raise it '
+        'and the limit of the web server in front of Placement'
+    ]
 
 
 def test_a_required_aggregate_can_be_in_placement_only(fakes):
@@ -193,7 +249,9 @@ def test_a_slow_placement_refuses_after_a_short_time(fakes):
 def test_a_dripping_placement_refuses_at_the_deadline(fakes):
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
-        fakes.forced = forced.ForcedHosts(fakes, lambda: client, longest=0.2)
+        fakes.forced = forced.ForcedHosts(
+            fakes, lambda: client, LIMIT, longest=0.2
+        )
         with pytest.raises(
             exception.ServiceUnreachable, match=r'completely within 0\.2 s'
         ):
@@ -216,7 +274,11 @@ def test_a_failure_that_is_kept_keeps_no_request(fakes):
         spec = objects.RequestSpec(force_hosts=['h1'])
         specs.add(spec)
         with pytest.raises(exception.ServiceUnreachable) as caught:
-            fakes.forced.check(CONTEXT, spec, ExplainedDestination())
+            fakes.forced.check(
+                CONTEXT,
+                spec,
+                Decision(ExplainedDestination(), AggregateIndex(), SHORTENED),
+            )
         errors.append(str(caught.value))
         return len(caught.traceback)
 

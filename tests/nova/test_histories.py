@@ -28,7 +28,7 @@ from nova.scheduler import request_filter
 import pytest
 import requests
 from server_requests import OPERATIONS, TAGS, TRAITS, demands
-from simulated_placement import Clock, SimulatedPlacement, VerifiedWhileWaiting
+from simulated_placement import Clock, SimulatedPlacement
 from simulated_scheduler import Node, Scheduler, isolating
 
 from isolate_aggregates import exception, testing
@@ -45,11 +45,7 @@ from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import (
-    Shortener,
-    shortener,
-    verification,
-)
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 
 CASES = int(os.environ.get('RANDOM_CASES', '2000'))
 STEPS = 40
@@ -71,9 +67,6 @@ LIMITS = tuple(
     + group.forbidden_length(number)
     for number in (3, 4, 5)
 )
-
-# After these seconds the rollups are verified again.
-AGED = verification.MAX_AGE + shortener.REMEMBERED
 
 hosts = st.sampled_from(HOSTS)
 slots = st.sampled_from(SLOTS)
@@ -277,16 +270,15 @@ class Histories(stateful.RuleBasedStateMachine):
             make = functools.partial(WaitingCache, deadline=PATIENCE)
         cache = make(self.nova.aggregates, ttl=self.ttl, clock=self.clock)
         members = sources.membership(self.nova, cache.get)
-        self.verified = VerifiedWhileWaiting(
-            lambda: self.placement.client, limit, self.clock
-        )
         runner = Runner(
             nova.conf.CONF,
             self.filters,
             cache,
-            Shortener(limit, self.pipeline.locks, self.verified, self.clock),
+            Shortener(limit, self.pipeline.locks, [OUR_HOST_FILTER]),
             members,
-            ForcedHosts(members, lambda: self.placement.client, self.clock),
+            ForcedHosts(
+                members, lambda: self.placement.client, limit, self.clock
+            ),
             ReturnedHosts(lambda: self.placement.client, limit, self.clock),
             Counting(self.asked),
         )
@@ -343,7 +335,7 @@ class Histories(stateful.RuleBasedStateMachine):
         self._ask(demand)
         if slot in self.nova.by_slot:
             self._join(demand.host, slot, False, True)
-            self.clock.now += late * (AGED + 1)
+            self.clock.now += late * 122
             self._ask(demand)
 
     @stateful.rule(host=hosts, slot=slots, in_nova=flags)
@@ -374,16 +366,10 @@ class Histories(stateful.RuleBasedStateMachine):
         for rollup in self._rollups()[number : number + 1]:
             self._put(host, rollup, joins)
 
-    @stateful.rule(
-        seconds=st.sampled_from([0, 1, 10, 31, 61, 121]),
-        questions=st.integers(0, 8),
-    )
-    def wait(self, seconds, questions):
-        """Let time pass, and run some steps of the thread."""
+    @stateful.rule(seconds=st.sampled_from([0, 1, 10, 31, 61, 121]))
+    def wait(self, seconds):
+        """Let time pass."""
         self.clock.now += seconds
-        for _ in range(questions):
-            if self.verified.step():
-                break
 
     @stateful.rule(
         faults=st.lists(

@@ -26,8 +26,11 @@ import sqlalchemy as sa
 
 from isolate_aggregates import exception
 from isolate_aggregates import nova as package
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova import adapter, forced, images, placement, source
+from isolate_aggregates.query_limit import Replacement
 
 objects.register_all()
 
@@ -180,8 +183,16 @@ class Membership:
 
 
 def check_forced(**fields):
-    hosts = forced.ForcedHosts(Membership(), Placement)
-    hosts.check(CONTEXT, objects.RequestSpec(**fields), ExplainedDestination())
+    hosts = forced.ForcedHosts(Membership(), Placement, 4000)
+    hosts.check(
+        CONTEXT,
+        objects.RequestSpec(**fields),
+        Decision(
+            ExplainedDestination(),
+            AggregateIndex(),
+            Replacement(frozenset({UUID})),
+        ),
+    )
 
 
 def no_build_request(monkeypatch):

@@ -15,7 +15,11 @@ from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.query_limit import Replacement, RequiredSubset
+from isolate_aggregates.query_limit import (
+    Replacement,
+    RequiredSubset,
+    memberships,
+)
 
 
 def uuid(number):
@@ -92,60 +96,88 @@ def leaving_out():
     )
 
 
-def check(placement, decision, nodes=(HOST, OTHER)):
+def candidate(*providers):
+    """Return an allocation candidate as Nova has it."""
+    return {'allocations': dict.fromkeys(providers)}
+
+
+def candidates(nodes):
+    """Return those of some nodes, each of which uses all it can."""
+    used = {HOST: [HOST, CHILD, DISKS], OTHER: [OTHER, DISKS]}
+    return {node: [candidate(*used[node])] for node in nodes}
+
+
+def objections(placement, decision, found):
     returned = ReturnedHosts(lambda: placement.client, LIMIT)
-    reasons = returned.objections(decision, nodes)
+    reasons = returned.objections(decision, found)
     assert all(len(query) <= LIMIT for query in placement.queries)
     return reasons
 
 
-JOINED = (
-    'in Placement it is now in an aggregate that the request may not use; if '
-    'this persists, run "isolate-aggregates audit"'
-)
-SHARING = (
-    'a sharing provider in Placement is now in an aggregate that the request '
-    'may not use'
+@pytest.fixture(params=['per provider', 'in bulk'])
+def check(request, monkeypatch):
+    """Check nodes in both ways of asking Placement."""
+    if request.param == 'in bulk':
+        monkeypatch.setattr(memberships, '_PROVIDERS_PER_QUERY', 0)
+
+    def check(placement, decision, nodes=(HOST, OTHER)):
+        reasons = objections(placement, decision, candidates(nodes))
+        if request.param == 'in bulk':
+            assert all('member_of' in query for query in placement.queries)
+        return reasons
+
+    return check
+
+
+MEMBER = (
+    'in Placement it, or each provider that it would use, is in an aggregate '
+    'that the request may not use'
 )
 
 
 @pytest.mark.parametrize('joined', LOCKED)
-def test_a_host_that_has_joined_in_placement_only_is_refused(
-    placement, joined
+def test_a_host_that_is_a_member_in_placement_only_is_refused(
+    placement, joined, check
 ):
     placement.has(host={joined.uuid})
-    assert check(placement, shortened()) == {HOST: [JOINED]}
+    assert check(placement, shortened()) == {HOST: [MEMBER]}
 
 
-def test_a_provider_below_a_host_counts(placement):
+def test_a_provider_below_a_host_counts(placement, check):
     placement.has(child={LOCKED[0].uuid})
-    assert check(placement, shortened()) == {HOST: [JOINED]}
+    assert check(placement, shortened()) == {HOST: [MEMBER]}
 
 
-def test_storage_that_has_joined_may_serve_any_host(placement):
+def test_storage_that_would_be_used_counts(placement, check):
     placement.has(disks={LOCKED[0].uuid})
-    assert check(placement, shortened()) == {HOST: [SHARING], OTHER: [SHARING]}
+    assert check(placement, shortened()) == {HOST: [MEMBER], OTHER: [MEMBER]}
 
 
-def test_storage_in_the_rollup_serves_no_returned_host(placement):
-    """The query has left it out, even if another host has joined."""
-    placement.has(other={LOCKED[0].uuid}, disks={LOCKED[0].uuid, ROLLUP.uuid})
-    assert check(placement, shortened(), [HOST]) == {}
+@pytest.mark.parametrize('number', [0, 4])
+def test_candidates_that_use_nothing_forbidden_are_left(
+    placement, monkeypatch, number
+):
+    monkeypatch.setattr(memberships, '_PROVIDERS_PER_QUERY', number)
+    placement.has(disks={LOCKED[0].uuid})
+    found = {
+        HOST: [candidate(HOST, DISKS), candidate(HOST, CHILD)],
+        OTHER: [candidate(OTHER, DISKS)],
+    }
+    assert objections(placement, shortened(), found) == {OTHER: [MEMBER]}
+    assert found == {HOST: [candidate(HOST, CHILD)], OTHER: []}
 
 
-def test_hosts_that_were_not_returned_do_not_matter(placement):
+def test_hosts_that_were_not_returned_do_not_matter(placement, check):
     placement.has(other={LOCKED[0].uuid})
     assert check(placement, shortened(), [HOST]) == {}
 
 
-def test_members_of_the_rollup_were_not_returned(placement):
+def test_members_of_the_rollup_were_not_returned(placement, check):
     placement.has(other={LOCKED[0].uuid, ROLLUP.uuid})
     assert check(placement, shortened(), [HOST]) == {}
-    # Placement is asked about one aggregate and the rollup at a time.
-    assert len(placement.queries) == len(LOCKED)
 
 
-def test_what_is_left_to_host_filters_holds_in_placement_too(placement):
+def test_what_is_left_to_host_filters_holds_in_placement_too(placement, check):
     placement.has(host={FAST[3].uuid}, other={LOCKED[0].uuid})
     assert check(placement, leaving_out()) == {
         OTHER: [
@@ -157,19 +189,13 @@ def test_what_is_left_to_host_filters_holds_in_placement_too(placement):
 
 
 def test_the_membership_of_a_provider_below_is_not_that_of_the_host(
-    placement,
+    placement, check
 ):
     placement.has(child={FAST[0].uuid})
     assert list(check(placement, leaving_out(), [HOST])) == [HOST]
 
 
-def test_placement_is_asked_only_until_all_hosts_are_found(placement):
-    placement.has(host={FAST[0].uuid})
-    assert check(placement, leaving_out(), [HOST]) == {}
-    assert len(placement.queries) == 1
-
-
-def test_placement_is_not_asked_without_hosts(placement):
+def test_placement_is_not_asked_without_hosts(placement, check):
     assert check(placement, shortened(), []) == {}
     assert placement.queries == []
 
@@ -183,7 +209,7 @@ def test_an_unavailable_placement_refuses_with_a_sentence():
             match=r'was shortened, and the returned hosts cannot be checked: '
             r'Placement has not answered completely within 0\.2 s',
         ):
-            returned.objections(shortened(), [HOST])
+            returned.objections(shortened(), candidates([HOST]))
         assert not server.has_ended
 
 
@@ -195,5 +221,5 @@ def test_a_late_check_asks_no_more():
         lambda: placement.client, LIMIT, lambda: next(now)
     )
     with pytest.raises(exception.RequestRefused, match='takes too long'):
-        returned.objections(shortened(), [HOST])
+        returned.objections(shortened(), candidates([HOST, OTHER]))
     assert len(placement.queries) == 1

@@ -30,8 +30,7 @@ from isolate_aggregates.placement.group import (
     forbidden_length,
     required_length,
 )
-from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.query_limit import Shortener, SnapshotMembers
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,
     InTree,
@@ -83,11 +82,12 @@ class Forced:
     def __init__(self):
         self.asked = 0
 
-    def check(self, context, spec, destination):
+    def check(self, context, spec, decision):
         assert context is CONTEXT
         self.asked += 1
         if self.reason:
             raise exception.RequestRefused([self.reason])
+        return decision
 
 
 class Returned:
@@ -97,8 +97,8 @@ class Returned:
         self.asked = []
         self.reasons = {}
 
-    def objections(self, decision, nodes):
-        self.asked.append(sorted(nodes))
+    def objections(self, decision, candidates):
+        self.asked.append(sorted(candidates))
         return self.reasons
 
 
@@ -115,6 +115,9 @@ class Recorder(Observer):
     def refused(self, name, error):
         self.told.append((name, type(error)))
 
+    def excluded(self, hosts, most):
+        self.told.append((hosts, most))
+
 
 class Worker:
     """A runner with fakes for everything that it calls."""
@@ -122,12 +125,14 @@ class Worker:
     def __init__(self, *filters, limit=3500, host_filters=()):
         self.conf = cfg.ConfigOpts()
         self.conf.register_opt(cfg.BoolOpt('on', default=True), group='mine')
+        self.conf.register_opt(
+            cfg.IntOpt('max_placement_results', default=10), group='scheduler'
+        )
         self.members = Members()
         self.forced = Forced()
         self.returned = Returned()
         self.observer = Recorder()
         self.broken = False
-        provider = Provider('u', 'h', aggregates={ROLLUP, A.uuid, B.uuid})
         self.runner = Runner(
             self.conf,
             [
@@ -139,8 +144,7 @@ class Worker:
                 # Nova's own query does not matter here.
                 limit and REST + limit,
                 lambda index: filters[0].locks(index),
-                SnapshotMembers([provider]),
-                host_filters=host_filters,
+                [OUR_HOST_FILTER, *host_filters],
             ),
             self.members,
             self.forced,
@@ -180,7 +184,9 @@ class Worker:
     def objections(self):
         """Return the reasons against each host, which has one node."""
         nodes = {'node-a': 'host-a', 'node-c': 'host-c'}
-        reasons = self.runner.objections(self.spec, nodes)
+        reasons = self.runner.objections(
+            self.spec, nodes, {node: [] for node in nodes}
+        )
         return {nodes[node]: why for node, why in reasons.items()}
 
 
@@ -285,8 +291,8 @@ def test_a_refusal_has_all_reasons_and_the_name_of_the_first_filter():
 
 
 def test_a_query_that_does_not_fit_is_refused():
-    worker = Worker(Filter(FORBID), limit=10)
-    assert 'to forbid 2 aggregates' in worker.refusal()
+    worker = Worker(Filter(FORBID, Require((A,), 'because')), limit=10)
+    assert 'for 1 required aggregates' in worker.refusal()
     assert worker.observer.told == [
         ('max_query_length', exception.QueryNotShortened)
     ]
@@ -312,7 +318,7 @@ def test_a_runner_works_without_an_observer():
         worker.conf,
         worker.runner.filters,
         IndexCache(worker.read),
-        Shortener(3500, lambda index: (), SnapshotMembers(())),
+        Shortener(3500, lambda index: ()),
         worker.members,
         worker.forced,
         worker.returned,
@@ -463,17 +469,13 @@ def test_a_decision_without_constraints_is_logged(caplog):
 
 def test_hosts_of_an_unseen_request_are_checked():
     worker = Worker(Filter(FORBID))
-    assert worker.objections() == {
-        'host-a': ['aggregates a, b: because'],
-        'host-c': [],
-    }
+    assert worker.objections() == {'host-a': ['aggregates a, b: because']}
     assert worker.members.asked == [['host-a', 'host-c']]
 
 
 def test_hosts_are_checked_for_required_aggregates():
     worker = Worker(Filter(Require((A,), 'because')))
     assert worker.objections() == {
-        'host-a': [],
         'host-c': ['aggregate a: because'],
     }
 
@@ -497,14 +499,18 @@ def test_hosts_are_checked_again_if_the_query_was_shortened():
 @pytest.mark.parametrize(
     ('constraints', 'reasons'),
     [
-        pytest.param([], [], id='no opinion'),
-        pytest.param([InTree('u', 'x')], [], id='nothing about aggregates'),
-        pytest.param([FORBID, Refuse('no')], ['no'], id='refused'),
+        pytest.param([], {}, id='no opinion'),
+        pytest.param([InTree('u', 'x')], {}, id='nothing about aggregates'),
+        pytest.param(
+            [FORBID, Refuse('no')],
+            {'host-a': ['no'], 'host-c': ['no']},
+            id='refused',
+        ),
     ],
 )
 def test_aggregates_of_hosts_are_read_only_if_needed(constraints, reasons):
     worker = Worker(Filter(*constraints))
-    assert worker.objections() == {'host-a': reasons, 'host-c': reasons}
+    assert worker.objections() == reasons
     assert worker.members.asked == []
 
 
@@ -543,6 +549,7 @@ class State:
     def __init__(self, host):
         self.host = host
         self.uuid = host.replace('host', 'node')
+        self.allocation_candidates = []
 
 
 def passing(spec):
@@ -598,8 +605,8 @@ def test_no_host_passes_if_the_check_fails(install, caplog):
     ) in caplog.text
 
 
-def test_a_few_hosts_are_logged_and_the_others_counted(install, caplog):
-    """Placement may have returned a thousand, for each request."""
+def test_many_hosts_are_counted_and_not_logged(install, caplog):
+    """A shortened query may return a thousand of them, for each request."""
     worker = Worker(Filter(FORBID))
     worker.broken = True
     install(worker.runner)
@@ -608,11 +615,10 @@ def test_a_few_hosts_are_logged_and_the_others_counted(install, caplog):
     with caplog.at_level(logging.INFO):
         assert list(request_filter.filter_all(states, worker.spec)) == []
     told = [text for text in caplog.messages if ' for server None ' in text]
-    assert len(told) == 11
-    assert told[-1] == (
-        '90 more hosts may not be used for server None of project None; the '
+    assert told == [
+        '100 hosts may not be used for server None of project None; the '
         'reasons are logged at DEBUG.'
-    )
+    ]
 
 
 def test_no_host_passes_without_request_filters(install, caplog):
@@ -641,10 +647,9 @@ def test_requirements_left_to_a_host_filter_are_checked_later(caplog):
         worker.narrow()
     assert worker.spec.requested_destination.aggregates == []
     assert worker.objections() == {
-        'host-a': [],
         'host-c': ['aggregates a, b: flavor f requires ssd=true'],
     }
-    assert worker.observer.told == [True]
+    assert worker.observer.told == [True, (1, 10)]
     assert caplog.messages == [
         'The query to Placement for server None of project None would be '
         'longer than [isolate_aggregates] max_query_length, so these '
@@ -668,7 +673,9 @@ def test_a_returned_host_needs_its_memberships_in_placement_too():
         'host-a': ['is no member'],
         'host-c': ['aggregates a, b: flavor f requires ssd=true'],
     }
-    assert worker.returned.asked == [['node-a', 'node-c']]
+    # The other one is excluded already.
+    assert worker.returned.asked == [['node-a']]
+    assert worker.observer.told[-1] == (2, 10)
 
 
 def test_placement_is_not_asked_about_the_host_of_a_rebuild():

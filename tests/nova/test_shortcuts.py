@@ -2,19 +2,20 @@
 """Every shortcut admits a subset of the full query, and refuses nothing else.
 
 In random small clouds, Nova's database, its memory and Placement disagree on
-the hosts of aggregates, and so do rollups. Requests of all operations, with
-locks and keys of all five filters, are scheduled by the code of
-nova-scheduler: with rollups that were verified earlier, several of them
-together, requirements that are left to Nova's host filter, cached aggregates,
-and forced hosts. Memberships change between the requests, in Placement only as
-well.
+the hosts of aggregates, and so do rollups. Some hosts share storage. Requests
+of all operations, with locks and keys of all five filters, are scheduled by
+the code of nova-scheduler: with rollups that lack hosts, several of them
+together, forbidden aggregates and requirements that are left to host filters,
+cached aggregates, and forced hosts. Memberships change between the requests,
+in Placement only as well.
 
 The hosts are compared with those for the full query by a model of
 ``member_of`` that follows the `Placement API reference
 <https://docs.openstack.org/api-ref/placement/#list-allocation-candidates>`_
 and shares no code with this package. Three things must never occur:
 
-* A host is admitted that the full query excludes.
+* A host is admitted that the full query excludes, or with storage that it
+  excludes.
 * A request is refused that would fit, or a host on which all agree.
 * A query is longer than the limit.
 
@@ -36,7 +37,7 @@ from nova.scheduler.filters import aggregate_instance_extra_specs
 import pytest
 import server_requests
 from server_requests import OPERATIONS, PROJECTS, RESERVATION, TRAITS, Demand
-from simulated_placement import Clock, SimulatedPlacement, VerifiedWhileWaiting
+from simulated_placement import Clock, SimulatedPlacement
 from simulated_scheduler import Node, Scheduler, isolating
 
 from isolate_aggregates import exception
@@ -76,6 +77,10 @@ NODES = tuple(
     for n in range(1, 5)
 )
 HOSTS = [node.name for node in NODES]
+UUIDS = {node.name: node.uuid for node in NODES}
+# Storage, and the aggregate of the hosts that share it.
+STORAGE = Node('storage', 'dddddddd-0000-4000-8000-000000000000')
+SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 # What one resource provider is asked for.
 REST = len('limit=1000&resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
 # How much longer the query may be.
@@ -126,12 +131,15 @@ class Modelled:
     :param held: The uuids of its aggregates.
     """
 
+    uuid: str
     classes: tuple[str, ...]
     held: frozenset[str]
 
 
-def offers(tree, query):
-    """Return whether a tree has allocation candidates for a query.
+def offers(tree, query, of_hosts=()):
+    """Return the uuids of the providers of a tree that serve a query.
+
+    Empty if there are no allocation candidates.
 
     From the API reference: "The resource providers in the allocation request
     in the response must directly or via the root provider be associated with
@@ -139,24 +147,31 @@ def offers(tree, query):
     ``!`` negates it. ``in:`` precedes several uuids, which are alternatives.
     The traits are the same in all trees.
 
-    :param tree: The providers of the tree, the root first.
+    :param tree: The providers of the tree, the root first, and shared storage.
     :param query: The query string.
+    :param of_hosts: Choices of aggregates that storage need not be in.
     """
     params = parse.parse_qsl(query)
 
     def fits(provider):
-        held = tree[0].held | provider.held
+        held = provider.held
+        is_storage = provider.uuid == STORAGE.uuid
+        if not is_storage:
+            held = held | tree[0].held
         for name, value in params:
             if name == 'member_of':
                 uuids = value.removeprefix('!').removeprefix('in:').split(',')
+                if is_storage and frozenset(uuids) in of_hosts:
+                    continue
                 if held.isdisjoint(uuids) != value.startswith('!'):
                     return False
         return True
 
-    return all(
-        any(wanted in p.classes and fits(p) for p in tree)
+    offered = [
+        {p.uuid for p in tree if wanted in p.classes and fits(p)}
         for wanted in ('DISK_GB', 'MEMORY_MB', 'VCPU')
-    )
+    ]
+    return set().union(*offered) if all(offered) else set()
 
 
 class Placement(SimulatedPlacement):
@@ -224,6 +239,19 @@ class Cloud:
             for host in HOSTS
             if chance.random() < 0.1
         }
+        # The aggregates of storage, and the hosts that share it, some without
+        # disks of their own.
+        self.storage = {STORAGE.uuid} if chance.random() < 0.3 else set()
+        if self.storage:
+            self.storage |= {
+                a.uuid for a in self.drawn if chance.random() < 0.1
+            }
+        self.sharing = {h for h in HOSTS if chance.random() < 0.5}
+        self.without_disks = {h for h in HOSTS if chance.random() < 0.1} | {
+            h
+            for h in self.sharing
+            if chance.random() < 0.5 * bool(self.storage)
+        }
         self.in_rollups = {}
         for host in HOSTS:
             right = self._right_rollups(host)
@@ -263,35 +291,59 @@ class Cloud:
 
     def tree(self, host):
         """Return the providers of a host, as the model knows them."""
+        node = UUIDS[host]
         # All providers of a host are in its rollups.
-        root = frozenset(self.in_placement[host] | self.in_rollups[host])
-        if host not in self.below:
-            return [Modelled(('DISK_GB', 'MEMORY_MB', 'VCPU'), root)]
-        child = frozenset(self.below[host] | self.in_rollups[host])
-        return [
-            Modelled(('DISK_GB', 'MEMORY_MB'), root),
-            Modelled(('VCPU',), child),
-        ]
+        rollups_ = self.in_rollups[host]
+        held = self.in_placement[host] | rollups_
+        if host in self.sharing:
+            held |= {STORAGE.uuid}
+        classes = {'DISK_GB', 'MEMORY_MB', 'VCPU'}
+        if host in self.without_disks:
+            classes -= {'DISK_GB'}
+        tree = [Modelled(node, tuple(sorted(classes)), frozenset(held))]
+        if host in self.below:
+            classes -= {'VCPU'}
+            tree = [
+                Modelled(node, tuple(sorted(classes)), frozenset(held)),
+                Modelled(
+                    node.replace('b', 'c'),
+                    ('VCPU',),
+                    frozenset(self.below[host] | rollups_),
+                ),
+            ]
+        return tree
+
+    def serving(self, demand, host):
+        """Return the same, and the storage that serves the host.
+
+        If a request names the host, Placement offers no shared storage.
+        """
+        tree = self.tree(host)
+        shares = not names_host(demand) and not self.storage.isdisjoint(
+            set().union(*(provider.held for provider in tree))
+        )
+        return [*tree, *([self._storage()] if shares else [])]
+
+    def _storage(self):
+        return Modelled(STORAGE.uuid, ('DISK_GB',), frozenset(self.storage))
 
     def _load(self):
-        providers = []
-        for node in NODES:
-            for level, modelled in enumerate(self.tree(node.name)):
-                providers.append(
-                    Provider(
-                        node.uuid
-                        if not level
-                        else node.uuid.replace('b', 'c'),
-                        f'{node.name}-{level}',
-                        parent=node.uuid if level else None,
-                        inventories=dict.fromkeys(
-                            modelled.classes, Inventory(4096)
-                        ),
-                        traits=frozenset(TRAITS),
-                        aggregates=modelled.held,
-                    )
-                )
-        self.placement.load(providers)
+        trees = [self.tree(host) for host in HOSTS]
+        if self.storage:
+            trees.append([self._storage()])
+        self.placement.load(
+            Provider(
+                provider.uuid,
+                provider.uuid,
+                parent=tree[0].uuid if provider is not tree[0] else None,
+                inventories=dict.fromkeys(provider.classes, Inventory(4096)),
+                traits=frozenset(TRAITS)
+                | ({SHARES} if provider.uuid == STORAGE.uuid else set()),
+                aggregates=provider.held,
+            )
+            for tree in trees
+            for provider in tree
+        )
 
     def aggregates(self):
         """Return the aggregates as Nova's database has them."""
@@ -307,21 +359,8 @@ class Cloud:
     def start(self):
         """Start nova-scheduler; return it and its request filters."""
         placement = self.placement
-        self.verified = None
-        if OUR_HOST_FILTER in self.enabled:
-            self.verified = VerifiedWhileWaiting(
-                lambda: placement.client, self.limit, self.clock
-            )
-            if self.chance.random() < 0.5:
-                self.verified.use(self.rollups())
-                self.verified.finish()
-        shortener = Shortener(
-            self.limit,
-            self.pipeline.locks,
-            self.verified,
-            self.clock,
-            host_filters=self.enabled,
-        )
+        self.shortens = OUR_HOST_FILTER in self.enabled
+        shortener = Shortener(self.limit, self.pipeline.locks, self.enabled)
         window = self.chance.choice([0, 30])
         runner = Runner(
             nova.conf.CONF,
@@ -329,7 +368,9 @@ class Cloud:
             IndexCache(self.aggregates, ttl=window, clock=self.clock),
             shortener,
             self,
-            ForcedHosts(self, lambda: placement.client, self.clock),
+            ForcedHosts(
+                self, lambda: placement.client, self.limit, self.clock
+            ),
             ReturnedHosts(lambda: placement.client, self.limit, self.clock),
             self.observer,
         )
@@ -353,6 +394,17 @@ class Cloud:
                 yield state
 
         hosts.get_host_states_by_uuids = states
+        weigh = hosts.get_weighed_hosts
+        self.used = {}
+
+        def weighed(passed, spec):
+            passed = list(passed)
+            self.used |= {
+                state.host: state.allocation_candidates for state in passed
+            }
+            return weigh(passed, spec)
+
+        hosts.get_weighed_hosts = weighed
         return scheduler, runner
 
     def change(self):
@@ -399,20 +451,29 @@ class Cloud:
         index = AggregateIndex(self.drawn)
         return decide(demand.request(), index, self.pipeline)
 
-    def admitted(self, demand):
-        """Return the hosts that the full query admits."""
+    def admitted(self, demand, of_hosts=()):
+        """Return the hosts that the full query admits.
+
+        Each has the providers that may serve the request.
+
+        :param of_hosts: Choices of aggregates that storage need not be in.
+        """
         decision = self.decision(demand)
         if decision.destination.refusals:
-            return set()
+            return {}
         if demand.operation == 'rebuild':
             # It stays where it is, and Placement is not asked.
             return {
-                host
+                host: set()
                 for host, held in self.aggregates_of(HOSTS).items()
                 if not host_check.objections(decision.destination, held)
             }
         query = asking.first(decision, demand.request()).to_querystring()
-        return {host for host in HOSTS if offers(self.tree(host), query)}
+        return {
+            host: offered
+            for host in HOSTS
+            if (offered := offers(self.serving(demand, host), query, of_hosts))
+        }
 
     def agreed(self, host):
         """Return whether everybody has the same memberships of a host."""
@@ -420,14 +481,15 @@ class Cloud:
         return (
             in_nova == self.in_placement[host] == self.in_memory[host]
             and host not in self.below
+            and self.storage <= {STORAGE.uuid}
             and self.in_rollups[host] == self._right_rollups(host)
         )
 
     def fits(self, demand):
         """Return whether there is a query for a request within the limit.
 
-        Tries everything: each set of verified rollups, and each set of
-        requirements that are left to Nova's host filter.
+        Forbidden aggregates are left to our host filter. Tries each set of
+        requirements that are left to Nova's.
         """
         length = REST
         if names_host(demand):
@@ -440,24 +502,13 @@ class Cloud:
             (choice - forbidden) or choice
             for choice in destination.required_aggregates
         ]
-        may_omit = self.verified and not demand.is_forced
+        may_omit = self.shortens and not demand.is_forced
         omittable = [
             may_omit and destination.host_filters.get(choice) in self.enabled
             for choice in destination.required_aggregates
         ]
-        covers = [frozenset()]
-        if self.verified:
-            covers = [
-                self.verified.coverage(rollup).verified
-                for rollup in self.rollups()
-                if rollup.aggregates <= forbidden
-            ]
-        fewest = min(
-            number + len(forbidden.difference(*used))
-            for number in range(len(covers) + 1)
-            for used in itertools.combinations(covers, number)
-        )
-        length += len('&member_of=%21in%3A') - 3 + 39 * fewest if fewest else 0
+        number = 0 if self.shortens else len(forbidden)
+        length += len('&member_of=%21in%3A') - 3 + 39 * number if number else 0
         shortest = min(
             sum(
                 len('&member_of=in%3A') - 3 + 39 * len(choice)
@@ -544,6 +595,7 @@ def test_shortcuts_admit_a_subset_and_refuse_nothing_else(
         'forced, with rollups',
         'refused as too long',
         'excluded after Placement',
+        'with storage',
     ):
         assert counts[outcome] > CLOUDS // 400, (outcome, counts)
 
@@ -553,11 +605,22 @@ def check(seen, cloud, scheduler, runner, demand):
     case = (demand, cloud.limit, cloud.enabled, cloud.drawn)
     cloud.placement.queries.clear()
     cloud.observer.error = None
+    cloud.used.clear()
     spec = demand.spec()
     hosts = scheduler.hosts_for(spec)
     admitted = cloud.admitted(demand)
 
-    assert hosts <= admitted, case
+    progress = runner.progress(spec)
+    decision = progress and progress.decision
+    if decision and decision.left_out:
+        # Host filters require nothing of storage.
+        admitted = cloud.admitted(demand, decision.left_out)
+    assert hosts <= admitted.keys(), case
+    for host, candidates in cloud.used.items():
+        for candidate in candidates:
+            providers = candidate['allocations'].keys()
+            assert providers <= admitted[host], (providers, case)
+            seen['with storage'] += STORAGE.uuid in providers
     seen['served'] += bool(hosts)
 
     asked = None
@@ -575,14 +638,12 @@ def check(seen, cloud, scheduler, runner, demand):
                 cloud.observer.error
             )
         return
-    agreed = {host for host in admitted if cloud.agreed(host)}
+    agreed = set(filter(cloud.agreed, admitted))
     assert agreed & reach(demand) <= hosts, case
-    seen['admitted'] += bool(admitted & reach(demand))
+    seen['admitted'] += bool(admitted.keys() & reach(demand))
 
-    progress = runner.progress(spec)
-    decision = progress and progress.decision
     if asked:
-        offered = {h for h in HOSTS if offers(cloud.tree(h), asked)}
+        offered = {h for h in HOSTS if offers(cloud.serving(demand, h), asked)}
         seen['excluded after Placement'] += bool(
             offered & reach(demand) - hosts
         )

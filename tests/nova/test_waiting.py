@@ -12,10 +12,8 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.nova import adapter, images, placement
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit import VerifiedMembers
 from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.rest.deadline import Deadline
 
@@ -83,22 +81,6 @@ def test_a_dripping_server_exceeds_a_deadline():
             deadline.run(client.resource_providers)
         assert server.requests == 1
         assert not server.has_ended
-
-
-def test_a_dripping_placement_does_not_hold_the_verifying_thread(caplog):
-    with dripping_server() as server:
-        client = PlacementClient(server.adapter(), retries=0)
-        members = VerifiedMembers(lambda: client, 4000, longest=0.2)
-        since = members.use(
-            [Rollup('lock', 'rollup', frozenset({'a1', 'a2'}))]
-        )
-        # The failure ends the wait of the request.
-        assert not members.wait(since)
-        assert 'has not answered completely' in members.trouble()
-        assert not server.has_ended
-        members.stop()
-    assert 'WARNING' in caplog.text
-    assert 'has not answered completely within 0.2 s' in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,9 @@ class MoveTest(ReservationTest):
         host = host_of(servers[0])
         other = {'host1': 'host2', 'host2': 'host1'}[host]
         self.break_host(host)
-        result = self.run_command('reservation', 'repair', '--evacuate')
+        result = self.run_command(
+            'reservation', 'move', reservation, '--evacuate'
+        )
         assert result.code == 3, result
         for server in servers:
             server = self._wait_for_server_parameter(

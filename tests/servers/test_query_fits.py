@@ -109,16 +109,13 @@ def test_with_rollups_it_is_answered_exactly(placement, command):
     assert len(found['query']) <= limit
 
 
-def test_without_rollups_it_is_not_sent(placement, command):
+def test_without_rollups_it_is_answered_exactly_too(placement, command):
     mirrored = command('sync', '--yes', '--no-rollups', '--no-traits')
     assert mirrored.code == 0, mirrored.err
-    result = command(
-        'candidates',
-        '--flavor=plain',
-        max_query_length=placement.server.max_query_length,
-    )
-    assert result.code == 1
-    assert 'run "isolate-aggregates sync"' in result.err
+    limit = placement.server.max_query_length
+    found = candidates(command, 'plain', limit)
+    assert names(found) == PLAIN_HOSTS
+    assert len(found['query']) <= limit
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Placement that answers from the simulator, and verification of rollups.
+"""A Placement that answers from the simulator, in this thread.
 
-Both are in this thread, and quick enough for thousands of questions.
+It is quick enough for thousands of questions.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 import json
-import threading
 from typing import Any
 
 from keystoneauth1 import adapter, session, token_endpoint
@@ -14,7 +13,6 @@ import requests
 
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.query_limit import VerifiedMembers
 from isolate_aggregates.testing import service
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -72,34 +70,3 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class VerifiedInTurn(VerifiedMembers):
-    """Verifies rollups when called, not in a thread."""
-
-    def _start(self) -> None:
-        """Start no thread."""
-
-    def finish(self) -> None:
-        """Send all due queries."""
-        while not self.step():
-            pass
-
-
-class VerifiedWhileWaiting(VerifiedInTurn):
-    """Verifies rollups when called, and while a request waits for them."""
-
-    def __init__(
-        self,
-        placement: Callable[[], PlacementClient],
-        limit: int,
-        clock: Clock,
-    ) -> None:
-        changed = threading.Condition()
-        changed.wait = self._work  # type: ignore[method-assign]
-        super().__init__(placement, limit, clock, changed)
-        self._time = clock
-
-    def _work(self, timeout: float | None = None) -> bool:
-        self._time.now += min(self.step(), timeout or 0)
-        return True

@@ -16,8 +16,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.group import forbidden_length
-from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.query_limit import Shortener, SnapshotMembers
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.request import Request, asking
 
@@ -35,8 +34,8 @@ REFUSING = Pipeline({'mine': FunctionFilter(lambda *_: [Refuse('no')])})
 REST = len('resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
 
 
-def limited(limit, *locks, members=()):
-    return Shortener(limit, lambda index: locks, SnapshotMembers(members))
+def limited(limit, *locks):
+    return Shortener(limit, lambda index: locks, [OUR_HOST_FILTER])
 
 
 def fitting(pipeline, shortener, limit=None):
@@ -68,12 +67,7 @@ def test_a_query_has_required_aggregates_and_resources():
 
 def test_a_query_forbids_the_rollup_of_several_aggregates():
     lock = Lock('t:', 't:1', (A, B))
-    member = frozenset({A.uuid, B.uuid, uuid_of('t:1')})
-    shortener = limited(
-        REST + forbidden_length(1),
-        lock,
-        members=[Provider('u', 'h1', aggregates=member)],
-    )
+    shortener = limited(REST + forbidden_length(1), lock)
     decision = fitting(FORBIDDING, shortener)
     assert decision.forbidden == {uuid_of('t:1')}
     group = asking.first(decision, REQUEST).group()
@@ -88,7 +82,7 @@ def test_without_a_limit_a_query_is_not_shortened():
 
 
 def test_a_query_that_cannot_be_made_to_fit_is_refused():
-    decision = fitting(FORBIDDING, limited(60))
+    decision = fitting(FORBIDDING, limited(REST - 1))
     assert decision.destination.conclusions[-1].filter_name == QUERY_LIMIT
     for ask in (decision.check, lambda: asking.first(decision, REQUEST)):
         with pytest.raises(exception.QueryNotShortened):
@@ -102,7 +96,8 @@ def test_all_parameters_of_the_query_count(limit):
     assert decision.too_long is None
     query = asking.first(decision, REQUEST, limit)
     assert len(query.to_querystring()) == length
-    assert fitting(FORBIDDING, limited(length - 1), limit).too_long
+    shorter = fitting(FORBIDDING, limited(length - 1), limit)
+    assert len(shorter.replacement.forbidden) == 1
 
 
 def test_a_query_without_aggregates_is_not_measured():

@@ -192,7 +192,7 @@ def test_rollups_are_verified_if_they_have_all_hosts(cloud_of):
         reading.read()
         return [
             samples(reading)[f'isolate_aggregates_{name}',]
-            for name in ('rollups', 'rollups_verified')
+            for name in ('rollups', 'rollups_complete')
         ]
 
     assert found() == [1, 0]

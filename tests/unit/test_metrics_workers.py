@@ -16,7 +16,6 @@ from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.nova.observer import Observer
-from isolate_aggregates.query_limit import verification
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.metrics import scheduler
 from isolate_aggregates.tools.request import Request
@@ -131,15 +130,19 @@ def test_a_filter_that_excludes_hosts_is_counted(count_into):
     assert counts['requests_narrowed_total', 'isolate_tenants'] == 0
 
 
-def test_comparisons_of_rollups_are_counted_by_their_result(count_into):
+def test_hosts_excluded_after_placement_are_counted_by_their_share(
+    count_into,
+):
     metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
-    for result in ('covers', 'covers', 'misses', 'failed'):
-        metrics.verified(result)
+    for number in (0, 1, 60, 100):
+        metrics.excluded(number, 100)
     counts = read(count_into)
+    name = 'excluded_after_placement_ratio'
     assert {
-        result: counts['rollup_verifications_total', result]
-        for result in verification.RESULTS
-    } == {'covers': 2, 'misses': 1, 'failed': 1}
+        share: counts[f'{name}_bucket', share]
+        for share in ('0.01', '0.5', '0.9', '1.0')
+    } == {'0.01': 2, '0.5': 2, '0.9': 3, '1.0': 4}
+    assert counts[(f'{name}_sum',)] == pytest.approx(1.61)
 
 
 def test_each_reading_of_the_aggregates_that_fails_is_counted(count_into):

@@ -26,7 +26,6 @@ from isolate_aggregates.placement.group import (
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
     Shortener,
-    SnapshotMembers,
 )
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
@@ -113,8 +112,7 @@ def fitting(limit, *constraints, enabled=(), members=True, forced=False):
     shortener = Shortener(
         limit,
         lambda index: (),
-        SnapshotMembers(()) if members else None,
-        host_filters=enabled,
+        [*enabled, *([OUR_HOST_FILTER] if members else [])],
     )
     decision = decide(
         REQUEST,

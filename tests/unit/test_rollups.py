@@ -10,10 +10,12 @@ import pytest
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates import rollups as ru
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
+from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.query_limit.cover import Cover
+from isolate_aggregates.placement import group
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 
 
 def lock(name, *numbers, family='trait:'):
@@ -115,50 +117,18 @@ def test_a_branch_differs_from_a_lock_with_the_same_name():
 @pytest.mark.parametrize('number', [1000, 5000])
 def test_all_locks_but_one_are_few_rollups(number):
     locks = many(number)
-    forbidden = frozenset(a.uuid for lk in locks[1:] for a in lk.aggregates)
-    replacement = Cover(
-        forbidden, ru.rollups(locks), lambda rollup: rollup.aggregates
-    ).within(84)
-    left = replacement.forbidden - {r.uuid for r in replacement.rollups}
-    assert (
-        left.union(*(r.aggregates for r in replacement.rollups)) == forbidden
+    destination = ExplainedDestination()
+    destination.forbid_aggregates(
+        a.uuid for lk in locks[1:] for a in lk.aggregates
     )
-
-
-names = st.integers(0, 60).map('CUSTOM_{}'.format)
-families = st.dictionaries(
-    names,
-    st.sets(st.integers(0, 20), min_size=1, max_size=4),
-    max_size=60,
-)
-
-
-@given(families, st.sets(names, max_size=3), st.data())
-def test_rollups_and_single_aggregates_cover_all_forbidden_ones(
-    cloud, held, data
-):
-    locks = [lock(name, *numbers) for name, numbers in cloud.items()]
-    opened = {f'trait:{name}' for name in held}
-    forbidden = frozenset(
-        a.uuid for lk in locks if lk.name not in opened for a in lk.aggregates
+    replacement = Shortener(
+        1 + group.forbidden_length(84), lambda index: locks, [OUR_HOST_FILTER]
+    ).shorten(destination, AggregateIndex(), 1)
+    assert len(replacement.forbidden) == 84
+    stood_for = frozenset().union(
+        *(rollup.aggregates for rollup in replacement.rollups)
     )
-    lagging = data.draw(st.sets(st.integers(0, 20).map(str)))
-
-    cover = Cover(
-        forbidden, ru.rollups(locks), lambda r: r.aggregates - lagging
-    )
-
-    for most in range(len(forbidden) + 1):
-        cloud = cover.within(most)
-        if cloud is None:
-            continue
-        left = cloud.forbidden - {r.uuid for r in cloud.rollups}
-        assert left <= forbidden
-        assert all(r.aggregates <= forbidden for r in cloud.rollups)
-        covered = frozenset().union(
-            *(r.aggregates - lagging for r in cloud.rollups)
-        )
-        assert covered | left == forbidden
+    assert replacement.left_out <= stood_for
 
 
 TAGGED = [

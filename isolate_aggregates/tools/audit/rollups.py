@@ -35,7 +35,7 @@ def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
             Severity.INFO,
             f'rollup {names[rollup]}',
             f'does not have {listed(hosts)} yet',
-            'queries are longer than necessary, but exclude the same hosts',
+            'long queries do not exclude these; IsolatedAggregatesFilter does',
             (Repair(commands.SYNC, safe=True),),
             about=About.of(hosts=hosts),
         )

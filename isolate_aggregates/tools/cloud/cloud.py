@@ -8,7 +8,6 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.query_limit import Members
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
@@ -83,12 +82,6 @@ class Cloud(Protocol):
         """Read everything that an audit needs.
 
         :param servers: Whether to include the servers of all projects.
-        """
-
-    def members(self, max_length: int) -> Members:
-        """Return an object that verifies rollups.
-
-        :param max_length: The maximum length of a query to Placement in bytes.
         """
 
     def flavor(self, name: str) -> Flavor:

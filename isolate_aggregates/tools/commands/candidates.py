@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.query_limit import Replacement
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Replacement
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
@@ -144,12 +144,14 @@ class ListCandidates(output.ReportLister):
         yield ''
         replacement = outcome.decision.replacement
         if replacement:
-            yield 'Forbidden instead, because the query would be too long:'
+            yield 'The query would be too long to forbid all aggregates:'
             for rollup in replacement.rollups:
                 yield (
                     f'  rollup {rollup.name} ({rollup.uuid}) for '
                     f'{len(rollup.aggregates)} aggregates'
                 )
+            number = counted(len(replacement.left_out), 'aggregate')
+            yield f'  {number} left to {OUR_HOST_FILTER}, after Placement'
             yield ''
         yield from request_arguments.left_lines(outcome.decision)
         yield f'Query (microversion {outcome.query.microversion}):'

@@ -13,7 +13,6 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from isolate_aggregates.aggregates import domains
 from isolate_aggregates.aggregates.rollups import rollups
-from isolate_aggregates.query_limit import SnapshotMembers
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
 from isolate_aggregates.tools.compute.servers import Servers
@@ -130,10 +129,14 @@ def _of_domains(cloud: AuditedCloud) -> Iterator[Metric]:
 
 
 def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
-    members = SnapshotMembers(cloud.snapshot.providers)
     all_rollups = rollups(cloud.locks)
+    held = [provider.aggregates for provider in cloud.snapshot.providers]
     complete = sum(
-        members.coverage(rollup).verified == rollup.aggregates
+        all(
+            rollup.uuid in aggregates
+            or rollup.aggregates.isdisjoint(aggregates)
+            for aggregates in held
+        )
         for rollup in all_rollups
     )
     yield GaugeMetricFamily(
@@ -142,7 +145,7 @@ def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
         len(all_rollups),
     )
     yield GaugeMetricFamily(
-        f'{_PREFIX}_rollups_verified',
+        f'{_PREFIX}_rollups_complete',
         'Rollups with complete membership.',
         complete,
     )

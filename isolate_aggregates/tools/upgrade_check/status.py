@@ -153,7 +153,7 @@ class Checks(upgradecheck.UpgradeCommands):
             # Without metrics, as this process is none of the workers.
             registration.build(
                 self._conf, filters, Observer(), lambda index: None
-            ).stop()
+            )
         except (exception.IsolateAggregatesError, cfg.Error) as exc:
             return str(exc)
         except Exception as exc:
@@ -333,7 +333,7 @@ class Checks(upgradecheck.UpgradeCommands):
         decision = asking.fitted(
             decided(request, index, loading.deciding(self._conf, filters)),
             request,
-            placement.shortener(self._conf, filters, wait=True),
+            placement.shortener(self._conf, filters),
             self._conf.scheduler.max_placement_results,
         )
         if decision.too_long:
@@ -344,10 +344,17 @@ class Checks(upgradecheck.UpgradeCommands):
             return Result(
                 Code.SUCCESS, f'At most {forbidden} aggregates are forbidden.'
             )
+        stood_for = frozenset[str]().union(
+            *(rollup.aggregates for rollup in replacement.rollups)
+        )
+        left = len(replacement.left_out - stood_for)
         return Result(
-            Code.SUCCESS,
-            f'{len(replacement.forbidden)} aggregates stand for the '
-            f'{forbidden} that are forbidden.',
+            Code.WARNING if left else Code.SUCCESS,
+            f'Of {forbidden} forbidden aggregates, a query names '
+            f'{forbidden - len(replacement.left_out)}; rollups stand for '
+            f'{len(replacement.left_out) - left}, and {left} are left to '
+            'IsolatedAggregatesFilter. With a larger max_query_length, which '
+            'the web server in front of Placement has to take, it names more.',
         )
 
     _upgrade_checks = (

@@ -10,7 +10,6 @@ from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider, trees
-from isolate_aggregates.query_limit import Members, SnapshotMembers
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
@@ -92,10 +91,6 @@ class SnapshotCloud:
             resource_classes=self.snapshot.all_resource_classes,
             servers=known,
         )
-
-    def members(self, max_length: int) -> Members:
-        """Return an object that verifies rollups in the snapshot."""
-        return SnapshotMembers(self.snapshot.providers)
 
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the argument: a snapshot has no projects."""

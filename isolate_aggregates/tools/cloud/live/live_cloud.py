@@ -20,7 +20,6 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.query_limit import Members, PlacementMembers
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cloud.live import snapshots
@@ -245,10 +244,6 @@ class LiveCloud:
                 for server in servers.placed
             ),
         )
-
-    def members(self, max_length: int) -> Members:
-        """Return an object that verifies rollups in Placement on demand."""
-        return PlacementMembers(lambda: self.placement, max_length)
 
     def flavor(self, name: str) -> Flavor:
         """Return a flavor from Nova."""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the memberships in Placement that a shortened query leaves out.
+
+Each provider is asked for its aggregates; if there are many providers, the
+aggregates are asked for their members, as many as fit into a query.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+import itertools
+
+from isolate_aggregates.placement import group, providers
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.query_limit.shortener import Replacement
+
+# To read the aggregates of so many providers costs Placement as much as one
+# query for the members of aggregates.
+_PROVIDERS_PER_QUERY = 4
+
+
+def members(
+    placement: PlacementClient,
+    limit: int,
+    wanted: Collection[str],
+    replacement: Replacement,
+    choices: Sequence[frozenset[str]] = (),
+    before_each: Callable[[], None] = lambda: None,
+) -> tuple[frozenset[str], Sequence[frozenset[str]]]:
+    """Return the members of the aggregates that a query leaves out.
+
+    :param limit: The maximum length of a query in bytes.
+    :param wanted: The uuids of the providers in the answer to the query. Only
+        these are looked for.
+    :param choices: Sets of required aggregates that the query leaves out.
+    :param before_each: Called before each query.
+    :returns: The providers in forbidden aggregates that are left out, and
+        those in an aggregate of each choice.
+    """
+    # Members of these have not been returned. The answer is shorter without
+    # them.
+    room = group.most_aggregates(limit) // 2
+    rollups = [rollup.uuid for rollup in replacement.rollups[:room]]
+    forbidden = list(parts(replacement.left_out, limit, len(rollups)))
+    required = [list(parts(choice, limit)) for choice in choices]
+    queries = len(forbidden) + sum(map(len, required))
+    if len(wanted) <= _PROVIDERS_PER_QUERY * queries:
+        held = {}
+        for provider in wanted:
+            before_each()
+            held[provider] = providers.aggregates(placement, provider)
+
+        def of(aggregates: frozenset[str]) -> frozenset[str]:
+            return frozenset(
+                provider
+                for provider in wanted
+                if not aggregates.isdisjoint(held[provider])
+            )
+
+        return of(replacement.left_out), [of(choice) for choice in choices]
+
+    def ask(
+        queries: Collection[Collection[str]], without: Collection[str] = ()
+    ) -> frozenset[str]:
+        found: set[str] = set()
+        for aggregates in queries:
+            before_each()
+            found.update(
+                provider['uuid']
+                for provider in placement.resource_providers(
+                    member_of=aggregates, not_member_of=without
+                )
+            )
+        return frozenset(found)
+
+    return ask(forbidden, rollups), [ask(choice) for choice in required]
+
+
+def parts(
+    aggregates: Collection[str], limit: int, rollups: int = 0, rest: int = 0
+) -> Iterator[Collection[str]]:
+    """Yield parts of the aggregates that fit into a query.
+
+    :param rollups: How many aggregates the query forbids.
+    :param rest: The length of its other parameters in bytes.
+    """
+    room = limit - group.forbidden_length(rollups) - rest
+    most = max(1, group.most_aggregates(room))
+    remaining = iter(sorted(aggregates))
+    while some := list(itertools.islice(remaining, most)):
+        yield some
