@@ -43,7 +43,7 @@ from isolate_aggregates import exception, reservations  # noqa: E402
 from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.reservations import (  # noqa: E402
     HostSlots,
-    host_capacity,
+    capacity,
     names,
     plan,
     slots,
@@ -198,11 +198,9 @@ def planning(world: World) -> float:
     reservation = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
-    known = host_capacity.Capacities(
-        world.store, state, reservation, NOW
-    ).estimate()
+    known = capacity.Capacities(state, reservation, NOW).all_hosts()
     begin = time.process_time()
-    plan.assign(host_capacity.demand(reservation, NOW), known.values())
+    plan.assign(capacity.demand(reservation, NOW), known.values())
     return time.process_time() - begin
 
 

@@ -22,7 +22,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     new(project, amount, shape, start, end, affinity, id,
         allow_uncounted, labels)          -> Reservation
     preview(store, reservation, now)      -> Status
-    find(store, reservation, now)         -> Status
+    earliest(store, reservation, now)     -> Reservation
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status
     list_reservations(store, now)         -> list[Status]
@@ -30,14 +30,13 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     read_history(store, now, since,
         until, project, id)               -> list[PastReservation]
     update(store, id, now, amount=, end=,
-           project=, start=, affinity=,
            name=, note=, dry_run=)        -> Status
     end(store, id, now)                   -> Status
     move(store, id, now, hosts, dry_run=) -> Status
     evacuate(store, id)                   -> list[str]
     to_evacuate(store, id, leaving=)      -> list[str]
     repair(store, now, id)                -> list[Status]
-    to_repair(store, now, id)             -> (set[str], list[str])
+    to_repair(store, now, id)             -> (dict, list[str])
 
     reconcile(store, id, now, move=)      -> Status
     reconcile_all(store, now, move=)      -> list[Status]
@@ -47,7 +46,7 @@ a few seconds (``ReservationStore.now`` rejects larger differences). There is
 no lock. A record is written as numbered revisions, and each number can be
 written only once (``record``). Slots are written with the provider generation
 that the decision was based on, and access is granted only after both have been
-read again (``reconciliation``). Membership of the pool has no such protection:
+read again (``execution``). Membership of the pool has no such protection:
 if ``enable_host`` and ``disable_host`` run for the same host at the same time,
 repeat the one you want.
 
@@ -57,10 +56,11 @@ Expected errors are subclasses of
 ``InvalidRequest`` and ``ServiceError``.
 
 :mod:`.blazar` reuses ``names``, ``slots`` (writes inventories), ``ending``
-(removes a reservation) and ``plan`` (computes the capacity of hosts).
+(removes a reservation).
 """
 
-from isolate_aggregates.reservations.conditions import FailedHosts
+from isolate_aggregates.reservations.execution import reconcile
+from isolate_aggregates.reservations.failed_hosts import FailedHosts
 from isolate_aggregates.reservations.history import (
     PastReservation,
     read_history,
@@ -85,13 +85,11 @@ from isolate_aggregates.reservations.operations import (
     update,
 )
 from isolate_aggregates.reservations.plan import FreePeriod
-from isolate_aggregates.reservations.reconciliation import reconcile
 from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,
     Reservation,
     Shape,
-    Terms,
     new,
 )
 from isolate_aggregates.reservations.rounds import (
@@ -110,7 +108,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import (
     HostCalendar,
     calendar,
-    find,
+    earliest,
     list_reservations,
     show,
 )
@@ -131,15 +129,14 @@ __all__ = [
     'ReservationStore',
     'Shape',
     'Status',
-    'Terms',
     'calendar',
     'create',
     'delete_pool',
     'disable_host',
+    'earliest',
     'enable_host',
     'end',
     'evacuate',
-    'find',
     'list_hosts',
     'list_reservations',
     'move',

@@ -26,11 +26,8 @@ class FlavorAccess:
         self._last = str(uuid.uuid4())
 
     def is_granted(self, reservation: Reservation) -> bool:
-        """Return whether its project has access, and no former project."""
-        projects = self._compute.projects(reservation.id)
-        return reservation.project in projects and not (
-            {*reservation.former} & {*projects}
-        )
+        """Return whether its project has access."""
+        return reservation.project in self._compute.projects(reservation.id)
 
     def lost(self, reservations: Iterable[Reservation]) -> set[str]:
         """Check a few reservations, the next ones in turn.

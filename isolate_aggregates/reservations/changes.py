@@ -15,7 +15,6 @@ from isolate_aggregates import text
 from isolate_aggregates.reservations.reservation import (
     Change,
     Reservation,
-    Terms,
 )
 
 # A description has at most 65,535 characters, and has more than the changes.
@@ -38,7 +37,6 @@ def recorded(reservation: Reservation, now: datetime.datetime) -> Reservation:
     change = Change(
         at=now.astimezone(datetime.UTC),
         by='' if reservation.pending else reservation.asked_by,
-        terms=reservation.terms,
         end=reservation.end,
         amount=reservation.amount,
         leaving=reservation.leaving,
@@ -107,18 +105,11 @@ def sentences(changes: Iterable[Change]) -> Iterator[tuple[Change, str]]:
 
 
 def _differences(before: Change | None, after: Change) -> Iterator[str]:
-    terms = after.terms
     if before is None:
         yield f'created with {text.counted(after.amount, "slot")}'
     else:
         if before.amount != after.amount:
             yield f'resized from {before.amount} to {after.amount} slots'
-        if before.terms.project != terms.project:
-            yield f'given to project {terms.project}'
-        if before.terms.start != terms.start:
-            yield f'start set to {_shown(terms.start)}'
-        if before.terms.affinity != terms.affinity:
-            yield 'affinity changed'
         if before.end != after.end:
             yield _new_end(before.end, after)
         if added := {*after.leaving} - {*before.leaving}:
@@ -153,9 +144,6 @@ def documents(changes: Iterable[Change]) -> list[dict[str, Any]]:
     before: dict[str, Any] = {}
     for change in changes:
         values = {
-            'project': change.terms.project,
-            'start': _text(change.terms.start),
-            'affinity': change.terms.affinity,
             'end': change.end and _text(change.end),
             'amount': change.amount,
             'leaving': list(change.leaving),
@@ -184,11 +172,6 @@ def parse(entries: Iterable[Mapping[str, Any]]) -> tuple[Change, ...]:
             Change(
                 at=_time(entry['at']),
                 by=str(entry.get('by', '')),
-                terms=Terms(
-                    str(values['project']),
-                    _time(values['start']),
-                    values['affinity'],
-                ),
                 end=values['end'] and _time(values['end']),
                 amount=int(values['amount']),
                 leaving=tuple(map(str, values['leaving'])),

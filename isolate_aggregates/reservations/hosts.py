@@ -15,7 +15,8 @@ import logging
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import providers
-from isolate_aggregates.reservations import host_capacity, names, slots
+from isolate_aggregates.reservations import names, slots
+from isolate_aggregates.reservations.capacity import HostClaims
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import (
@@ -384,10 +385,38 @@ def host_problems(
             f'runs servers without a reservation ({text.listed(servers)}), '
             'so a slot there may have no room; move or delete them',
         )
-        for name, servers in host_capacity.ordinary_servers(
-            store, state, now
-        ).items()
+        for name, servers in _ordinary_servers(store, state, now).items()
     ]
+
+
+def _ordinary_servers(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> dict[str, list[str]]:
+    """Return the consumers without a slot on hosts that have slots or may.
+
+    Only hosts are read where more is used than the servers in slots need.
+
+    :returns: The uuids of the consumers, by name of the host.
+    """
+    claims = HostClaims(state, now)
+    servers: dict[str, list[str]] = {}
+    for host in state.hosts.values():
+        if (
+            not host.is_ready
+            or claims.unknown_slots(host)
+            or max(claims.others_use(host), default=0) <= 0
+        ):
+            continue
+        found: set[str] = set()
+        for summary in state.tree(host):
+            if any(summary.used.values()):
+                with contextlib.suppress(exception.ServiceNotFound):
+                    found.update(
+                        store.ordinary_consumers(summary.uuid, host.provider)
+                    )
+        if found:
+            servers[host.name] = sorted(found)
+    return servers
 
 
 def _find_defects(
@@ -477,8 +506,8 @@ def _find_host(state: ObservedState, name: str) -> ReservationHost | None:
 def _refuse_ordinary(
     store: ReservationStore, node: Node, host: ReservationHost | None
 ) -> None:
-    consumers = host_capacity.ordinary_consumers(
-        store, node.uuid, host.provider if host else None
+    consumers = store.ordinary_consumers(
+        node.uuid, host.provider if host else None
     )
     if consumers:
         raise exception.ReservationHostError(

@@ -169,6 +169,14 @@ def provider(hostname: str) -> str:
     return _PROVIDER + hostname
 
 
+def is_provider(name: str) -> bool:
+    """Return whether a child of a compute node is its reservation provider.
+
+    It keeps its name if the compute node gets another hypervisor hostname.
+    """
+    return name.startswith(_PROVIDER)
+
+
 def provider_uuid(root: str) -> str:
     """Return the uuid to create a reservation provider with.
 

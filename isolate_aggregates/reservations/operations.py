@@ -12,9 +12,10 @@ import datetime
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
-    conditions,
     details,
-    reconciliation,
+    execution,
+    limits,
+    planner,
     rounds,
 )
 from isolate_aggregates.reservations.record import Records
@@ -22,7 +23,6 @@ from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,
     Reservation,
-    Terms,
     check_amount,
     utc,
 )
@@ -31,10 +31,12 @@ from isolate_aggregates.reservations.state import (
     ObservedState,
     Phase,
     Status,
-    cleaning_time_of,
 )
-from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.views import show, would_be
+from isolate_aggregates.reservations.store import (
+    ReservationStore,
+    find_reservation,
+)
+from isolate_aggregates.reservations.views import show, status_in, would_be
 
 # How often a command retries because another one changed the reservation.
 _ATTEMPTS = 10
@@ -61,18 +63,20 @@ def _preview_change(
 ) -> Status:
     """Return the status that a change would lead to; change nothing."""
     state = store.read()
-    reservation = state.reservation(reservation_id)
+    reservation = find_reservation(store, state, reservation_id)
     # A pending change of another command is completed first.
     current = reservation.settled
     _last_change(store, state, current, now, names_end)
-    result = dataclasses.replace(current, pending=decide(state, current))
-    return would_be(store, state, result, now)
+    change = decide(state, current)
+    if change != _present(current):
+        current = dataclasses.replace(current, pending=change)
+    return would_be(store, state, current, now)
 
 
 def _check_changeable(
     reservation: Reservation, now: datetime.datetime
 ) -> None:
-    if conditions.is_ending(reservation, now):
+    if planner.is_ending(reservation, now):
         over = 'has ended' if reservation.has_ended(now) else 'is about to end'
         raise exception.ReservationError(
             reservation.id, f'cannot be changed, because it {over}'
@@ -122,14 +126,14 @@ def _change(
     """
     for _ in range(_ATTEMPTS):
         state = store.read()
-        reservation = state.reservation(reservation_id)
+        reservation = find_reservation(store, state, reservation_id)
         if reservation.pending:
             # Complete the change of another command, which may have been
             # interrupted.
             with contextlib.suppress(exception.ReservationError):
-                reconciliation.reconcile(store, reservation.id, now)
+                execution.reconcile(store, reservation.id, now)
             state = store.read()
-            reservation = state.reservation(reservation_id)
+            reservation = find_reservation(store, state, reservation_id)
         try:
             latest = _last_change(store, state, reservation, now, names_end)
         except exception.ServiceConflict:
@@ -143,7 +147,7 @@ def _change(
         if change != _present(reservation) or latest > reservation.change:
             number = latest + 1
             try:
-                store.compute.write_record(
+                reservation = store.compute.write_record(
                     dataclasses.replace(
                         reservation,
                         pending=change,
@@ -154,8 +158,9 @@ def _change(
                 )
             except exception.ServiceConflict:
                 continue
-        status = reconciliation.reconcile(
-            store, reservation.id, now, before=state, asked=number
+            state = _after_record(store, state, reservation)
+        status = execution.reconcile(
+            store, reservation.id, now, state=state, asked=number
         )
         if status.is_over:
             raise exception.ReservationError(
@@ -165,6 +170,19 @@ def _change(
             return status
         # Another command refused this change or made a different one.
     raise _contended(reservation_id)
+
+
+def _after_record(
+    store: ReservationStore, state: ObservedState, written: Reservation
+) -> ObservedState:
+    """Return the state after a record was written.
+
+    If its project has a limit, the state is read again, as of two commands at
+    the same time the later one must know what the other one asks for.
+    """
+    if limits.limit_of(state.pool, written.project) is not None:
+        return store.read(state)
+    return state.with_reservation(written)
 
 
 def _contended(reservation_id: str) -> exception.ReservationError:
@@ -185,19 +203,27 @@ def create(
         is left behind then.
     """
     _check_new(reservation, now)
+    before = store.read()
     # Now, as a record without a plan would be left behind.
-    cleaning_time_of(store.read_pool())
-    first = _write_record(store, reservation, now)
+    _ = before.cleaning_time
+    wanted = dataclasses.replace(reservation, asked_by=store.user)
+    state = None
+    if store.compute.create_record(wanted):
+        first = reservation.change
+        state = _after_record(store, before, wanted)
+    else:
+        first = _write_record(store, wanted, now)
     for _ in range(_ATTEMPTS):
         try:
-            status = reconciliation.reconcile(
-                store, reservation.id, now, asked=first
+            status = execution.reconcile(
+                store, reservation.id, now, state=state, asked=first
             )
         except exception.NotFound:
             break
         except exception.StaleRecord as exc:
             # Its first record was lost, and this one takes its place.
             first = _take_over(store, reservation, exc.slots, now)
+            state = None
             continue
         if status.is_over:
             break
@@ -249,8 +275,6 @@ def preview(
 
 
 def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
-    if not reservation.project:
-        raise exception.InvalidRequest('A reservation needs a project.')
     if reservation.has_ended(now):
         raise exception.InvalidRequest(
             f'A reservation cannot end at {reservation.end}, which is in the '
@@ -266,15 +290,13 @@ def _write_record(
     :returns: The number of the change that is to create it.
     """
     for _ in range(_ATTEMPTS):
-        if store.compute.create_record(
-            dataclasses.replace(reservation, asked_by=store.user)
-        ):
+        if store.compute.create_record(reservation):
             return reservation.change
         records = store.read().records
         present = records.reservations.get(reservation.id)
         if present is not None and present.was_refused:
             with contextlib.suppress(exception.NotFound):
-                reconciliation.reconcile(store, reservation.id, now)
+                execution.reconcile(store, reservation.id, now)
         elif _is_taken(records, reservation):
             break
         elif present is not None:
@@ -346,17 +368,14 @@ def update(
     now: datetime.datetime,
     amount: int | None = None,
     end: datetime.datetime | Unchanged | None = UNCHANGED,
-    project: str | None = None,
-    start: datetime.datetime | None = None,
-    affinity: bool | Unchanged | None = UNCHANGED,
     name: str | None = None,
     note: str | None = None,
     dry_run: bool = False,
 ) -> Status:
     """Change a reservation, before or after its start.
 
-    Project, start and affinity can be changed only before it. What is None or
-    UNCHANGED stays as it is. Name and note are written last, and need no room.
+    What is None or UNCHANGED stays as it is. Name and note are written last,
+    and need no room.
 
     :param end: The new end, not in the past; None for no end, UNCHANGED to
         keep it.
@@ -368,39 +387,23 @@ def update(
     Labels(name or '', note or '').check()
     if not isinstance(end, Unchanged):
         end = end and utc('end', end)
-    start = start and utc('start', start)
-
-    def terms_of(reservation: Reservation) -> Terms:
-        return Terms(
-            reservation.project if project is None else project,
-            start or reservation.start,
-            reservation.affinity
-            if isinstance(affinity, Unchanged)
-            else affinity,
-        )
 
     def decide(
         state: ObservedState, reservation: Reservation
     ) -> PendingChange:
-        terms = terms_of(reservation)
         change = PendingChange(
             reservation.amount if amount is None else amount,
             reservation.end if isinstance(end, Unchanged) else end,
             reservation.leaving,
-            terms if terms != reservation.terms else None,
         )
-        if change.terms and conditions.has_begun(state, reservation, now):
-            raise exception.ReservationError(reservation.id, conditions.BEGUN)
         if change != _present(reservation):
-            _check_end(reservation, terms.start, change, now)
+            _check_end(reservation, change, now)
         return change
 
     def is_done(status: Status) -> bool:
         reservation = status.reservation
-        return (
-            amount in (None, reservation.amount)
-            and (isinstance(end, Unchanged) or reservation.end == end)
-            and terms_of(reservation) == reservation.terms
+        return amount in (None, reservation.amount) and (
+            isinstance(end, Unchanged) or reservation.end == end
         )
 
     def labelled(reservation: Reservation) -> Reservation:
@@ -415,9 +418,7 @@ def update(
 
     has_labels = name is not None or note is not None
     needs_plan = (
-        not has_labels
-        or (amount, project, start) != (None, None, None)
-        or not (isinstance(end, Unchanged) and isinstance(affinity, Unchanged))
+        not has_labels or amount is not None or not isinstance(end, Unchanged)
     )
     if dry_run:
         status = (
@@ -445,8 +446,7 @@ def update(
         )
         if not has_labels:
             return status
-    _write(store, reservation_id, now, labelled)
-    return show(store, reservation_id, now)
+    return _write(store, reservation_id, now, labelled)
 
 
 def _write(
@@ -454,17 +454,19 @@ def _write(
     reservation_id: str,
     now: datetime.datetime,
     change: Callable[[Reservation], Reservation],
-) -> None:
+) -> Status:
     """Write a change that needs no planning; retry if others interfere."""
     for _ in range(_ATTEMPTS):
-        reservation = store.read().reservation(reservation_id)
+        state = store.read()
+        reservation = find_reservation(store, state, reservation_id)
         changed = change(reservation)
         if changed == reservation:
-            return
+            return status_in(store, state, reservation, now)
         _check_changeable(reservation, now)
         with contextlib.suppress(exception.ServiceConflict):
-            store.compute.write_record(changed, now)
-            return
+            changed = store.compute.write_record(changed, now)
+            state = state.with_reservation(changed)
+            return status_in(store, state, changed, now)
     raise _contended(reservation_id)
 
 
@@ -472,7 +474,7 @@ def move(
     store: ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
-    hosts: Collection[str] | None = None,
+    hosts: Collection[str],
     dry_run: bool = False,
 ) -> Status:
     """Move a reservation to other hosts, together with its servers.
@@ -481,27 +483,31 @@ def move(
     servers remain, closed to further servers, until their servers have been
     moved or deleted.
 
-    :param hosts: The names of the hosts to leave; None for those that are
-        down, disabled or gone; empty to cancel an earlier move.
+    :param hosts: The names of the hosts to leave; empty to stay on all.
     :raises ReservationError: if it does not fit elsewhere; nothing is changed
         then.
     """
-    host_names = hosts
 
     def decide(
         state: ObservedState, reservation: Reservation
     ) -> PendingChange:
+        slots = state.slots(reservation.id)
+        for name in hosts:
+            if name not in slots:
+                raise exception.InvalidRequest(
+                    f'Reservation {reservation.id} has no slots on {name}.'
+                )
+        leaving = {*reservation.leaving, *hosts} if hosts else ()
         return dataclasses.replace(
-            _present(reservation),
-            leaving=_leaving(state, reservation, host_names),
+            _present(reservation), leaving=tuple(sorted(leaving))
         )
 
     def is_done(status: Status) -> bool:
         leaving = status.reservation.leaving
-        if not host_names:
-            return host_names is None or not leaving
+        if not hosts:
+            return not leaving
         return all(
-            name in leaving or name not in status.hosts for name in host_names
+            name in leaving or name not in status.hosts for name in hosts
         )
 
     if dry_run:
@@ -532,7 +538,7 @@ def to_evacuate(
     :param leaving: The names of these hosts; None for the recorded ones.
     """
     state = store.read()
-    reservation = state.reservation(reservation_id)
+    reservation = find_reservation(store, state, reservation_id)
     hosts = reservation.leaving if leaving is None else leaving
     services = {
         host.service
@@ -544,35 +550,6 @@ def to_evacuate(
         for service in sorted(services)
         for server in store.compute.servers_of(reservation.id, service)
     ]
-
-
-def _leaving(
-    state: ObservedState,
-    reservation: Reservation,
-    host_names: Collection[str] | None,
-) -> tuple[str, ...]:
-    """Return the hosts to leave; see :func:`move` for ``named``."""
-    slots = state.slots(reservation.id)
-    if host_names is None:
-        closed = state.closed(reservation, slots)
-        host_names = [
-            name
-            for name in slots
-            if state.hosts[name].obstacle or name in closed
-        ]
-        if not host_names:
-            raise exception.InvalidRequest(
-                f'All hosts of reservation {reservation.id} work; specify the '
-                'host to leave.'
-            )
-    elif not host_names:
-        return ()
-    for name in host_names:
-        if name not in slots:
-            raise exception.InvalidRequest(
-                f'Reservation {reservation.id} has no slots on {name}.'
-            )
-    return tuple(sorted({*reservation.leaving, *host_names}))
 
 
 def end(
@@ -587,7 +564,7 @@ def end(
     for _ in range(_ATTEMPTS):
         state = store.read()
         rounds.remove_strays(store, state)
-        reservation = state.reservation(reservation_id)
+        reservation = find_reservation(store, state, reservation_id)
         if (
             reservation.pending
             or not reservation.has_ended(now)
@@ -601,11 +578,14 @@ def end(
                 asked_by=store.user,
             )
             try:
-                store.compute.write_record(reservation, now)
+                reservation = store.compute.write_record(reservation, now)
             except exception.ServiceConflict:
                 continue
+            state = state.with_reservation(reservation)
         try:
-            status = reconciliation.reconcile(store, reservation.id, now)
+            status = execution.reconcile(
+                store, reservation.id, now, state=state
+            )
         except exception.NotFound:
             # Another command completed it.
             return Status(reservation, Phase.ENDED)
@@ -619,12 +599,9 @@ def end(
 
 
 def _check_end(
-    reservation: Reservation,
-    start: datetime.datetime,
-    change: PendingChange,
-    now: datetime.datetime,
+    reservation: Reservation, change: PendingChange, now: datetime.datetime
 ) -> None:
-    if change.end is not None and change.end <= max(now, start):
+    if change.end is not None and change.end <= max(now, reservation.start):
         raise exception.InvalidRequest(
             f'Reservation {reservation.id} cannot be changed to end at '
             f'{change.end.isoformat()}, which is in the past or before its '

@@ -28,7 +28,6 @@ from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,
-    Terms,
 )
 
 # The key that marks our descriptions, and the version of the format.
@@ -83,7 +82,6 @@ def describe(reservation: Reservation) -> str:
         'name': reservation.labels.name,
         'note': reservation.labels.note,
         'leaving': list(reservation.leaving),
-        'former': list(reservation.former),
         'has_access': reservation.has_access,
         'change': reservation.change,
         'asked_by': reservation.asked_by,
@@ -96,12 +94,6 @@ def describe(reservation: Reservation) -> str:
             'amount': pending.amount,
             'end': _text(pending.end),
             'leaving': list(pending.leaving),
-            'terms': pending.terms
-            and {
-                'project': pending.terms.project,
-                'start': _text(pending.terms.start),
-                'affinity': pending.terms.affinity,
-            },
         }
     return json.dumps(document)
 
@@ -225,14 +217,12 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 str(document.get('name', '')), str(document.get('note', ''))
             ),
             leaving=_texts(document, 'leaving'),
-            former=_texts(document, 'former'),
             has_access=document['has_access'] is True,
             pending=pending
             and PendingChange(
                 _amount(pending['amount']),
                 _time(pending['end']),
                 _texts(pending, 'leaving'),
-                _terms(pending['terms']),
             ),
             change=_amount(document['change']),
             asked_by=str(document.get('asked_by', '')),
@@ -279,16 +269,6 @@ def _amount(value: object) -> int:
 
 def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(str(text) for text in document[key])
-
-
-def _terms(document: Mapping[str, Any] | None) -> Terms | None:
-    if document is None:
-        return None
-    return Terms(
-        project=str(document['project']),
-        start=_start(document['start']),
-        affinity=_affinity(document['affinity']),
-    )
 
 
 def _affinity(value: object) -> bool | None:

@@ -60,15 +60,6 @@ class Shape:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Terms:
-    """The attributes that can be changed only before the start."""
-
-    project: str
-    start: datetime.datetime
-    affinity: bool | None
-
-
 # The most characters of a name and of a note.
 MOST_IN_NAME = 255
 MOST_IN_NOTE = 1000
@@ -115,7 +106,6 @@ class Change:
 
     at: datetime.datetime
     by: str
-    terms: Terms
     end: datetime.datetime | None
     amount: int
     leaving: tuple[str, ...]
@@ -127,14 +117,11 @@ class PendingChange:
     """A change that was requested and is neither granted nor refused yet.
 
     When other reservations are planned, a pending change counts as granted.
-
-    :param terms: New terms; None if they do not change.
     """
 
     amount: int
     end: datetime.datetime | None
     leaving: tuple[str, ...] = ()
-    terms: Terms | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +136,6 @@ class Reservation:
         one host, None for no restriction.
     :param leaving: The names of hosts that the reservation is leaving. Slots
         with a server remain there and do not count towards the amount.
-    :param former: The ids of earlier projects, which may still have access.
     :param has_access: Whether the project was given access to the flavor.
         It is recorded after the access was granted, and withdrawn before the
         access is revoked.
@@ -172,7 +158,6 @@ class Reservation:
     affinity: bool | None = None
     labels: Labels = Labels()
     leaving: tuple[str, ...] = ()
-    former: tuple[str, ...] = ()
     has_access: bool = False
     pending: PendingChange | None = None
     change: int = 0
@@ -205,18 +190,6 @@ class Reservation:
         )
 
     @property
-    def terms(self) -> Terms:
-        """The attributes that can be changed only before the start."""
-        return Terms(self.project, self.start, self.affinity)
-
-    @property
-    def counted_from(self) -> datetime.datetime:
-        """The start for planning; the earlier one if a change is pending."""
-        if self.pending is None or self.pending.terms is None:
-            return self.start
-        return min(self.start, self.pending.terms.start)
-
-    @property
     def counted_until(self) -> datetime.datetime | None:
         """The end for planning; the later one if a change is pending.
 
@@ -231,15 +204,8 @@ class Reservation:
         """The reservation with its pending change applied."""
         if self.pending is None:
             return self
-        terms = self.pending.terms or self.terms
         return dataclasses.replace(
             self,
-            project=terms.project,
-            start=terms.start,
-            affinity=terms.affinity,
-            former=tuple(
-                sorted({*self.former, self.project} - {terms.project})
-            ),
             amount=self.pending.amount,
             end=self.pending.end,
             leaving=self.pending.leaving,
@@ -312,14 +278,15 @@ def new(
     allow_uncounted: bool = False,
     labels: Labels = Labels(),
 ) -> Reservation:
-    """Return a reservation to pass to ``create`` or ``find``.
+    """Return a reservation to pass to ``create``.
 
-    :param project: The id of the project that may use it; may be empty for
-        ``find``.
+    :param project: The id of the project that may use it.
     :param reservation_id: The id, a uuid; None to generate one.
     :param allow_uncounted: Whether slots may need resources that cannot be
         counted, for example PCI devices. These are then not guaranteed.
     """
+    if not project:
+        raise exception.InvalidRequest('A reservation needs a project.')
     canonical_id = names.reservation_id(
         reservation_id or names.new_reservation_id()
     )

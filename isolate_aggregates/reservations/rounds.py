@@ -11,21 +11,22 @@ import logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
-    conditions,
     history,
-    host_capacity,
     hosts,
     names,
+    planner,
     slots,
 )
-from isolate_aggregates.reservations.conditions import (
+from isolate_aggregates.reservations.execution import (
+    Run,
+    not_complete,
+    outcome,
+    reconcile,
+)
+from isolate_aggregates.reservations.failed_hosts import (
     Move,
     every_host,
     no_host,
-)
-from isolate_aggregates.reservations.reconciliation import (
-    Reconciliation,
-    reconcile,
 )
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
@@ -34,12 +35,16 @@ from isolate_aggregates.reservations.store import (
     OnUnreadable,
     Problem,
     ReservationStore,
+    find_reservation,
     find_unreadable,
     log_unreadable,
 )
 from isolate_aggregates.tools.placement import inventories
 
 LOG = logging.getLogger(__name__)
+
+# How often a round reads the state again, as long as there is something to do.
+_MOST_PASSES = 10
 
 
 def reconcile_all(
@@ -68,23 +73,25 @@ def reconcile_all(
     mark_hosts(store, before)
     history.remove_expired(store, before, now)
     runs = {
-        reservation.id: Reconciliation(store, reservation.id, now, move)
+        reservation.id: Run(store, reservation.id, now, move)
         for reservation in before.reservations
     }
     due = list(runs.values())
-    short = host_capacity.shortages(store, state, now)
-    lost = store.access.lost(_with_access(before.reservations, now))
-    while due:
-        leave = conditions.hosts_to_leave(state.hosts.values(), move, short)
-        active_runs = [run for run in due if run.attempt(state, lost, leave)]
-        lost = set()
-        if active_runs:
-            state = store.read()
-            short = host_capacity.shortages(store, state, now)
-        # If one was ended meanwhile, its slots must be closed again.
-        due = [run for run in active_runs if run.has_opened]
+    for name in store.access.lost(_with_access(before.reservations, now)):
+        state = state.with_access(name, False)
+    for _ in range(_MOST_PASSES):
+        leave = planner.may_leave(state, move)
+        due = [run for run in due if run.attempt(state, leave)]
+        if not due:
+            break
+        # Another command may have ended one meanwhile.
+        state = store.read()
+    else:
+        for run in due:
+            if not run.is_over:
+                run.notes.append(str(not_complete(run.id)).rstrip('.'))
     return [
-        run.status(state, short, before.reservation(name))
+        run.status(state, before.reservation(name))
         for name, run in runs.items()
     ]
 
@@ -117,11 +124,12 @@ def to_repair(
     store: ReservationStore,
     now: datetime.datetime,
     reservation_id: str | None = None,
-) -> tuple[set[str], list[str]]:
-    """Return what :func:`repair` would change.
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return what :func:`repair` would do.
 
-    :returns: The ids of the reservations to repair, and the names of resource
-        classes and flavors of reservations that no longer exist.
+    :returns: What would be done in words, by id of the reservation, and the
+        names of resource classes and flavors of reservations that no longer
+        exist.
     """
     # Read before the records, as in repair.
     classes = inventories.classes(store.placement)
@@ -133,33 +141,29 @@ def to_repair(
         remnants += orphans(records, classes)
         remnants += [stray.flavor_id for stray in records.strays]
     else:
-        reservations = [state.reservation(reservation_id)]
-    due = unsettled(store, state, reservations, now, every_host)
-    return due, remnants
+        reservations = [find_reservation(store, state, reservation_id)]
+    return to_do(store, state, reservations, now, every_host), remnants
 
 
-def unsettled(
+def to_do(
     store: ReservationStore,
     state: ObservedState,
     reservations: Collection[Reservation],
     now: datetime.datetime,
     move: Move,
-) -> set[str]:
-    """Return the ids of the reservations that reconciling would change."""
-    short = host_capacity.shortages(store, state, now)
-    leave = conditions.hosts_to_leave(state.hosts.values(), move, short)
-    lost = store.access.lost(_with_access(reservations, now))
-    return {
-        reservation.id
-        for reservation in reservations
-        if not conditions.is_settled(
-            state,
-            reservation,
-            now,
-            reservation.id in lost,
-            {*leave, *conditions.closed_to_leave(state, reservation, move)},
-        )
-    }
+) -> dict[str, list[str]]:
+    """Return what is to be done, in words, by id of the reservation."""
+    for name in store.access.lost(_with_access(reservations, now)):
+        state = state.with_access(name, False)
+    leave = planner.may_leave(state, move)
+    words = {}
+    for reservation in reservations:
+        _, actions = outcome(store, state, reservation.id, now, leave)
+        if actions:
+            words[reservation.id] = [
+                action.words for action in actions if action.words
+            ]
+    return words
 
 
 def _with_access(

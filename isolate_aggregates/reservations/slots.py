@@ -197,7 +197,7 @@ def write(
     slots: HostSlots,
     generation: int,
     change: int = 0,
-) -> None:
+) -> int:
     """Write the slots of one resource class; other classes do not change.
 
     :param provider: The uuid of the reservation provider.
@@ -205,6 +205,7 @@ def write(
         the inventory.
     :param generation: The generation that the decision was based on.
     :param change: The number of the last change in the record.
+    :returns: The new generation.
     :raises ServiceConflict: if the provider has another generation now.
     :raises StaleRecord: if the slots were written for a later change.
     """
@@ -224,7 +225,7 @@ def write(
         raise exception.StaleRecord(reservation, change_of(before))
     if slots.total:
         by_class[resource_class] = inventory(slots, change)
-    inventories.write(
+    return inventories.write(
         placement, provider, inventories.Inventories(generation, by_class)
     )
 

@@ -10,19 +10,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import enum
+from typing import Any, TypeVar
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import ProviderSummary
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
 
+_T = TypeVar('_T')
+
 # The longest cleaning time, in seconds: a week.
 MOST_CLEANING = 604_800
+
+# The largest difference allowed between the local clock and Placement's.
+MOST_SKEW = datetime.timedelta(seconds=10)
 
 # How long after its time a start or an end counts as missed. The pages let
 # reconcile run twice a minute.
@@ -108,6 +115,22 @@ class ReservationHost:
 
 
 @dataclasses.dataclass(frozen=True)
+class HostReading:
+    """What is read of a host only if a plan depends on it.
+
+    :param ordinary: What consumers without a slot use, by uuid of the
+        provider; None if it was not read.
+    :param limits: The inventories of each provider of its resources, by
+        resource class; None if they were not read.
+    :param is_gone: Whether it was deleted meanwhile.
+    """
+
+    ordinary: Mapping[str, Mapping[str, int]] | None = None
+    limits: tuple[Mapping[str, Mapping[str, Any]], ...] | None = None
+    is_gone: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class ObservedState:
     """The state of a cloud, as far as reservations need it.
 
@@ -121,6 +144,9 @@ class ObservedState:
         a reservation provider, by uuid.
     :param leases: The aggregates of Blazar's leases.
     :param locks: What the request filters decide; None if not known.
+    :param readings: What else was read of hosts, by name.
+    :param access: Whether its project has access to the flavor, by
+        reservation id, as far as that was read.
     """
 
     pool: Aggregate | None
@@ -132,6 +158,10 @@ class ObservedState:
     summaries: Mapping[str, ProviderSummary]
     leases: tuple[Aggregate, ...] = ()
     locks: Locks | None = None
+    readings: Mapping[str, HostReading] = dataclasses.field(
+        default_factory=dict
+    )
+    access: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
     def closed(
         self, reservation: Reservation, hosts: Iterable[str]
@@ -211,6 +241,93 @@ class ObservedState:
             for reservation, slots in host.slots.items():
                 by_reservation.setdefault(reservation, {})[host.name] = slots
         return by_reservation
+
+    # The state after a change.
+
+    def with_reservation(self, reservation: Reservation) -> 'ObservedState':
+        """Return the state with other values of a reservation."""
+        return self._with_records(
+            reservations={
+                **self.records.reservations,
+                reservation.id: reservation,
+            }
+        )
+
+    def without_reservation(self, reservation: str) -> 'ObservedState':
+        """Return the state without a reservation and its slots."""
+        state = self
+        for name in self.slots(reservation):
+            state = state.with_slots(name, reservation, HostSlots(0, 0, 0))
+        return state._with_records(
+            reservations=_without(self.records.reservations, reservation)
+        )
+
+    def without_old_flavors(self, reservation: str) -> 'ObservedState':
+        """Return the state without earlier revisions of a reservation."""
+        return self._with_records(
+            old_flavors=_without(self.records.old_flavors, reservation)
+        )
+
+    def with_extra_specs(self, flavor: Flavor) -> 'ObservedState':
+        """Return the state with all extra specs of a flavor set."""
+        extra_specs = {
+            **self.extra_specs.get(flavor.id, {}),
+            **flavor.extra_specs,
+        }
+        return self._replace(
+            extra_specs={**self.extra_specs, flavor.id: extra_specs}
+        )
+
+    def with_access(
+        self, reservation: str, has_access: bool
+    ) -> 'ObservedState':
+        """Return the state with access granted or revoked."""
+        return self._replace(access={**self.access, reservation: has_access})
+
+    def with_slots(
+        self,
+        name: str,
+        reservation: str,
+        slots: HostSlots,
+        generation: int | None = None,
+    ) -> 'ObservedState':
+        """Return the state with other slots of a reservation on a host.
+
+        :param generation: The new generation of its reservation provider.
+        """
+        host = self.hosts[name]
+        on_host = _without(host.slots, reservation)
+        by_host = _without(self.slots(reservation), name)
+        if slots.total:
+            on_host[reservation] = by_host[name] = slots
+        host = dataclasses.replace(
+            host,
+            slots=on_host,
+            generation=host.generation if generation is None else generation,
+        )
+        state = self._replace(hosts={**self.hosts, name: host})
+        vars(state)['_by_reservation'] = {
+            **self._by_reservation,
+            reservation: by_host,
+        }
+        return state
+
+    def _with_records(self, **changes: Any) -> 'ObservedState':
+        return self._replace(
+            records=dataclasses.replace(self.records, **changes)
+        )
+
+    def _replace(self, **changes: Any) -> 'ObservedState':
+        """Return a changed copy that need not compute everything again."""
+        state = dataclasses.replace(self, **changes)
+        for name in ('_trees', '_by_reservation', 'cleaning_time'):
+            if name in vars(self):
+                vars(state)[name] = vars(self)[name]
+        return state
+
+
+def _without(values: Mapping[str, _T], key: str) -> dict[str, _T]:
+    return {name: value for name, value in values.items() if name != key}
 
 
 def cleaning_time_of(pool: Aggregate | None) -> datetime.timedelta:
@@ -310,6 +427,8 @@ class Status:
     :param remaining: What keeps an end from completing, likewise.
     :param stale: What is wrong if its record is older than its slots, as a
         predicate.
+    :param planned: What would be done to get there, in words, if this is a
+        preview.
     """
 
     reservation: Reservation
@@ -322,6 +441,7 @@ class Status:
     oversold: Mapping[str, str] = dataclasses.field(default_factory=dict)
     remaining: Mapping[str, str] = dataclasses.field(default_factory=dict)
     stale: str = ''
+    planned: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -480,18 +600,37 @@ def _sentence(missed: Missed) -> str:
 def _problems(
     state: ObservedState, status: Status, short: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield what is wrong, each with the commands that mend it."""
     if status.state in (Phase.ASKED, Phase.ENDING):
         return
+    own = status.reservation.id
     if status.missing:
         missing = text.counted(status.missing, 'slot')
         have = text.plural(status.missing, 'has', 'have')
-        yield f'{missing} of {status.reservation.amount} {have} no host'
+        less = (
+            f'update {own} --amount {status.slots}'
+            if status.slots
+            else f'end {own}'
+        )
+        yield (
+            f'{missing} of {status.reservation.amount} {have} no host; run '
+            'reservation reconcile once there is room, for example after '
+            f'reservation host set --enable with another host, or reservation '
+            f'{less}'
+        )
     for name, slots in sorted(status.hosts.items()):
         if name in short:
-            yield f'host {name} {short[name]}'
+            yield (
+                f'host {name} {short[name]}; run reservation repair {own}'
+                + (f' --from {name}' if slots.used == slots.total else '')
+            )
         if name in status.reservation.leaving:
             there = text.counted(slots.used, 'server')
-            yield f'host {name} is being left and still has {there}'
+            yield (
+                f'host {name} is being left and still has {there}; migrate or '
+                f'delete {text.plural(slots.used, "it", "them")}, or run '
+                f'reservation repair {own} --call-off'
+            )
             continue
         obstacle = status.obstacles.get(name) or status.closed.get(name)
         if obstacle is None:
@@ -502,7 +641,28 @@ def _problems(
             if slots.used
             else ''
         )
-        is_gone = state.hosts[name].state is HostState.GONE
-        word = 'left the cloud' if is_gone else obstacle
+        host = state.hosts[name]
+        word = 'left the cloud' if host.state is HostState.GONE else obstacle
         there = text.counted(slots.total, 'slot')
-        yield f'host {name} {word}: {there} there{used}'
+        yield f'host {name} {word}: {there} there{used}; {_advice(own, host)}'
+
+
+def _advice(reservation: str, host: ReservationHost) -> str:
+    """Return what to do about a host that cannot serve slots."""
+    repair = f'reservation repair {reservation}'
+    if host.slots[reservation].used:
+        repair += f' --from {host.name}'
+        if host.has_failed and host.service:
+            repair += ' --evacuate'
+    if host.state is HostState.GONE:
+        return f'run {repair}'
+    if not host.is_enabled:
+        return f'run reservation host set --enable {host.name}'
+    if host.state is HostState.DISABLED:
+        return (
+            f'run openstack compute service set --enable {host.service} '
+            f'nova-compute, or {repair}'
+        )
+    if host.state is HostState.DOWN:
+        return f'start its nova-compute, or run {repair}'
+    return f'unlock it, or run {repair}'

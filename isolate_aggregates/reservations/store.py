@@ -7,6 +7,7 @@ included. Only hosts that are not in its answer are read individually, and the
 inventories of slots whose number it does not tell; see ``slots``.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 import contextlib
@@ -28,10 +29,13 @@ from isolate_aggregates.placement.client import (
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import names, record, slots
 from isolate_aggregates.reservations.access import FlavorAccess
+from isolate_aggregates.reservations.capacity import Unread
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
+    MOST_SKEW,
+    HostReading,
     HostSlots,
     HostState,
     ObservedState,
@@ -42,9 +46,6 @@ from isolate_aggregates.tools.placement import inventories
 
 # Parallel requests: enough to hide latency, without overloading Placement.
 _PARALLEL = 8
-
-# The largest difference allowed between the local clock and Placement's.
-MOST_SKEW = datetime.timedelta(seconds=10)
 
 DEFAULT_POOL = 'freepool'
 
@@ -178,6 +179,78 @@ class ReservationStore:
             locks=locks,
         )
 
+    def read_more(self, state: ObservedState, unread: Unread) -> ObservedState:
+        """Read more of some hosts."""
+        names = sorted(unread.servers | unread.limits)
+        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+            readings = pool.map(
+                lambda name: self._reading(state, name, unread), names
+            )
+            return dataclasses.replace(
+                state,
+                readings={
+                    **state.readings,
+                    **dict(zip(names, readings, strict=True)),
+                },
+            )
+
+    def _reading(
+        self, state: ObservedState, name: str, unread: Unread
+    ) -> HostReading:
+        host = state.hosts[name]
+        reading = state.readings.get(name, HostReading())
+        try:
+            if name in unread.servers:
+                reading = dataclasses.replace(
+                    reading, ordinary=self._ordinary_usage(state, host)
+                )
+            if name in unread.limits:
+                reading = dataclasses.replace(
+                    reading,
+                    limits=tuple(
+                        inventories.read(
+                            self.placement, provider.uuid
+                        ).by_class
+                        for provider in state.tree(host)
+                    ),
+                )
+        except exception.ServiceNotFound:
+            return HostReading({}, (), is_gone=True)
+        return reading
+
+    def _ordinary_usage(
+        self, state: ObservedState, host: ReservationHost
+    ) -> dict[str, Counter[str]]:
+        """Return what consumers without a slot use, by provider."""
+        total: dict[str, Counter[str]] = {}
+        for summary in state.tree(host):
+            if any(summary.used.values()):
+                total[summary.uuid] = Counter()
+                for usage in self.ordinary_consumers(
+                    summary.uuid, host.provider
+                ).values():
+                    total[summary.uuid].update(usage)
+        return total
+
+    def ordinary_consumers(
+        self, source: str, provider: str | None
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what the consumers without a slot use of a provider.
+
+        :param source: The uuid of the provider that they use.
+        :param provider: The uuid of the host's reservation provider, if any.
+        :raises ServiceNotFound: if one of the providers is gone.
+        """
+        consumers = inventories.consumers(self.placement, source)
+        reserved = (
+            inventories.consumers(self.placement, provider) if provider else {}
+        )
+        return {
+            consumer: amounts
+            for consumer, amounts in consumers.items()
+            if consumer not in reserved
+        }
+
     def records(self) -> record.Records:
         """Read only the records."""
         return record.read(self.compute.records())
@@ -294,22 +367,17 @@ def _hosts(
 ) -> list[ReservationHost]:
     """Return the hosts for reservations, without what their trees tell."""
     by_uuid = {node.uuid: node for node in nodes}
-    # A compute node keeps its uuid if it is renamed. Blazar's providers have
-    # other uuids and are found by name.
     children = {
-        (entry['parent_provider_uuid'], key): entry
+        entry['parent_provider_uuid']: entry
         for entry in entries
-        if entry['parent_provider_uuid']
-        for key in (entry['uuid'], entry['name'])
+        if entry['parent_provider_uuid'] and names.is_provider(entry['name'])
     }
     hosts = []
     for entry in entries:
         if entry['parent_provider_uuid']:
             continue
         node = by_uuid.get(entry['uuid'])
-        child = children.get(
-            (entry['uuid'], names.provider_uuid(entry['uuid']))
-        ) or children.get((entry['uuid'], names.provider(entry['name'])))
+        child = children.get(entry['uuid'])
         in_pool = bool(node and pool and node.service in pool.hosts)
         if not child and not in_pool:
             continue
@@ -368,6 +436,23 @@ def find_unreadable(
     ]
 
 
+def find_reservation(
+    store: ReservationStore, state: ObservedState, reservation: str
+) -> Reservation:
+    """Return a reservation that a command names.
+
+    :raises NotFound: if there is none.
+    :raises ReservationError: if it cannot be read, or there are only slots.
+    """
+    try:
+        return state.reservation(reservation)
+    except exception.NotFound:
+        for problem in find_unreadable(store, state):
+            if problem.reservation == names.reservation_id(reservation):
+                raise problem from None
+        raise
+
+
 def _is_lost(
     store: ReservationStore, host: ReservationHost, reservation: str
 ) -> bool:
@@ -409,6 +494,7 @@ def _problem(
         f'has no record in Nova, but {text.counted(total, "slot")} on '
         f'{text.named("host", slots)}{servers}; no other slots are planned '
         'there. To keep '
-        f'it, run reservation create --id {reservation} with its values; to '
+        f'it, run reservation create --id {reservation} --amount {total} '
+        'with its project and size; to '
         f'free its slots, {first}run {free}'
     )

@@ -70,6 +70,25 @@ def test_a_host_that_lost_its_reservation_provider_gets_it_back(blazar, cloud):
     blazar.end(lease)
 
 
+@pytest.mark.parametrize('known_as', ['host1', 'host1.example.org'])
+def test_a_renamed_host_keeps_its_slots(blazar, cloud, known_as):
+    """Whether or not Blazar knows the new name."""
+    backend = blazar.plugin.backend
+    backend.prepare(RESERVATION, Shape(1, 64, 1), END)
+    backend.publish(RESERVATION, {'host1': 2})
+    before = cloud.providers()
+    path = f'placement/resource_providers/{before["host1"]}'
+    cloud.call('PUT', path, {'name': 'host1.example.org'})
+    try:
+        backend.publish(RESERVATION, {known_as: 1})
+        assert backend.hosts() == {RESERVATION: {'host1.example.org': 1}}
+        assert len(cloud.providers()) == len(before)
+        assert backend.finish(RESERVATION, [known_as]) is None
+        assert backend.hosts() == {}
+    finally:
+        cloud.call('PUT', path, {'name': 'host1'})
+
+
 def test_a_host_that_placement_does_not_know_is_named(blazar):
     with pytest.raises(exception.NotFound, match="'nowhere' in Placement"):
         blazar.plugin.backend.publish(RESERVATION, {'nowhere': 1})

@@ -156,7 +156,7 @@ def test_a_change_is_not_made_without_consent(change, options):
     assert ('no terminal' in result.err) is (not options)
 
 
-@pytest.mark.parametrize('command', ['sync', 'reservation import'])
+@pytest.mark.parametrize('command', ['sync', 'reservation create'])
 def test_dry_run_and_yes_exclude_each_other(run, command):
     result = run(*command.split(), '--dry-run', '--yes')
     assert result.code == 2
@@ -201,7 +201,7 @@ def test_tests_know_each_command_that_prompts():
         if issubclass(entry_point.load(), consent.Confirming)
     }
     # These change nothing by default.
-    asking -= {'sync', 'audit', 'reservation import'}
+    asking -= {'sync', 'audit'}
     assert asking == {
         name
         for name in manager.commands

@@ -102,9 +102,7 @@ class MoveTest(ReservationTest):
         host = host_of(servers[0])
         other = {'host1': 'host2', 'host2': 'host1'}[host]
         self.break_host(host)
-        result = self.run_command(
-            'reservation', 'move', reservation, '--evacuate'
-        )
+        result = self.run_command('reservation', 'repair', '--evacuate')
         assert result.code == 3, result
         for server in servers:
             server = self._wait_for_server_parameter(

@@ -249,7 +249,9 @@ class ReservationTest(OverApi, CloudTest):
 
         [status] = reservations.reconcile_all(self.store, NOW)
         assert status.problems == (
-            f'host {failed} is down: 1 slot there, 1 with a server',
+            f'host {failed} is down: 1 slot there, 1 with a server; start its '
+            f'nova-compute, or run reservation repair {reservation.id} --from '
+            f'{failed} --evacuate',
         )
         server = self._evacuate_server(server, expected_host=other)
         assert self.allocations(server)[f'blazar_{other}'] == {

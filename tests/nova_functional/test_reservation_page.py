@@ -87,8 +87,8 @@ class ReservationPageTest(PageTest, ReservationTest):
             before={
                 'reservation reconcile -c': self.let_servers_go,
                 'property reservation_limit=': self.enable_pool,
-                'reservation repair': self.fill,
-                'reservation move --evacuate': self.break_web_1,
+                'reservation repair --yes': self.fill,
+                'reservation repair --evacuate': self.break_web_1,
             },
             # The values that the page leaves open in each command.
             files={'isolate-aggregates.conf': self.config.read_text()},

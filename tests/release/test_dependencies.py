@@ -12,7 +12,6 @@ from releasing import ROOT, run, tool
 # themselves, as nova-scheduler does, are in no extra.
 ONLY_IN = {
     'blazar': ['reservations/blazar'],
-    'icalendar': ['reservations/commands/ical.py'],
     'junitparser': ['tools/expectations/report.py'],
     'nova': ['nova'],
     'oslo_concurrency': ['reservations/blazar'],

@@ -15,7 +15,6 @@ EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 # The packages for modules with optional dependencies.
 NEEDS = {
     'isolate_aggregates.reservations.blazar': 'blazar',
-    'isolate_aggregates.reservations.commands.ical': 'calendar',
     'isolate_aggregates.tools.metrics': 'metrics',
     'isolate_aggregates.nova': 'nova',
     # pytest itself loads it.
@@ -24,7 +23,7 @@ NEEDS = {
 
 EXTRAS = [
     '',
-    *('blazar', 'calendar', 'embedded', 'metrics', 'osc', 'progress'),
+    *('blazar', 'embedded', 'metrics', 'osc', 'progress'),
     'testing',
 ]
 ALL = ','.join(extra for extra in EXTRAS if extra)

@@ -15,9 +15,8 @@ from isolate_aggregates.tools.cli import terminal
 _CHANGES = frozenset({
     *('grant', 'revoke', 'unlock', 'relocate', 'relocation create'),
     *('lock create', 'lock delete', 'key add', 'key remove'),
-    *('reservation create', 'reservation end', 'reservation move'),
-    *('reservation repair', 'reservation set', 'reservation update'),
-    'reservation host set',
+    *('reservation create', 'reservation end', 'reservation repair'),
+    *('reservation set', 'reservation update', 'reservation host set'),
 })  # fmt: skip
 _WITHOUT = frozenset({
     *('--dry-run', '--yes', '--help'),

@@ -31,6 +31,11 @@ HOUR = datetime.timedelta(hours=1)
 PROJECT = 'a' * 32
 
 
+def told(status):
+    """Return what is wrong with a reservation, without what mends it."""
+    return tuple(problem.partition(';')[0] for problem in status.problems)
+
+
 class Gone(Exception):
     """The requested object does not exist."""
 

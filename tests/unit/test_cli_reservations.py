@@ -5,7 +5,6 @@ import argparse
 from collections.abc import Callable
 import datetime
 import pathlib
-import sys
 from typing import Any
 
 import pytest
@@ -165,11 +164,6 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
             'is not a duration such as 2h, 7d or PT90M',
             id='within a point in time',
         ),
-        pytest.param(
-            ['find', '--ram', '1'],
-            'give --vcpus and --ram, or --like',
-            id='half a size to find',
-        ),
         pytest.param(['reconcile', '--watch', '0'], '--watch', id='no pause'),
         pytest.param(['host', 'set', '--enable'], '<host>', id='no host'),
     ],
@@ -187,15 +181,3 @@ def test_the_unit_is_installed_and_starts_an_existing_command() -> None:
     name, arguments = units.command(UNIT)
     assert name == 'reservation reconcile'
     assert arguments.watch
-
-
-def test_the_import_reports_that_blazar_is_missing(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(
-        sys.modules, 'isolate_aggregates.reservations.blazar.importing', False
-    )
-    monkeypatch.setitem(sys.modules, 'blazar', None)
-    result = run('reservation', 'import')
-    assert result.code == 1
-    assert 'This command needs Blazar' in result.err

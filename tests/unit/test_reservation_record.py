@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of reservations can be written and read; names are recognized."""
 
-import dataclasses
 import datetime
 import json
 
@@ -19,7 +18,6 @@ from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,
-    Terms,
 )
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -48,16 +46,12 @@ reservations = st.builds(
     ),
     affinity=st.sampled_from([None, True, False]),
     leaving=hosts,
-    former=st.lists(st.text(), max_size=2).map(tuple),
     asked_by=st.text(),
     changes=st.lists(
         st.builds(
             Change,
             times,
             st.text(),
-            st.builds(
-                Terms, st.text(), times, st.sampled_from([None, True, False])
-            ),
             st.none() | times,
             counts,
             hosts,
@@ -71,10 +65,6 @@ reservations = st.builds(
         counts,
         st.none() | times,
         hosts,
-        st.none()
-        | st.builds(
-            Terms, st.text(), times, st.sampled_from([None, True, False])
-        ),
     ),
 )
 
@@ -249,33 +239,6 @@ def test_the_later_end_counts_while_a_change_is_pending() -> None:
     assert until(later, NOON) == later
     assert until(NOON, None) is None
     assert until(None, NOON) is None
-
-
-def test_the_earlier_start_counts_while_a_change_is_pending() -> None:
-    later = NOON + datetime.timedelta(hours=1)
-
-    def since(
-        start: datetime.datetime, new_start: datetime.datetime | None
-    ) -> datetime.datetime:
-        terms = new_start and Terms('p', new_start, None)
-        pending = PendingChange(1, None, (), terms)
-        return Reservation(
-            ID, 'p', start, None, 1, Shape(1, 1), pending=pending
-        ).counted_from
-
-    assert since(NOON, later) == NOON
-    assert since(later, NOON) == NOON
-    assert since(later, None) == later
-
-
-def test_former_projects_are_kept_until_they_own_it_again() -> None:
-    found = Reservation(ID, 'a', NOON, None, 1, Shape(1, 1))
-    for project, former in (
-        ('b', ('a',)), ('b', ('a',)), ('c', ('a', 'b')), ('a', ('b', 'c')),
-    ):  # fmt: skip
-        pending = PendingChange(1, None, (), Terms(project, NOON, None))
-        found = dataclasses.replace(found, pending=pending).settled
-        assert (found.project, found.former) == (project, former)
 
 
 def test_a_shape_can_be_taken_from_a_flavor() -> None:

@@ -16,7 +16,6 @@ from isolate_aggregates.reservations.reservation import (
     Change,
     Reservation,
     Shape,
-    Terms,
 )
 
 NOON = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
@@ -28,7 +27,6 @@ hours = st.integers(0, 100)
 
 def reservation(*amounts):
     """Return a reservation of 100 hours with amounts from hours on."""
-    terms = Terms('demo', NOON, None)
     return Reservation(
         id='4d17d41a-830d-47b2-91c7-4f9fc0ae611e',
         project='demo',
@@ -37,7 +35,7 @@ def reservation(*amounts):
         amount=amounts[-1][1],
         shape=Shape(1, 512, 1),
         changes=tuple(
-            Change(NOON + at * HOUR, '', terms, None, amount, (), True)
+            Change(NOON + at * HOUR, '', None, amount, (), True)
             for at, amount in amounts
         ),
     )

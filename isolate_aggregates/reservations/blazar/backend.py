@@ -212,6 +212,15 @@ class Backend:
         name = names.provider(host)
         for entry in self._placement.resource_providers(name=name):
             return str(entry['uuid'])
+        # It has the former name of a host that was renamed.
+        for root in self._placement.resource_providers(name=host):
+            for entry in self._placement.resource_providers(
+                in_tree=root['uuid']
+            ):
+                if entry['parent_provider_uuid'] == root[
+                    'uuid'
+                ] and names.is_provider(entry['name']):
+                    return str(entry['uuid'])
         return None
 
     def _create_provider(self, host: str) -> str:
@@ -234,7 +243,7 @@ class Backend:
         providers = []
         for entry in everything:
             host = by_uuid.get(entry['parent_provider_uuid'])
-            if host is not None and entry['name'] == names.provider(host):
+            if host is not None and names.is_provider(entry['name']):
                 providers.append((host, entry['uuid']))
         return providers
 

@@ -16,7 +16,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import HostSlots, Status
 from isolate_aggregates.reservations.commands import times
-from isolate_aggregates.reservations.reservation import Shape, Terms
+from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import consent, fields, output
@@ -71,7 +71,6 @@ def document(status: Status) -> dict[str, Any]:
             'amount': pending.amount,
             'end': times.text(pending.end),
             'leaving': list(pending.leaving),
-            **_terms(pending.terms or reservation.terms),
         },
         'problems': list(status.problems),
     }
@@ -85,14 +84,6 @@ def shape_document(shape: Shape) -> dict[str, int]:
         'disk': shape.disk,
         'ephemeral': shape.ephemeral,
         'swap': shape.swap,
-    }
-
-
-def _terms(terms: Terms) -> dict[str, Any]:
-    return {
-        'project': terms.project,
-        'start': times.text(terms.start),
-        'affinity': _AFFINITY[terms.affinity],
     }
 
 
@@ -142,19 +133,16 @@ class OneChanged(consent.Confirming, OneReservation):
 
 
 def add_start(
-    parser: argparse.ArgumentParser,
-    name: str,
-    meaning: str,
-    default: str | None = 'now',
-    note: str = 'default: now',
+    parser: argparse.ArgumentParser, name: str, meaning: str
 ) -> None:
     """Add an option for a point in time or a duration from now."""
     parser.add_argument(
         name,
         type=times.moment,
-        default=default,
+        default='now',
         metavar='<time>',
-        help=f'{meaning}, {TIME}, or a duration from now, such as 2h; {note}',
+        help=f'{meaning}, {TIME}, or a duration from now, such as 2h; '
+        'default: now',
     )
 
 
@@ -170,16 +158,14 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_affinity(
-    parser: argparse.ArgumentParser, default: str | None = None
-) -> None:
+def add_affinity(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--affinity``."""
     parser.add_argument(
         '--affinity',
         choices=AFFINITY,
-        default=default,
+        default='any',
         help='Whether all slots must be on the same host, or each on a '
-        'different one' + (f'; default: {default}' if default else ''),
+        'different one; default: any',
     )
 
 
@@ -201,21 +187,16 @@ def add_reservation(
 
 
 def changes(before: Status, after: Status) -> list[str]:
-    """Describe each difference between two statuses in one line."""
+    """Describe what a change does, one line each."""
     old, new = document(before), document(after)
     return [
         f'{key}: {_value(old[key])} -> {_value(new[key])}'
-        for key in (
-            *('project', 'start', 'end', 'amount', 'affinity'),
-            *('name', 'note', 'hosts', 'leaving'),
-        )
+        for key in ('end', 'amount', 'name', 'note', 'leaving')
         if old[key] != new[key]
-    ]
+    ] + [*after.planned]
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        value = [f'{name} ({on["slots"]})' for name, on in value.items()]
     if isinstance(value, list):
         return ', '.join(value) or 'none'
     return 'never' if value is None else str(value) or 'none'

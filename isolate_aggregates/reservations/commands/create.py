@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation create`` and ``reservation find``."""
+"""``reservation create``."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
@@ -12,71 +12,21 @@ from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import Labels, Reservation, Shape
 from isolate_aggregates.reservations.commands import common, times
-from isolate_aggregates.tools.cli import base, consent, fields
+from isolate_aggregates.tools.cli import base
 
 LOG = logging.getLogger(__name__)
 
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 
 
-class _Sized(common.OneReservation):
-    """Base class of commands with options for the size of a slot."""
-
-    def reservation(
-        self,
-        args: argparse.Namespace,
-        flavor: Callable[[str], Flavor],
-        start: datetime.datetime,
-        end: datetime.datetime | None,
-        project: str = '',
-        reservation_id: str | None = None,
-        labels: Labels = Labels(),  # noqa: B008
-    ) -> Reservation:
-        """Return the reservation that the arguments describe."""
-        return reservations.new(
-            project,
-            args.amount,
-            self._shape(args, flavor),
-            start,
-            end,
-            common.AFFINITY[args.affinity],
-            reservation_id,
-            args.allow_uncounted,
-            labels,
-        )
-
-    @staticmethod
-    def _shape(
-        args: argparse.Namespace, flavor: Callable[[str], Flavor]
-    ) -> Shape:
-        """Return the size of a slot, from the arguments or a flavor."""
-        if args.like:
-            return Shape.like(flavor(args.like))
-        sizes = {name: getattr(args, name) for name in _SIZES}
-        sizes_given = {name: n for name, n in sizes.items() if n is not None}
-        return Shape(**sizes_given, extra_specs=dict(args.property))
-
-    def check_size(self, args: argparse.Namespace) -> None:
-        """Exit with 2 unless the size is given in exactly one way."""
-        if not args.like:
-            if args.vcpus is None or args.ram is None:
-                self._usage.error('give --vcpus and --ram, or --like')
-        elif args.property or any(
-            getattr(args, name) is not None for name in _SIZES
-        ):
-            self._usage.error(
-                '--like cannot be combined with --property or with options '
-                'for the size'
-            )
-
-
-class CreateReservation(consent.Confirming, _Sized):
+class CreateReservation(common.OneChanged):
     """Reserve capacity for the servers of a project.
 
     All slots have the size of the servers that use them. They are reserved
     together, for the whole time; if they do not fit, nothing is left behind.
     From the start on, the project may boot servers with the flavor of the
-    reservation.
+    reservation. With --dry-run --earliest: shows from when on it fits, and
+    where.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -97,6 +47,12 @@ class CreateReservation(consent.Confirming, _Sized):
             'such as 7d; default: never',
         )
         parser.add_argument(
+            '--earliest',
+            action='store_true',
+            help='Start as soon as it fits, not before --start; the end moves '
+            'with it',
+        )
+        parser.add_argument(
             '--id',
             metavar='<uuid>',
             help='Id of the new reservation, so that the command can be '
@@ -108,33 +64,39 @@ class CreateReservation(consent.Confirming, _Sized):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Create it."""
-        self.check_size(parsed_args)
+        self._check_size(parsed_args)
         now = times.now()
         start = self.time(parsed_args.start, now)
         end = parsed_args.end
         if end is not None:
             end = self.time(end, start)
         cloud = base.live_cloud(self.app)
-        reservation = self.reservation(
-            parsed_args,
-            cloud.flavor,
+        wanted = reservation = reservations.new(
+            base.project_from(parsed_args, cloud) or '',
+            parsed_args.amount,
+            _shape(parsed_args, cloud.flavor),
             start,
             end,
-            base.project_from(parsed_args, cloud) or '',
+            common.AFFINITY[parsed_args.affinity],
             parsed_args.id,
+            parsed_args.allow_uncounted,
             Labels(parsed_args.name or '', parsed_args.note or ''),
         )
         store = common.store(self.app.conf, self.app.connect())
         status: reservations.Status
 
         def find() -> list[str]:
-            nonlocal status
+            nonlocal status, reservation
             now = times.now()
+            if parsed_args.earliest:
+                reservation = reservations.earliest(store, wanted, now)
             status = reservations.preview(store, reservation, now)
             exists = parsed_args.id and _exists(store, reservation.id, now)
             return [] if exists else [_summary(status)]
 
         if parsed_args.yes or self.agrees(parsed_args, find(), find):
+            if parsed_args.yes and parsed_args.earliest:
+                reservation = reservations.earliest(store, wanted, now)
             try:
                 status = reservations.create(store, reservation, store.now())
             except exception.ServiceError:
@@ -152,6 +114,28 @@ class CreateReservation(consent.Confirming, _Sized):
             )
         return common.columns_of(status)
 
+    def _check_size(self, args: argparse.Namespace) -> None:
+        """Exit with 2 unless the size is given in exactly one way."""
+        if not args.like:
+            if args.vcpus is None or args.ram is None:
+                self._usage.error('give --vcpus and --ram, or --like')
+        elif args.property or any(
+            getattr(args, name) is not None for name in _SIZES
+        ):
+            self._usage.error(
+                '--like cannot be combined with --property or with options '
+                'for the size'
+            )
+
+
+def _shape(args: argparse.Namespace, flavor: Callable[[str], Flavor]) -> Shape:
+    """Return the size of a slot, from the arguments or a flavor."""
+    if args.like:
+        return Shape.like(flavor(args.like))
+    sizes = {name: getattr(args, name) for name in _SIZES}
+    sizes_given = {name: n for name, n in sizes.items() if n is not None}
+    return Shape(**sizes_given, extra_specs=dict(args.property))
+
 
 def _differs(args: argparse.Namespace, reservation: Reservation) -> bool:
     """Return whether a reservation has other times or labels than asked for.
@@ -160,11 +144,11 @@ def _differs(args: argparse.Namespace, reservation: Reservation) -> bool:
     """
 
     target = reservation.settled
+    times_given = (args.start, target.start), (args.end, target.end)
     return any(
         argument != value and not isinstance(argument, datetime.timedelta)
         for argument, value in (
-            (args.start, target.start),
-            (args.end, target.end),
+            *(() if args.earliest else times_given),
             (args.name or target.labels.name, target.labels.name),
             (args.note or target.labels.note, target.labels.note),
         )
@@ -179,7 +163,7 @@ def _exists(
     """Return whether a reservation was created before, and in full."""
     try:
         reservation = reservations.show(store, reservation_id, now)
-    except exception.NotFound:
+    except (exception.NotFound, exception.ReservationError):
         return False
     created = (reservations.Phase.PLANNED, reservations.Phase.ACTIVE)
     return reservation.state in created and not reservation.missing
@@ -198,60 +182,6 @@ def _summary(status: reservations.Status) -> str:
     )
 
 
-class FindReservation(_Sized):
-    """Show the earliest time at which a reservation fits, and on which hosts.
-
-    Nothing is reserved: create the reservation with that start. Until then
-    another command may use the capacity. If it does not fit at once, "sooner"
-    is how many slots would.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
-        parser = super().get_parser(prog_name)
-        _add_slot_arguments(parser)
-        parser.add_argument(
-            '--duration',
-            type=times.duration,
-            metavar='<duration>',
-            help='Duration of the reservation, such as 7d; default: no end',
-        )
-        common.add_start(parser, '--not-before', 'Earliest possible start')
-        return parser
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Find it."""
-        self.check_size(parsed_args)
-        now = times.now()
-        start = max(now, self.time(parsed_args.not_before, now))
-        length = parsed_args.duration
-        end = None if length is None else self.time(length, start)
-        cloud = base.live_cloud(self.app)
-        earliest = self.reservation(parsed_args, cloud.flavor, start, end)
-        store = common.store(self.app.conf, self.app.connect())
-        fit = reservations.find(store, earliest, now)
-        status = fit.status
-        plan = status.reservation
-        is_later = plan.start > start
-        sooner = (
-            {'slots': fit.offer, 'start': start.isoformat()}
-            if is_later and fit.offer
-            else None
-        )
-        return ('start', 'end', 'hosts', 'sooner'), (
-            # With microseconds: rounded down, it would not fit yet.
-            plan.start.isoformat(),
-            common.End(plan.end.isoformat() if plan.end else None),
-            fields.field(
-                {name: on.total for name, on in sorted(status.hosts.items())}
-            ),
-            # A smaller offer at the time that was asked for.
-            fields.Value(None) if sooner is None else fields.field(sooner),
-        )
-
-
 def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--amount',
@@ -261,7 +191,7 @@ def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
         help='Number of slots, each for one server; default: 1',
     )
     _add_shape_arguments(parser)
-    common.add_affinity(parser, 'any')
+    common.add_affinity(parser)
     parser.add_argument(
         '--allow-uncounted',
         action='store_true',

@@ -154,8 +154,6 @@ def _document(past: PastReservation) -> dict[str, Any]:
                 'at': times.text(change.at),
                 'by': change.by or None,
                 'change': what,
-                'project': change.terms.project,
-                'start': times.text(change.terms.start),
                 'end': times.text(change.end),
                 'amount': change.amount,
                 'leaving': list(change.leaving),

@@ -2,15 +2,15 @@
 """``reservation repair`` and ``reservation reconcile``."""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import datetime
 from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates import reservations
+from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations.commands import common, times
-from isolate_aggregates.reservations.conditions import (
+from isolate_aggregates.reservations.failed_hosts import (
     FailedHosts,
     Move,
     no_host,
@@ -23,14 +23,39 @@ LOG = logging.getLogger(__name__)
 class RepairReservations(consent.Confirming, common.ReservationLister):
     """Move slots from hosts that are down, disabled, deleted or too small.
 
-    Slots with a server do not move; evacuate the server. The exit status is 3
-    if some slots fit nowhere, or there are other problems.
+    Slots with a server do not move. With --from, reservations leave a host
+    together with their servers: each gets the same number of slots on other
+    hosts, all at once, or is refused if they do not fit. Old slots with a
+    server stay, closed to others, until the server has been evacuated or
+    migrated. The exit status is 3 until then, if some slots fit nowhere, or if
+    there are other problems.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser, '?', '; default: all')
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument(
+            '--from',
+            action='append',
+            dest='hosts',
+            metavar='<host>',
+            help='Name of a compute node to leave; may be repeated',
+        )
+        which.add_argument(
+            '--call-off',
+            action='store_true',
+            help='Stay on the hosts that --from named; servers that are still '
+            'there get their slots back',
+        )
+        parser.add_argument(
+            '--evacuate',
+            action='store_true',
+            help='Evacuate the servers of nodes whose compute service is '
+            'down, which the reservations leave; all such nodes, or those '
+            'that --from names',
+        )
         return parser
 
     def take_action(
@@ -38,38 +63,111 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
-        name = parsed_args.reservation
-        statuses: Sequence[reservations.Status] = ()
+        plan = self._plan_repair
+        act = self._repair
+        if parsed_args.hosts or parsed_args.call_off or parsed_args.evacuate:
+            plan, act = self._plan_moves, self._move
 
         def find() -> list[str]:
-            nonlocal statuses
-            now = times.now()
-            statuses = (
-                [reservations.show(store, name, now)]
-                if name
-                else reservations.list_reservations(
-                    store, now, self.log_unreadable
-                )
-            )
-            due, remnants = reservations.to_repair(store, now, name)
-            return [
-                *(
-                    f'repair reservation {status.reservation.id}: {problem}'
-                    for status in statuses
-                    if status.reservation.id in due
-                    for problem in status.problems or ('complete what is due',)
-                ),
-                *(
-                    f'delete {remnant} of an ended reservation'
-                    for remnant in remnants
-                ),
-            ]
+            return plan(store, parsed_args)
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return self.rows(statuses)
-        return self.rows(
-            reservations.repair(store, store.now(), name, self.log_unreadable)
+            return self.rows(self.statuses)
+        return self.rows(act(store, parsed_args))
+
+    def _present(
+        self,
+        store: reservations.ReservationStore,
+        name: str | None,
+        now: datetime.datetime,
+    ) -> list[reservations.Status]:
+        if name:
+            return [reservations.show(store, name, now)]
+        return reservations.list_reservations(store, now, self.log_unreadable)
+
+    def _plan_repair(
+        self, store: reservations.ReservationStore, args: argparse.Namespace
+    ) -> list[str]:
+        now = times.now()
+        name = args.reservation
+        self.statuses = self._present(store, name, now)
+        due, remnants = reservations.to_repair(store, now, name)
+        return [
+            *(
+                f'reservation {status.reservation.id}: {words}'
+                for status in self.statuses
+                for words in due.get(status.reservation.id, ())
+            ),
+            *(
+                f'delete {remnant} of an ended reservation'
+                for remnant in remnants
+            ),
+        ]
+
+    def _repair(
+        self, store: reservations.ReservationStore, args: argparse.Namespace
+    ) -> list[reservations.Status]:
+        return reservations.repair(
+            store, store.now(), args.reservation, self.log_unreadable
         )
+
+    def _moving(
+        self,
+        store: reservations.ReservationStore,
+        args: argparse.Namespace,
+        now: datetime.datetime,
+    ) -> Iterator[tuple[reservations.Status, list[str]]]:
+        """Yield reservations with the hosts that each is to leave."""
+        hosts = {host.name: host for host in reservations.list_hosts(store)}
+        for name in args.hosts or ():
+            if name not in hosts:
+                raise exception.InvalidRequest(
+                    f'{name} is not a host for reservations; see reservation '
+                    'host list.'
+                )
+        leave = args.hosts or [
+            host.name
+            for host in hosts.values()
+            if args.evacuate and host.has_failed
+        ]
+        for status in self._present(store, args.reservation, now):
+            there = [name for name in sorted(status.hosts) if name in leave]
+            if args.reservation and args.hosts:
+                # It is an error if there are no slots on one of them.
+                there = args.hosts
+            if there or (args.call_off and status.reservation.leaving):
+                yield status, there
+
+    def _plan_moves(
+        self, store: reservations.ReservationStore, args: argparse.Namespace
+    ) -> list[str]:
+        now = times.now()
+        plan = []
+        self.statuses = []
+        for before, hosts in self._moving(store, args, now):
+            name = before.reservation.id
+            after = reservations.move(store, name, now, hosts, dry_run=True)
+            changes = common.changes(before, after)
+            self.statuses.append(after if changes else before)
+            plan += [f'reservation {name}: {change}' for change in changes]
+            if args.evacuate:
+                plan += [
+                    f'evacuate server {server}'
+                    for server in reservations.to_evacuate(store, name, hosts)
+                ]
+        return plan
+
+    def _move(
+        self, store: reservations.ReservationStore, args: argparse.Namespace
+    ) -> list[reservations.Status]:
+        now = store.now()
+        statuses = []
+        for before, hosts in self._moving(store, args, now):
+            name = before.reservation.id
+            statuses.append(reservations.move(store, name, now, hosts))
+            if args.evacuate:
+                reservations.evacuate(store, name)
+        return statuses
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.

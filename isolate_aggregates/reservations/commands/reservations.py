@@ -177,11 +177,11 @@ class ListReservations(common.ReservationLister):
 
 
 class UpdateReservation(common.OneChanged):
-    """Change the slots, times, project, affinity or name of a reservation.
+    """Change the slots, the end or the name of a reservation.
 
-    Amount and end can be changed before and after its start; start, project
-    and affinity only before. Either all changes are made or none: slots that
-    do not fit are refused, and so are fewer slots than servers.
+    Before and after its start. Either all changes are made or none: slots that
+    do not fit are refused, and so are fewer slots than servers. For another
+    project, start or affinity, end it and create one.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -202,17 +202,6 @@ class UpdateReservation(common.OneChanged):
             help=f'When it ends, {common.TIME}, or a duration from its start, '
             'such as 7d, or never',
         )
-        common.add_start(
-            parser,
-            '--start',
-            'When it starts',
-            default=None,
-            note='the end does not change unless --end is given',
-        )
-        base.add_project_arguments(
-            parser, 'Name or id of the project that may use it'
-        )
-        common.add_affinity(parser)
         common.add_labels(parser)
         return parser
 
@@ -221,36 +210,22 @@ class UpdateReservation(common.OneChanged):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Change it."""
         end = parsed_args.end
-        options = ('amount', 'start', 'project', 'affinity', 'name', 'note')
+        options = ('amount', 'name', 'note')
         if end is reservations.UNCHANGED and all(
             getattr(parsed_args, name) is None for name in options
         ):
-            self._usage.error(
-                'give --amount, --end, --start, --project, --affinity, '
-                '--name or --note'
-            )
-        now = times.now()
-        start = parsed_args.start
-        if start is not None:
-            start = self.time(start, now)
-        cloud = base.live_cloud(self.app)
-        project = base.project_from(parsed_args, cloud)
+            self._usage.error('give --amount, --end, --name or --note')
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
         if isinstance(end, datetime.timedelta):
-            reservation = reservations.show(store, name, now).reservation
-            end = self.time(end, start or reservation.start)
+            state = store.read()
+            end = self.time(end, state.reservation(name).start)
         change = functools.partial(
             reservations.update,
             store,
             name,
             amount=parsed_args.amount,
             end=end,
-            project=project,
-            start=start,
-            affinity=common.AFFINITY.get(
-                parsed_args.affinity, reservations.UNCHANGED
-            ),
             name=parsed_args.name,
             note=parsed_args.note,
         )
@@ -268,86 +243,6 @@ class UpdateReservation(common.OneChanged):
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
             return common.columns_of(status)
         return common.columns_of(change(now=store.now()))
-
-
-class MoveReservation(common.OneChanged):
-    """Move a reservation to other hosts, together with its servers.
-
-    It gets the same number of slots on other hosts, all at once, or is refused
-    if they do not fit. Old slots with a server stay, closed to others, until
-    the server has been evacuated or migrated and Nova has released the slot.
-    The exit status is 3 until then.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
-        parser = super().get_parser(prog_name)
-        common.add_reservation(parser)
-        parser.add_argument(
-            '--from',
-            action='append',
-            dest='hosts',
-            metavar='<host>',
-            help='Name of the compute node to leave; may be repeated; '
-            'default: all that are down, disabled or deleted',
-        )
-        then = parser.add_mutually_exclusive_group()
-        then.add_argument(
-            '--evacuate',
-            action='store_true',
-            help='Evacuate the servers of nodes whose compute service is down',
-        )
-        then.add_argument(
-            '--call-off',
-            action='store_true',
-            help='Cancel the move; servers that are still on the old host '
-            'get their slots back',
-        )
-        return parser
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Move it."""
-        hosts = parsed_args.hosts
-        if parsed_args.call_off:
-            if hosts:
-                self._usage.error('--call-off cannot be combined with --from')
-            hosts = []
-        store = common.store(self.app.conf, self.app.connect())
-        name = parsed_args.reservation
-
-        def find() -> list[str]:
-            now = times.now()
-            before = reservations.show(store, name, now)
-            preview = reservations.move(store, name, now, hosts, dry_run=True)
-            changes = common.changes(before, preview)
-            if parsed_args.evacuate:
-                changes += [
-                    f'evacuate server {server}'
-                    for server in reservations.to_evacuate(
-                        store, name, preview.reservation.leaving
-                    )
-                ]
-            self._moved = preview if changes else before
-            return changes
-
-        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.columns_of(self._moved)
-        self._moved = reservations.move(store, name, store.now(), hosts)
-        if parsed_args.evacuate:
-            reservations.evacuate(store, name)
-        return common.columns_of(self._moved)
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command.
-
-        :returns: 0, or 3 while servers are on hosts that it is leaving.
-        """
-        code = super().run(parsed_args)
-        return code or (
-            ExitStatus.LEFT if self._moved.reservation.leaving else 0
-        )
 
 
 class EndReservation(common.OneChanged):

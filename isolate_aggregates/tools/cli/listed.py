@@ -57,10 +57,6 @@ DESCRIPTIONS = {
     ),
     'reservation_create': 'Reserve capacity for the servers of a project.',
     'reservation_end': 'End a reservation now, and delete its servers.',
-    'reservation_find': (
-        'Show the earliest time at which a reservation fits, and on which '
-        'hosts.'
-    ),
     'reservation_history': (
         'Show what was reserved, by whom and when, how it was changed and '
         'used.'
@@ -69,14 +65,8 @@ DESCRIPTIONS = {
         'Show the hosts for reservations, and the slots on each.'
     ),
     'reservation_host_set': 'Enable or disable hosts for reservations.',
-    'reservation_import': (
-        'Import instance reservations from Blazar, to keep them without it.'
-    ),
     'reservation_list': (
         'Show all reservations, their slots and their problems.'
-    ),
-    'reservation_move': (
-        'Move a reservation to other hosts, together with its servers.'
     ),
     'reservation_reconcile': (
         'Start and end reservations that are due, and complete others.'
@@ -86,7 +76,7 @@ DESCRIPTIONS = {
     ),
     'reservation_show': 'Show everything about a reservation.',
     'reservation_update': (
-        'Change the slots, times, project, affinity or name of a reservation.'
+        'Change the slots, the end or the name of a reservation.'
     ),
     'revoke': (
         'Keep servers of a flavor or an image out of hosts locked by a trait.'

@@ -52,19 +52,21 @@ def read(placement: PlacementClient, provider: str) -> Inventories:
 
 def write(
     placement: PlacementClient, provider: str, inventories: Inventories
-) -> None:
+) -> int:
     """Replace the inventories of a resource provider.
 
+    :returns: The new generation.
     :raises ServiceConflict: if another client has changed the provider since,
         or an inventory to be deleted is in use.
     """
-    generations.replace(
+    response = generations.replace(
         placement,
         provider,
         'inventories',
         inventories.by_class,
         inventories.generation,
     )
+    return int(response[GENERATION])
 
 
 def usages(

@@ -94,15 +94,6 @@ def test_access_that_a_run_with_another_clock_grants_late_is_revoked(world):
     assert world.nova.access[made] == {PROJECT}
 
 
-def test_a_former_project_loses_its_access(world):
-    """Its access is left over from before the reservation was given away."""
-    coming = reserve(world, start=1)
-    reservations.update(world.store, coming, NOW, project=OTHER)
-    world.nova.access[coming] = {PROJECT}
-    reservations.reconcile_all(world.store, NOW + HOUR)
-    assert world.nova.access[coming] == {OTHER}
-
-
 def test_access_before_the_start_is_revoked(world):
     early = reserve(world)
     tick(world)

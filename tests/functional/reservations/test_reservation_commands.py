@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import uuid
 
 from agreement import agreed
 from oslo_config import cfg
@@ -15,7 +16,7 @@ from reservation_world import HOUR, PROJECT
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations
-from isolate_aggregates.reservations import conditions, names
+from isolate_aggregates.reservations import failed_hosts, names
 from isolate_aggregates.reservations.commands import calendar, times
 from isolate_aggregates.tools.report import calendar as page_calendar
 
@@ -264,44 +265,34 @@ def test_a_label_that_cannot_be_shown_is_refused(
     assert (result.code, result.err) == (1, f'{said}\n')
 
 
-def test_a_found_reservation_can_be_created(command, run_json):
+def test_the_earliest_start_is_shown_and_created(command, run_json):
     run_json(*CREATE, '--amount', '4', '--end', '2h')
-    wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
-    result = run_json('find', *wanted, '--duration', '1d')
-    assert result['hosts'] == {'h1': 2, 'h2': 1}
-    # At once there is no room at all.
-    assert result['sooner'] is None
-    when = ('--start', result['start'], '--end', result['end'])
-    document = run_json('create', '--project', PROJECT, *wanted, *when)
-    assert document['state'] == 'planned'
-    assert ' never ' in command('find', *SIZE).out
-    later = ('--not-before', '2127-03-01T08:00Z')
-    assert run_json('find', *SIZE, *later) == {
-        'start': '2127-03-01T08:00:00+00:00',
-        'end': None,
-        'hosts': {'h1': 1},
-        'sooner': None,
+    wanted = (*('create', '--project', PROJECT), *SIZE, '--affinity', 'any')
+    three = (*wanted, '--amount', '3', '--end', '1d')
+    refused = command(*three, '--yes')
+    assert refused.code == 1
+    shown = command(*three, '--dry-run', '--earliest', '-f', 'json')
+    assert shown.code == 3
+    found = json.loads(shown.out)
+    assert {name: on['slots'] for name, on in found['hosts'].items()} == {
+        'h1': 2,
+        'h2': 1,
     }
-    process = command('find', *SIZE, '--amount', '5')
+    assert f'; all of it fits from {found["start"]}' in refused.err
+    created = run_json(*three, '--earliest', '--id', ID)
+    assert [created[key] for key in ('state', 'start', 'end')] == [
+        *('planned', found['start'], found['end']),
+    ]
+    # A repeated command finds it.
+    assert run_json(*three, '--earliest', '--id', ID) == created
+    later = ('--earliest', '--start', '2127-03-01T08:00Z')
+    shown = run_json(*wanted, '--amount', '1', *later)
+    assert shown['start'] == '2127-03-01T08:00:00+00:00'
+    assert shown['end'] is None
+    process = command(*wanted, '--amount', '5', '--earliest', '--yes')
     assert (process.code, process.out) == (1, '')
     assert 'does not fit at any time' in process.err
-    assert '2 on h1, 2 on h2; 4 slots would fit' in process.err
-
-
-def test_a_smaller_offer_is_made_for_the_time_asked_for(command, run_json):
-    run_json(*CREATE, '--amount', '2', '--end', '2h')
-    wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
-    found = run_json('find', *wanted, '--duration', '1d')
-    assert found['sooner']['slots'] == 2
-    assert found['sooner']['start'] < found['start']
-    arguments = ('create', '--project', PROJECT, *wanted, '--end', '1d')
-    refused = command(*arguments, '--yes')
-    assert refused.code == 1
-    start = found['start'][:19]
-    assert f'; all of it fits from {start}' in refused.err
-    arguments = ('create', '--project', PROJECT, *wanted, '--amount', '9')
-    refused = command(*arguments, '--yes')
-    assert '; it does not fit later either.' in refused.err
+    assert '2 on h1, 2 on h2; 4 slots would fit' not in process.err
 
 
 def test_a_calendar_shows_free_resources_over_time(command, run_json, world):
@@ -410,7 +401,8 @@ def test_slots_whose_record_was_deleted_are_named(
             f'Reservation {ID} has no record in Nova, but '
             f'{"1 slot" if number == 1 else "2 slots"} on host {host}; no '
             'other slots are planned there. To keep it, run reservation '
-            f'create --id {ID} with its values; to free its slots, run '
+            f'create --id {ID} --amount {number} with its project and size; '
+            'to free its slots, run '
             'openstack resource provider inventory delete '
         )
         assert result.err.endswith(f'{delete}.\n')
@@ -439,27 +431,6 @@ def test_slots_whose_record_was_deleted_can_be_freed(command, run_json, world):
     assert run_json('list') == {'reservations': []}
     assert run_json('repair') == {'reservations': []}
     assert world.slots() == {}
-
-
-def test_start_project_and_affinity_can_be_changed(command, run_json):
-    run_json(
-        *CREATE, '--id', ID, '--start', '2127-03-01T08:00Z', '--amount', '2'
-    )
-    other = 'b' * 32
-    terms = ('--project', other, '--affinity', 'different')
-    when = ('--start', '2127-03-02T08:00Z', '--end', '2h')
-    changed = run_json('update', ID, *terms, *when)
-    assert (changed['project'], changed['affinity']) == (other, 'different')
-    assert changed['start'] == '2127-03-02T08:00:00+00:00'
-    assert changed['end'] == '2127-03-02T10:00:00+00:00'
-    assert set(changed['hosts']) == {'h1', 'h2'}
-    assert run_json('update', ID, '--affinity', 'any')['affinity'] == 'any'
-    started = run_json('update', ID, '--start', 'now')
-    assert (started['state'], started['affinity']) == ('active', 'any')
-    result = command('update', ID, *terms)
-    assert result.code == 1
-    assert 'can be changed only before the start' in result.err
-    assert run_json('show', ID) == started
 
 
 def test_an_end_that_is_not_after_the_start_is_refused(command, world):
@@ -497,7 +468,9 @@ def test_repair_moves_slots_and_names_those_that_fit_nowhere(
         'h2': 2,
     }
     assert result.err == (
-        f'Reservation {ID}: host h1 is down: 1 slot there, 1 with a server.\n'
+        f'Reservation {ID}: host h1 is down: 1 slot there, 1 with a server; '
+        f'start its nova-compute, or run reservation repair {ID} --from h1 '
+        '--evacuate.\n'
     )
     assert command('repair', ID).code == 3
     world.fail_host('h1', state='up')
@@ -507,19 +480,45 @@ def test_repair_moves_slots_and_names_those_that_fit_nowhere(
 def test_a_move_shows_the_remaining_servers(command, run_json, world):
     run_json(*CREATE, '--id', ID, '--affinity', 'same')
     assert world.boot('s', 'h1', ID, NEEDS)
-    result = command('move', ID, '--from', 'h1', '-f', 'json')
+    result = command('repair', ID, '--from', 'h1', '-f', 'json')
     assert result.code == 3
-    moved = json.loads(result.out)
+    [moved] = json.loads(result.out)['reservations']
     assert moved['leaving'] == ['h1']
     assert moved['hosts'] == {
         'h1': {'slots': 1, 'open': 0, 'used': 1},
         'h2': {'slots': 1, 'open': 1, 'used': 0},
     }
     assert command('reconcile').code == 3
-    called_off = command('move', ID, '--call-off', '-f', 'json')
+    called_off = command('repair', '--call-off', '-f', 'json')
     assert called_off.code == 0
-    assert 'leaving' not in json.loads(called_off.out)
-    assert command('move', ID, '--call-off', '--from', 'h1').code == 2
+    assert json.loads(called_off.out)['reservations'][0]['leaving'] == []
+    assert command('repair', '--call-off', '--from', 'h1').code == 2
+
+
+def test_all_reservations_leave_a_host_in_one_command(
+    command, run_json, world
+):
+    for _ in range(2):
+        run_json(*CREATE, '--id', str(uuid.uuid4()), '--affinity', 'same')
+    for host in ('h3', 'h4'):
+        world.add_host(host)
+    elsewhere = run_json(*CREATE, '--amount', '2')
+    assert 'h1' not in elsewhere['hosts']
+    listed = run_json('list')['reservations']
+    there = [one['id'] for one in listed if 'h1' in one['hosts']]
+    assert len(there) == 2
+    assert world.boot('s', 'h1', there[0], NEEDS)
+    result = command('repair', '--from', 'h1', '-f', 'json')
+    assert result.code == 3
+    moved = json.loads(result.out)['reservations']
+    assert [one['id'] for one in moved] == there
+    assert [one['hosts'].get('h1') for one in moved] == [
+        {'slots': 1, 'open': 0, 'used': 1},
+        None,
+    ]
+    unknown = command('repair', '--from', 'h9')
+    assert unknown.code == 1
+    assert 'h9 is not a host for reservations' in unknown.err
 
 
 def test_each_host_is_enabled_and_disabled_independently(
@@ -660,7 +659,7 @@ def test_a_watch_heals_slots_on_failed_hosts(
     run_json(*CREATE, '--id', ID)
     world.fail_host('h1')
     clock = itertools.count(0, 50)
-    monkeypatch.setattr(conditions.time, 'monotonic', lambda: next(clock))
+    monkeypatch.setattr(failed_hosts.time, 'monotonic', lambda: next(clock))
     rounds = iter([lambda: None, lambda: None, lambda: None, end])
 
     def meddle(method, url):

@@ -54,8 +54,9 @@ RESERVATIONS = [
     ),
     (['update', ID, '--amount', '2', '--end', '2127-03-01T08:00Z'],
      'end: never -> 2127-03-01T08:00:00+00:00'),
-    (['update', ID, '--amount', '2'], 'hosts: h1 (1) -> h1 (2)'),
-    (['move', ID, '--from', 'h1'], 'leaving: none -> h1'),
+    (['update', ID, '--amount', '2'], 'add 1 slot on h1'),
+    (['repair', ID, '--from', 'h1'],
+     f'reservation {ID}: leaving: none -> h1'),
     (['end', ID],
      f'end reservation {ID} of project {PROJECT}, and permanently delete its '
      '1 server'),
@@ -128,7 +129,7 @@ def test_a_plan_is_shown_and_carried_out_after_confirmation(
     ('arguments', 'code'),
     [
         (['update', ID, '--amount', '1'], 0),
-        (['move', ID, '--call-off'], 0),
+        (['repair', ID, '--call-off'], 0),
         (['create', '--project', PROJECT, *SIZE, '--id', ID], 0),
         (['host', 'set', '--enable', 'h1'], 0),
         (['host', 'set', '--disable', 'h3'], 0),
@@ -161,8 +162,9 @@ def test_repair_does_not_ask_if_it_can_do_nothing(
     assert (result.code, '[y/N]' in result.err) == (3, False)
     reserved.direct.send('DELETE', f'/allocations/{uuid(3, "s")}')
     answer('n\n')
-    problem = 'host h1 is down: 1 slot there'
-    assert f'repair reservation {ID}: {problem}' in command(*arguments).err
+    err = command(*arguments).err
+    assert f'reservation {ID}: add 1 slot on h2\n' in err
+    assert f'reservation {ID}: remove 1 slot on h1\n' in err
 
 
 SLOT = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
@@ -189,10 +191,10 @@ def test_no_host_is_left_that_failed_after_the_question(
     reserved.add_host('h3')
     reserved.add_host('h4')
     answer('y\nn\n', lambda: reserved.fail_host('h2'))
-    result = command('move', ID, '--evacuate')
+    result = command('repair', '--evacuate')
     assert result.code == 3
     assert 'leaving: none -> h1\n' in result.err
-    assert 'leaving: none -> h1, h2\n' in result.err
+    assert result.err.count('remove 1 slot on h2\n') == 1
     assert reserved.store.read().reservation(ID).leaving == ()
 
 
@@ -207,12 +209,12 @@ def test_a_plan_that_shrank_is_carried_out(reserved, command, answer):
 
 
 @pytest.mark.parametrize('state', ['up', 'down'])
-def test_move_names_the_servers_that_it_evacuates(
+def test_repair_names_the_servers_that_it_evacuates(
     reserved, command, answer, state
 ):
     reserved.fail_host('h1', state)
     answer('n\n')
-    result = command('move', ID, '--from', 'h1', '--evacuate')
+    result = command('repair', '--from', 'h1', '--evacuate')
     told = f'  evacuate server {uuid(3, "s")}\n'
     assert (told in result.err) is (state == 'down')
 

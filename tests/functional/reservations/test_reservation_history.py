@@ -87,26 +87,6 @@ def test_the_changes_of_a_reservation_are_told(world):
     assert entry.slot_hours == 5
 
 
-def test_terms_that_change_before_the_start_are_told(world):
-    reserve(world, start=NOW + HOUR)
-    other = 'b' * 32
-    reservations.update(
-        world.store,
-        ID,
-        NOW,
-        project=other,
-        start=NOW + 2 * HOUR,
-        affinity=True,
-    )
-    [entry] = past(world, NOW, project=other)
-    assert [what for _, what in changes_of(entry)] == [
-        'created with 1 slot',
-        f'given to project {other}, start set to 2027-03-01T14:00:00+00:00, '
-        'affinity changed',
-    ]
-    assert past(world, NOW, project=PROJECT) == []
-
-
 def test_the_user_who_asked_is_told(world, monkeypatch):
     monkeypatch.setattr(reservations.ReservationStore, 'user', 'operator')
     reserve(world, start=NOW + HOUR)
@@ -392,8 +372,6 @@ def test_the_document_has_all_changes(command):
         'at': '2027-03-01T14:00:00+00:00',
         'by': None,
         'change': 'ended',
-        'project': PROJECT,
-        'start': '2027-03-01T12:00:00+00:00',
         'end': '2027-03-01T14:00:00+00:00',
         'amount': 2,
         'leaving': [],

@@ -12,7 +12,6 @@ with ``THOROUGH=1`` there are all pairs, interleaved at each call.
 import contextlib
 import dataclasses
 import itertools
-import json
 import random
 import uuid
 
@@ -22,7 +21,7 @@ from thorough import THOROUGH, every
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import names
-from isolate_aggregates.reservations.host_capacity import HostClaims
+from isolate_aggregates.reservations.capacity import HostClaims
 
 EVERY = every(12)
 
@@ -30,7 +29,6 @@ X, Y, Z, W = (f'4d17d41a-830d-47b2-91c7-4f9fc0ae611{c}' for c in 'cdef')
 SHAPE = reservations.Shape(4, 1024, 10)
 SLOTS_OF_A_HOST = 2
 OVERSOLD = 'a host is oversold'
-OTHER = 'b' * 32
 START = NOW + HOUR
 
 
@@ -77,16 +75,6 @@ def too_many(store):
     return reservations.update(store, X, START, amount=3)
 
 
-def to_other(store):
-    """Give the reservation to another project, with a slow clock."""
-    return reservations.update(store, X, NOW, project=OTHER)
-
-
-def later(store):
-    """Make the reservation start later, with a slow clock."""
-    return reservations.update(store, X, NOW, start=START + HOUR)
-
-
 def move(store):
     """Move the reservation away from its current host."""
     status = reservations.show(store, X, START)
@@ -121,8 +109,6 @@ PROMISES = {
     shorter: {'end': NOW + 5 * HOUR},
     give_away: {'end': NOW + 2 * HOUR},
     end: {'is_gone': True},
-    to_other: {'project': OTHER},
-    later: {'start': START + HOUR},
 }
 
 
@@ -189,7 +175,6 @@ def check(world, *promises):
 
 PAIRS = [
     (reconcile_all, more),
-    (to_other, reconcile_all),
     (reconcile_all, move),
     *(
         pytest.param(*pair, marks=pytest.mark.slow)
@@ -203,9 +188,6 @@ PAIRS = [
             (longer, create_later),
             (too_many, more),
             (end, more),
-            (reconcile_all, to_other),
-            (reconcile_all, later),
-            (to_other, later),
             (move, end),
             (move, more),
         )
@@ -215,11 +197,11 @@ if THOROUGH:
     PAIRS = itertools.product(
         [
             *(reconcile_all, more, longer, too_many, end, repair),
-            *(create_later, to_other, later, move),
+            *(create_later, move),
         ],
         [
             *(more, longer, shorter, end, give_away, create, reconcile_all),
-            *(to_other, later, move),
+            move,
         ],
     )
 
@@ -245,31 +227,6 @@ def test_both_commands_report_the_true_outcome(world, command, other):
             raise AssertionError((number, answer, refusal)) from exc
 
 
-@pytest.mark.parametrize(
-    'other',
-    [to_other, pytest.param(later, marks=pytest.mark.slow)],
-    ids=lambda command: command.__name__,
-)
-def test_access_is_granted_only_as_recorded(world, other):
-    """A project can never use a reservation of another one."""
-    given = []
-
-    def on_grant(flavor, project):
-        document = json.loads(world.records()[flavor]['description'])
-        given.append((project, document['project'], document['start']))
-
-    world.nova.on_grant = on_grant
-    for number in numbers(world, reconcile_all, every=EVERY // 2 or 1):
-        interleave(world, number, reconcile_all, other)
-        check(world, {})
-    assert {owner for _, owner, _ in given} == {
-        PROJECT,
-        *([OTHER] if other is to_other else []),
-    }
-    for project, owner, start in given:
-        assert (project, start) == (owner, START.isoformat())
-
-
 def take_over(store):
     reservations.reconcile_all(store, NOW)
 
@@ -281,7 +238,7 @@ def take_over(store):
         reconcile_all,
         *(
             pytest.param(other, marks=pytest.mark.slow)
-            for other in (create, create_later, end, to_other, take_over)
+            for other in (create, create_later, end, take_over)
         ),
     ],
     ids=lambda command: command.__name__,
@@ -605,8 +562,8 @@ CREATING = (create, create_later, give_away)
 # another command has just ended goes on. Clocks that differ so much are
 # refused (ReservationStore.now), and reconcile_all takes over, too.
 ANY = (
-    *(more, longer, shorter, too_many, end, reconcile_all, repair, to_other),
-    *(later, move, *CREATING),
+    *(more, longer, shorter, too_many, end, reconcile_all, repair, move),
+    *CREATING,
 )
 
 

@@ -64,10 +64,10 @@ def test_a_closed_host_has_no_room(command, lock):
     refused = command('update', ID, '--amount', '3')
     assert refused.code == 1
     assert f'h1 (closed to its servers: {REASON})' in refused.err
-    assert command('move', ID, '--from', 'h2').code == 1
+    assert command('repair', ID, '--from', 'h2').code == 1
     found = command(
-        *('find', '--vcpus', '4', '--ram', '64', '--amount', '3'),
-        *('--duration', '1d', '-f', 'json'),
+        *('create', '--project', PROJECT, '--vcpus', '4', '--ram', '64'),
+        *('--amount', '3', '--dry-run', '--earliest'),
     )
     assert found.code == 1
     assert 'locked by trait CUSTOM_GPU_POOL' in found.err

@@ -2,7 +2,7 @@
 """What of a host is counted for reservations, on a real Placement."""
 
 import pytest
-from reservation_world import HOUR, NOW, PROJECT
+from reservation_world import HOUR, NOW, PROJECT, told
 
 from isolate_aggregates import exception, reservations
 
@@ -149,7 +149,7 @@ def big(world, amount, start=0, end=None):
 def repaired(world):
     """Repair all; return slots by host and problems of each."""
     return [
-        ({name: on.total for name, on in found.hosts.items()}, found.problems)
+        ({name: on.total for name, on in found.hosts.items()}, told(found))
         for found in reservations.repair(world.store, NOW)
     ]
 
@@ -165,11 +165,11 @@ def test_a_host_that_shrank_is_reported(world, is_full):
             assert world.boot(server, 'h1', result.id, {'VCPU': 4})
     world.set_vcpus('h1', 4)
     [status] = reservations.reconcile_all(world.store, NOW)
-    assert status.problems == (SHRUNK,)
+    assert told(status) == (SHRUNK,)
     assert status.hosts['h1'].total == 2
     shown = reservations.show(world.store, result.id, NOW)
     listed = reservations.list_reservations(world.store, NOW)
-    assert shown.problems == listed[0].problems == (SHRUNK,)
+    assert told(shown) == told(listed[0]) == (SHRUNK,)
 
 
 def test_slots_without_server_leave_a_host_that_shrank(world):
@@ -187,7 +187,7 @@ def test_only_as_many_slots_leave_as_needed(world):
     world.fail_host('h2', 'up')
     world.set_vcpus('h1', 4)
     statuses = reservations.reconcile_all(world.store, NOW)
-    assert [status.problems for status in statuses] == [(SHRUNK,)] * 2
+    assert [told(status) for status in statuses] == [(SHRUNK,)] * 2
     assert sorted(list(slots) for slots, _ in repaired(world)) == [
         ['h1'],
         ['h2'],

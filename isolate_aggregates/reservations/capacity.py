@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the capacity that hosts have for a reservation, and plans it."""
+"""Computes the capacity that hosts have for a reservation.
+
+These are pure functions. Some of what they need is read only for the few hosts
+that matter; ``Unread`` names these, and what is computed without it may be too
+much.
+"""
 
 from collections import Counter
 from collections.abc import (
@@ -10,7 +15,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from concurrent import futures
 import contextlib
 import dataclasses
 import datetime
@@ -29,7 +33,6 @@ from isolate_aggregates.reservations.state import (
     ObservedState,
     ReservationHost,
 )
-from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.placement import inventories
 from isolate_aggregates.tools.request import Request, resources
 
@@ -38,19 +41,30 @@ _NO_TIME = datetime.timedelta()
 _INSTANT = datetime.timedelta(microseconds=1)
 
 
-_PARALLEL = 8
+@dataclasses.dataclass(frozen=True)
+class Unread:
+    """The hosts of which more must be read; see ``HostReading``.
+
+    :param servers: Those whose servers without a slot are not known.
+    :param limits: Those whose inventories are not known.
+    """
+
+    servers: frozenset[str] = frozenset()
+    limits: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self.servers or self.limits)
+
+
+# For a default.
+NOTHING = Unread()
 
 
 class HostClaims:
     """The capacity of hosts, and what the slots on them need."""
 
-    def __init__(
-        self,
-        store: ReservationStore,
-        state: ObservedState,
-        now: datetime.datetime,
-    ) -> None:
-        self.store = store
+    def __init__(self, state: ObservedState, now: datetime.datetime) -> None:
         self.state = state
         self.now = now
         # Flavors with invalid extra specs are left out; see unknown_slots().
@@ -99,27 +113,19 @@ class HostClaims:
             if end is not None:
                 # Slots that still exist after the end count until removed.
                 end = max(plan.later(end, cleaning_time), self.now + _INSTANT)
-            yield plan.Claim(other.counted_from, end, self.needs[name], number)
+            yield plan.Claim(other.start, end, self.needs[name], number)
 
     def with_usage(
-        self,
-        host: ReservationHost,
-        but: str | None = None,
-        is_estimate: bool = False,
+        self, host: ReservationHost, but: str | None = None
     ) -> plan.HostCapacity:
         """Return the capacity of a host, with all claims except one.
 
-        :param is_estimate: Whether servers without a reservation may be missed
-            where servers in slots use less than their slots have. This saves
-            reading the servers of the host.
-        :raises ServiceNotFound: if one of its providers is gone.
+        If its servers without a slot must be read, they are left out.
         """
         tree = self.state.tree(host)
         if not tree:
-            raise exception.ServiceNotFound(
-                'Placement', None, f'has no resource provider {host.root}'
-            )
-        ordinary = self._ordinary(host, tree, is_estimate)
+            return plan.HostCapacity(host.name, obstacle='is gone')
+        ordinary = self._ordinary(host, tree)
         return plan.HostCapacity(
             host=host.name,
             capacity=tree[0].capacity,
@@ -134,97 +140,41 @@ class HostClaims:
             claims=tuple(self.claims(host, but, self.state.cleaning_time)),
         )
 
-    def _ordinary(
-        self,
-        host: ReservationHost,
-        tree: list[ProviderSummary],
-        is_estimate: bool,
-    ) -> Mapping[str, Mapping[str, int]]:
-        """Return what servers outside reservations use, by provider."""
-        reserved = [
-            (
-                slots.used,
-                self.needs.get(name) or self.foreign[name],
-            )
-            for name, slots in host.slots.items()
-            if slots.used
-        ]
-        if not reserved:
-            return {summary.uuid: summary.used for summary in tree}
+    def others_use(self, host: ReservationHost) -> list[int]:
+        """Return what is used beyond what the servers in slots need.
+
+        The difference need not be servers without a slot: one in a slot may
+        use less than the slot has, for example if it boots from a volume.
+
+        :returns: The amounts that are not 0; of any resource classes.
+        """
         rest: Counter[str] = Counter()
-        for summary in tree:
-            rest.update(summary.used)
-        for number, amounts in reserved:
-            rest.subtract({n: number * most for n, most in amounts.items()})
-        if not any(rest.values()) or (is_estimate and max(rest.values()) <= 0):
-            return {}
-        # The difference need not be ordinary servers: a server in a slot may
-        # use less than the slot has, for example if it boots from a volume.
-        # So the consumers are read one by one.
-        total: dict[str, Counter[str]] = {}
-        for summary in tree:
-            if any(summary.used.values()):
-                total[summary.uuid] = Counter()
-                for usage in ordinary_consumers(
-                    self.store, summary.uuid, host.provider
-                ).values():
-                    total[summary.uuid].update(usage)
-        return total
-
-
-def ordinary_servers(
-    store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> dict[str, list[str]]:
-    """Return the consumers without a slot on hosts that have slots or may.
-
-    Only hosts are read where more is used than the servers in slots need.
-
-    :returns: The uuids of the consumers, by name of the host.
-    """
-    claims = HostClaims(store, state, now)
-    servers: dict[str, list[str]] = {}
-    for host in state.hosts.values():
-        if not host.is_ready or claims.unknown_slots(host):
-            continue
-        tree = state.tree(host)
-        rest: Counter[str] = Counter()
-        for summary in tree:
+        for summary in self.state.tree(host):
             rest.update(summary.used)
         for name, slots in host.slots.items():
-            need = claims.needs.get(name) or claims.foreign[name]
-            rest.subtract({n: slots.used * most for n, most in need.items()})
-        if max(rest.values(), default=0) <= 0:
-            continue
-        found: set[str] = set()
-        for summary in tree:
-            if any(summary.used.values()):
-                with contextlib.suppress(exception.ServiceNotFound):
-                    found.update(
-                        ordinary_consumers(store, summary.uuid, host.provider)
-                    )
-        if found:
-            servers[host.name] = sorted(found)
-    return servers
+            amounts = self.needs.get(name) or self.foreign[name]
+            rest.subtract(
+                {n: slots.used * most for n, most in amounts.items()}
+            )
+        return [amount for amount in rest.values() if amount]
 
+    def is_unread(self, host: ReservationHost) -> bool:
+        """Return whether its servers without a slot must be read."""
+        reading = self.state.readings.get(host.name)
+        return (
+            any(slots.used for slots in host.slots.values())
+            and (reading is None or reading.ordinary is None)
+            and bool(self.others_use(host))
+        )
 
-def ordinary_consumers(
-    store: ReservationStore, source: str, provider: str | None
-) -> Mapping[str, Mapping[str, int]]:
-    """Return what the consumers without a slot use of a provider.
-
-    :param source: The uuid of the provider that they use.
-    :param provider: The uuid of the host's reservation provider, if any.
-    :raises ServiceNotFound: if one of the providers is gone.
-    """
-    consumers = inventories.consumers(store.placement, source)
-    reserved = (
-        inventories.consumers(store.placement, provider) if provider else {}
-    )
-    return {
-        consumer: amounts
-        for consumer, amounts in consumers.items()
-        if consumer not in reserved
-    }
+    def _ordinary(
+        self, host: ReservationHost, tree: Sequence[ProviderSummary]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what servers outside reservations use, by provider."""
+        if not any(slots.used for slots in host.slots.values()):
+            return {summary.uuid: summary.used for summary in tree}
+        reading = self.state.readings.get(host.name)
+        return (reading and reading.ordinary) or {}
 
 
 def _countable(
@@ -276,27 +226,22 @@ def demand(
 
 
 def assign(
-    store: ReservationStore,
     state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
     leave: Collection[str] = (),
-) -> plan.Assignment:
+) -> tuple[plan.Assignment, Unread]:
     """Choose hosts for the slots of a reservation."""
     need = demand(reservation, now, state.cleaning_time)
     return _choose(
-        state,
-        Capacities(store, state, reservation, now),
+        Capacities(state, reservation, now),
         lambda hosts: plan.assign(need, hosts, leave),
     )
 
 
 def first_fit(
-    store: ReservationStore,
-    state: ObservedState,
-    reservation: Reservation,
-    now: datetime.datetime,
-) -> plan.Assignment:
+    state: ObservedState, reservation: Reservation, now: datetime.datetime
+) -> tuple[plan.Assignment, Unread]:
     """Find the earliest time and the hosts at which a reservation fits.
 
     :param reservation: The reservation with its earliest possible start.
@@ -306,103 +251,57 @@ def first_fit(
         length = reservation.end - reservation.start
         need = dataclasses.replace(need, end=need.start + length)
     return _choose(
-        state,
-        Capacities(store, state, reservation, now),
+        Capacities(state, reservation, now),
         lambda hosts: plan.first_fit(need, hosts),
     )
 
 
-def refusal(
-    store: ReservationStore,
-    state: ObservedState,
-    reservation: Reservation,
-    assignment: plan.Assignment,
-    now: datetime.datetime,
-) -> str:
-    """Return why a change does not fit, and when a new reservation would.
-
-    :param reservation: The reservation with the pending change.
-    """
-    if reservation.amount:
-        return assignment.refusal
-    later = first_fit(store, state, reservation.settled, now)
-    start = later.demand.start.isoformat(timespec='seconds')
-    when = (
-        'it does not fit later either'
-        if later.missing
-        else f'all of it fits from {start} on'
-    )
-    return f'{assignment.refusal}; {when}'
-
-
 def _choose(
-    state: ObservedState,
     capacities: 'Capacities',
     choose: Callable[[list[plan.HostCapacity]], plan.Assignment],
-) -> plan.Assignment:
-    """Choose hosts, and reject those that do not accept a single server.
-
-    Only chosen hosts are checked, as that reads their servers and inventories.
-    """
-    hosts = capacities.estimate()
-    exact: set[str] = set()
+) -> tuple[plan.Assignment, Unread]:
+    """Choose hosts, and reject those that do not accept a single server."""
+    hosts = capacities.all_hosts()
     while True:
         assignment = choose(list(hosts.values()))
-        due = assignment.slots.keys() - exact
-        exact |= due
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            updates = list(
-                pool.map(
-                    capacities.exact,
-                    (state.hosts[name] for name in sorted(due)),
-                )
-            )
-        if any(hosts[one.host] != one for one in updates):
-            hosts |= {one.host: one for one in updates}
-            continue
-        chosen_hosts = [
-            state.hosts[name]
+        growing = [
+            name
             for name, slots in assignment.slots.items()
             if slots > hosts[name].own
         ]
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            obstacles = dict(
-                zip(
-                    (host.name for host in chosen_hosts),
-                    pool.map(capacities.size_obstacle, chosen_hosts),
-                    strict=True,
-                )
-            )
-        if not any(obstacles.values()):
-            return assignment
+        unread = capacities.unread(assignment, growing)
+        if unread:
+            return assignment, unread
+        obstacles = {
+            name: obstacle
+            for name in growing
+            if (obstacle := capacities.size_obstacle(name))
+        }
+        if not obstacles:
+            return assignment, unread
         for name, obstacle in obstacles.items():
-            hosts[name] = dataclasses.replace(
-                hosts[name], obstacle=obstacle or hosts[name].obstacle
-            )
+            hosts[name] = dataclasses.replace(hosts[name], obstacle=obstacle)
 
 
 def all_hosts(
-    store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> list[plan.HostCapacity]:
+    state: ObservedState, now: datetime.datetime
+) -> tuple[list[plan.HostCapacity], Unread]:
     """Return the capacity of all hosts with all claims, sorted by name."""
-    claims = HostClaims(store, state, now)
-
-    def one(host: ReservationHost) -> plan.HostCapacity:
+    claims = HostClaims(state, now)
+    capacities = []
+    unread = set()
+    for _, host in sorted(state.hosts.items()):
         obstacle = host.obstacle or claims.unknown_slots(host)
         if obstacle is None:
-            try:
-                return claims.with_usage(host)
-            except exception.ServiceNotFound:
-                obstacle = 'is gone'
-        return plan.HostCapacity(host.name, obstacle=obstacle)
-
-    hosts = [state.hosts[name] for name in sorted(state.hosts)]
-    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-        return list(pool.map(one, hosts))
+            capacities.append(claims.with_usage(host))
+            if claims.is_unread(host):
+                unread.add(host.name)
+        else:
+            capacities.append(plan.HostCapacity(host.name, obstacle=obstacle))
+    return capacities, Unread(servers=frozenset(unread))
 
 
 def shortages(
-    store: ReservationStore,
     state: ObservedState,
     now: datetime.datetime,
     only: Iterable[str] | None = None,
@@ -414,7 +313,7 @@ def shortages(
     :param only: The names of the hosts to check; None for all.
     :returns: The problem by name of the host, as the predicate of a sentence.
     """
-    claims = HostClaims(store, state, now)
+    claims = HostClaims(state, now)
     problems = {}
     for name in state.hosts if only is None else only:
         host = state.hosts[name]
@@ -431,16 +330,16 @@ class Capacities:
 
     def __init__(
         self,
-        store: ReservationStore,
         state: ObservedState,
         reservation: Reservation,
         now: datetime.datetime,
     ) -> None:
-        self._store = store
         self._observed = state
         self._reservation = reservation
-        self._claims = HostClaims(store, state, now)
+        self._claims = HostClaims(state, now)
         self._closed = state.closed(reservation, state.hosts)
+        # The hosts whose usage counts.
+        self._computed: set[str] = set()
         self._request = resources.resource_request(Request(reservation.flavor))
         # The slots' own trait is on the reservation providers.
         self._required = self._request.all_required_traits - {names.TRAIT}
@@ -448,29 +347,41 @@ class Capacities:
             *(g.forbidden_traits for g in self._request.groups.values())
         )
 
-    def estimate(self) -> dict[str, plan.HostCapacity]:
-        """Return the capacity of all hosts that it is not leaving.
-
-        It may be too large; see ``HostClaims.with_usage``.
-        """
-        hosts = [
-            host
+    def all_hosts(self) -> dict[str, plan.HostCapacity]:
+        """Return the capacity of all hosts that it is not leaving."""
+        return {
+            host.name: self._capacity(host)
             for host in self._observed.hosts.values()
             if host.name not in self._reservation.leaving
-        ]
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            capacities = pool.map(
-                lambda host: self._capacity(host, is_estimate=True), hosts
-            )
-            return {capacity.host: capacity for capacity in capacities}
+        }
 
-    def exact(self, host: ReservationHost) -> plan.HostCapacity:
-        """Return the capacity of a host."""
-        return self._capacity(host, is_estimate=False)
+    def unread(
+        self, assignment: plan.Assignment, growing: Iterable[str]
+    ) -> Unread:
+        """Return what must be read before an assignment is certain.
 
-    def _capacity(
-        self, host: ReservationHost, is_estimate: bool
-    ) -> plan.HostCapacity:
+        :param growing: The hosts that get more slots than they have.
+        """
+        reading = self._observed.readings
+        return Unread(
+            servers=frozenset(
+                host.name
+                for host in self._observed.hosts.values()
+                if host.name in self._computed
+                and self._claims.is_unread(host)
+                and (
+                    host.name in assignment.slots
+                    or max(self._claims.others_use(host)) > 0
+                )
+            ),
+            limits=frozenset(
+                name
+                for name in growing
+                if name not in reading or reading[name].limits is None
+            ),
+        )
+
+    def _capacity(self, host: ReservationHost) -> plan.HostCapacity:
         own = host.slots.get(self._reservation.id)
         unknown = self._claims.unknown_slots(host)
         basis = plan.HostCapacity(
@@ -481,11 +392,10 @@ class Capacities:
         )
         if unknown or (basis.obstacle and not own):
             return basis
-        try:
-            whole = self._claims.with_usage(
-                host, self._reservation.id, is_estimate
-            )
-        except exception.ServiceNotFound:
+        self._computed.add(host.name)
+        reading = self._observed.readings.get(host.name)
+        whole = self._claims.with_usage(host, self._reservation.id)
+        if whole.obstacle or (reading and reading.is_gone):
             return dataclasses.replace(basis, obstacle='is gone')
         return dataclasses.replace(
             whole,
@@ -494,19 +404,16 @@ class Capacities:
             obstacle=basis.obstacle or self._trait_obstacle(host),
         )
 
-    def size_obstacle(self, host: ReservationHost) -> str | None:
+    def size_obstacle(self, name: str) -> str | None:
         """Return why a host does not accept one server of the reservation.
 
         Every provider with enough capacity must also accept the amount in one
         allocation, as Placement may choose any of them.
         """
-        offers = [
-            inventories.read(self._store.placement, provider.uuid).by_class
-            for provider in self._observed.tree(host)
-        ]
-        for name, amount in without_slots(self._request).items():
+        offers = self._observed.readings[name].limits or ()
+        for needed, amount in without_slots(self._request).items():
             limits_by_provider = [
-                by_class[name] for by_class in offers if name in by_class
+                by_class[needed] for by_class in offers if needed in by_class
             ]
             takers = [
                 limits
@@ -518,7 +425,7 @@ class Capacities:
                 for limits in limits_by_provider
             ):
                 return (
-                    f'does not accept {amount} {name} for one server, see '
+                    f'does not accept {amount} {needed} for one server, see '
                     'min_unit, max_unit and step_size of its inventory'
                 )
         return None

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be done about a reservation: one change of Nova or Placement each.
+
+An action is plain data. It says in words what it does, and returns the state
+as it will be after it. ``execution`` carries it out.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from isolate_aggregates import exception, text
+from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.state import HostSlots, ObservedState
+
+
+class Action:
+    """One change; it can be repeated."""
+
+    what: ClassVar[str] = ''
+
+    @property
+    def words(self) -> str:
+        """What it does, in the imperative; empty if nobody need know."""
+        return self.what
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it.
+
+        :raises ReservationError: if it refuses a change.
+        """
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class DeleteRevisions(Action):
+    """Delete the flavors of earlier revisions."""
+
+    reservation: str
+    flavors: tuple[str, ...]
+    what: ClassVar[str] = 'delete old revisions of its record'
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return state.without_old_flavors(self.reservation)
+
+
+@dataclasses.dataclass(frozen=True)
+class WriteExtraSpecs(Action):
+    """Create the resource class, and set the extra specs of the flavor."""
+
+    reservation: Reservation
+    what: ClassVar[str] = 'set the extra specs of its flavor'
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return state.with_extra_specs(self.reservation.flavor)
+
+
+@dataclasses.dataclass(frozen=True)
+class WriteRecord(Action):
+    """Write the next revision of a record.
+
+    :param reservation: The new values, with the number of the revision that
+        they are based on.
+    """
+
+    reservation: Reservation
+    why: str = ''
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        return self.why
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return state.with_reservation(self.reservation)
+
+
+@dataclasses.dataclass(frozen=True)
+class WriteSlots(Action):
+    """Write the number of slots on a host, with the generation of the state.
+
+    :param total: The number of slots after it; 0 to delete them.
+    :param open: The number of open ones after it.
+    """
+
+    reservation: str
+    host: str
+    before: HostSlots
+    total: int
+    open: int
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        number = self.total - self.before.total
+        if not number:
+            return ''
+        verb = 'add' if number > 0 else 'remove'
+        return f'{verb} {text.counted(abs(number), "slot")} on {self.host}'
+
+    @property
+    def slots(self) -> HostSlots:
+        """The slots after it."""
+        return HostSlots(
+            self.total,
+            self.open,
+            self.before.used,
+            is_planned=not (self.open or self.before.used),
+        )
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return state.with_slots(self.host, self.reservation, self.slots)
+
+
+@dataclasses.dataclass(frozen=True)
+class SwitchSlots(Action):
+    """Open or close all slots on a host, unless their number has changed."""
+
+    reservation: str
+    host: str
+    before: HostSlots
+    is_open: bool
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        verb = 'open' if self.is_open else 'close'
+        number = text.counted(self.before.total, 'slot')
+        return f'{verb} {number} on {self.host}'
+
+    @property
+    def written(self) -> WriteSlots:
+        """The same, for slots without a server."""
+        total = self.before.total
+        return WriteSlots(
+            self.reservation,
+            self.host,
+            self.before,
+            total,
+            total if self.is_open else 0,
+        )
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return self.written.after(state)
+
+
+@dataclasses.dataclass(frozen=True)
+class Grant(Action):
+    """Give the project access to the flavor, unless its record has changed."""
+
+    reservation: Reservation
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        return f'give project {self.reservation.project} access to its flavor'
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return state.with_access(self.reservation.id, True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Revoke(Action):
+    """Revoke all access to the flavor."""
+
+    reservation: str
+    what: ClassVar[str] = 'revoke access to its flavor'
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return state.with_access(self.reservation, False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wait(Action):
+    """Wait for changes of other reservations, which may free their slots."""
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the same state."""
+        return state
+
+
+@dataclasses.dataclass(frozen=True)
+class Refuse(Action):
+    """Refuse a pending change; a new reservation is removed.
+
+    :param why: The predicate of a sentence.
+    """
+
+    reservation: Reservation
+    why: str
+
+    @property
+    def words(self) -> str:
+        """What it does."""
+        return f'refuse the change, because it {self.why}'
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Raise, as nothing else follows."""
+        raise exception.ReservationError(self.reservation.id, self.why)
+
+
+@dataclasses.dataclass(frozen=True)
+class End(Action):
+    """End a reservation as far as possible now."""
+
+    reservation: Reservation
+    what: ClassVar[str] = 'delete its servers, slots and flavor'
+
+    def after(self, state: ObservedState) -> ObservedState:
+        """Return the state after it."""
+        return state.without_reservation(self.reservation.id)

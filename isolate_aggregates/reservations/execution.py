@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries out plans: reads the state, and does what is due, until it is done.
+
+It does not matter who was interrupted where, as a plan starts from any state.
+Concurrent runs and commands are safe, because an action is carried out only if
+the state that it is based on is still current:
+
+* A record is written as the next revision, and each revision number can be
+  written only once.
+* Slots are written with the generation of the reservation provider. The write
+  fails if slots of any reservation on the host have changed meanwhile.
+* Slots are opened only if their number has not changed since it was read, and
+  the record is read again before the project gets access.
+
+After a conflict the state is read, and planned, again. When nothing is left to
+do, the state is read once more: another command may have ended the reservation
+meanwhile.
+"""
+
+from collections.abc import Collection, Container
+import contextlib
+import dataclasses
+import datetime
+import logging
+import random
+import sys
+import time
+
+from isolate_aggregates import exception
+from isolate_aggregates.reservations import (
+    capacity,
+    details,
+    ending,
+    history,
+    names,
+    planner,
+    slots,
+)
+from isolate_aggregates.reservations.actions import (
+    Action,
+    DeleteRevisions,
+    End,
+    Grant,
+    Refuse,
+    Revoke,
+    SwitchSlots,
+    Wait,
+    WriteExtraSpecs,
+    WriteRecord,
+    WriteSlots,
+)
+from isolate_aggregates.reservations.failed_hosts import Move, no_host
+from isolate_aggregates.reservations.planner import Plan
+from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.slots import retried
+from isolate_aggregates.reservations.state import (
+    ObservedState,
+    Phase,
+    Status,
+    status_of,
+)
+from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools.placement import inventories
+
+LOG = logging.getLogger(__name__)
+
+# How often a change that does not fit waits for pending changes of other
+# reservations, which may be refused and free their slots.
+_PATIENCE = 6
+_PAUSE = 0.2  # seconds
+
+# A run takes a few plans; so many mean that another program undoes them.
+_MOST_PLANS = 40
+
+# The numbers of all changes.
+_ALL = range(sys.maxsize)
+
+
+class Run:
+    """A run that brings one reservation to the state it should be in.
+
+    :param asked: The numbers of the changes whose refusal is an error of this
+        run. Another change that does not fit is refused, and the run goes on:
+        the command that asked for it may still run, and reports it.
+    """
+
+    def __init__(
+        self,
+        store: ReservationStore,
+        reservation: str,
+        now: datetime.datetime,
+        move: Move,
+        asked: Container[int] = _ALL,
+    ) -> None:
+        self._asked = asked
+        self.id = reservation
+        self.notes: list[str] = []
+        # Whether it has ended the reservation as far as possible, or failed.
+        self.is_over = False
+        # Whether the reservation is gone.
+        self.is_gone = False
+        self._store = store
+        self._now = self._began_at = now
+        self._began = time.monotonic()
+        self._move = move
+        self._patience = _PATIENCE
+        self._ended: Reservation | None = None
+
+    def attempt(
+        self, state: ObservedState, may_leave: Collection[str]
+    ) -> bool:
+        """Do what is due, and note any failure; see ``bring``."""
+        try:
+            return self.bring(state, may_leave)
+        except exception.NotFound:
+            LOG.debug('Reservation %s was ended by another command.', self.id)
+        except exception.IsolateAggregatesError as exc:
+            self.notes.append(str(exc).rstrip('.'))
+        self.is_over = True
+        return True
+
+    def bring(self, state: ObservedState, may_leave: Collection[str]) -> bool:
+        """Do what is due.
+
+        :param may_leave: See ``planner.plan``.
+        :returns: Whether there was anything, so that the state must be read
+            again.
+        :raises ReservationError: if a pending change does not fit, or there is
+            still something to do after many plans.
+        """
+        if self.is_over:
+            return False
+        self._before = state
+        self._has_acted = self._created_class = False
+        try:
+            self._bring([(state, may_leave)])
+        except (exception.NotFound, exception.ServiceNotFound):
+            if self._store.compute.record(self.id) is not None:
+                raise
+            self._delete_class()
+            raise exception.NotFound('reservation', self.id, 'Nova') from None
+        finally:
+            # There may be as many runs as reservations.
+            del self._before
+        return self._has_acted
+
+    @retried
+    def _bring(
+        self, given: list[tuple[ObservedState, Collection[str]]]
+    ) -> None:
+        """Do what is due.
+
+        :param given: A state that has just been read, and the hosts that slots
+            may leave; it is used once.
+        """
+        if given:
+            state, may_leave = given.pop()
+        else:
+            self._has_acted = True
+            state = self._store.read(self._before)
+            may_leave = planner.may_leave(state, self._move)
+        for _ in range(_MOST_PLANS):
+            self._update_time()
+            state, plan = plan_of(
+                self._store,
+                state,
+                self.id,
+                self._now,
+                may_leave,
+                may_wait=self._patience > 0,
+            )
+            if not plan.actions:
+                return
+            self._has_acted = True
+            for action in plan.actions:
+                state = self._carry_out(action, state)
+            if self.is_over:
+                return
+        raise not_complete(self.id)
+
+    def _update_time(self) -> None:
+        """Set the current time, as a run among many may last for minutes."""
+        seconds = int(time.monotonic() - self._began)
+        self._now = self._began_at + datetime.timedelta(seconds=seconds)
+
+    def _carry_out(
+        self, action: Action, state: ObservedState
+    ) -> ObservedState:
+        """Carry out an action; return the state after it."""
+        compute = self._store.compute
+        match action:
+            case DeleteRevisions():
+                for flavor in action.flavors:
+                    compute.delete_flavor(flavor)
+            case WriteExtraSpecs():
+                own = action.reservation.flavor
+                self._create_class()
+                compute.set_extra_specs(own, own.extra_specs)
+            case WriteRecord():
+                return state.with_reservation(
+                    compute.write_record(action.reservation, self._now)
+                )
+            case WriteSlots():
+                return self._write_slots(action, state)
+            case SwitchSlots():
+                return self._switch_slots(action, state)
+            case Grant():
+                self._grant(state.reservation(self.id))
+            case Revoke():
+                self._store.access.revoke(self.id)
+            case Wait():
+                self._patience -= 1
+                time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
+                return self._store.read(self._before)
+            case Refuse():
+                self._refuse(action, state)
+                return self._store.read(self._before)
+            case End():
+                self._end(action.reservation, state)
+        return action.after(state)
+
+    def _write_slots(
+        self, action: WriteSlots, state: ObservedState
+    ) -> ObservedState:
+        host = state.hosts[action.host]
+        if host.provider is None:
+            return action.after(state)
+        resource_class = names.resource_class(self.id)
+        try:
+            generation = slots.write(
+                self._store.placement,
+                host.provider,
+                resource_class,
+                action.slots,
+                host.generation,
+                state.reservation(self.id).change,
+            )
+        except exception.BadQuery as exc:
+            if self._store.compute.record(self.id) is not None:
+                self._create_class()
+            raise exception.ServiceConflict(
+                'Placement',
+                None,
+                f'has no resource class {resource_class}; run the command '
+                'again.',
+            ) from exc
+        return state.with_slots(action.host, self.id, action.slots, generation)
+
+    def _switch_slots(
+        self, action: SwitchSlots, state: ObservedState
+    ) -> ObservedState:
+        if not (action.is_open or action.before.used):
+            return self._write_slots(action.written, state)
+        provider = state.hosts[action.host].provider
+        if provider:
+            slots.change(
+                self._store.placement,
+                provider,
+                names.resource_class(self.id),
+                slots.opened_from(action.before)
+                if action.is_open
+                else slots.closed,
+            )
+        return action.after(state)
+
+    def _grant(self, reservation: Reservation) -> None:
+        check_newest(self._store, reservation)
+        self._store.access.grant(reservation)
+        if reservation.has_access:
+            LOG.warning(
+                'Project %s had lost access to the flavor of its reservation '
+                '%s, and has it again.',
+                reservation.project,
+                self.id,
+            )
+
+    def _refuse(self, action: Refuse, state: ObservedState) -> None:
+        store = self._store
+        reservation = state.reservation(self.id)
+        withdrawn = dataclasses.replace(reservation, pending=None)
+        if reservation.amount:
+            store.compute.write_record(withdrawn, self._now)
+        else:
+            details.check_record(store, state, reservation)
+            # A new reservation ends. Other runs will also see it as ended and
+            # remove it if this run is interrupted.
+            ended = store.compute.write_record(
+                dataclasses.replace(withdrawn, end=self._now), self._now
+            )
+            # Another run may have removed it, and the id been used again: then
+            # this revision belongs to nothing.
+            check_newest(store, ended)
+            providers = store.read(state).slot_providers(self.id)
+            ending.remove(store, self.id, providers)
+            store.compute.delete_record(ended)
+        if reservation.change in self._asked:
+            raise exception.ChangeRefused(
+                self.id, action.why, reservation.change
+            )
+
+    def _end(self, reservation: Reservation, state: ObservedState) -> None:
+        # The state may be minutes old, and the id may have been used again.
+        check_newest(self._store, reservation)
+        details.check_record(self._store, state, reservation)
+        self._ended = reservation
+        waiting = ending.finish(
+            self._store, self.id, state.slot_providers(self.id)
+        )
+        self.is_over = True
+        if waiting:
+            self.notes.append(waiting)
+        else:
+            # First, as an interruption in between must not lose it.
+            history.archive(self._store, reservation, self._now)
+            self._store.compute.delete_record(reservation)
+            self.is_gone = True
+
+    def _create_class(self) -> None:
+        inventories.create_class(
+            self._store.placement, names.resource_class(self.id)
+        )
+        self._created_class = True
+
+    def _delete_class(self) -> None:
+        """Delete the class if this run created it for an ended reservation."""
+        if self._created_class:
+            with contextlib.suppress(exception.ServiceConflict):
+                inventories.delete_class(
+                    self._store.placement, names.resource_class(self.id)
+                )
+
+    def status(self, state: ObservedState, last: Reservation | None) -> Status:
+        """Return the status of the reservation.
+
+        :param last: The reservation before the run, in case it is gone now.
+        """
+        reservation = state.records.reservations.get(self.id)
+        if reservation is None or self.is_gone:
+            last = self._ended or last
+            if last is None:
+                raise exception.NotFound('reservation', self.id, 'Nova')
+            return Status(last, Phase.ENDED, problems=tuple(self.notes))
+        short = capacity.shortages(state, self._now, state.slots(self.id))
+        return status_of(
+            state,
+            reservation,
+            self._now,
+            short,
+            self.notes,
+            details.read(self._store, state, reservation, self._now),
+        )
+
+
+def reconcile(
+    store: ReservationStore,
+    reservation: str,
+    now: datetime.datetime,
+    move: Move = no_host,
+    state: ObservedState | None = None,
+    asked: int | None = None,
+) -> Status:
+    """Bring a reservation to the state it should be in.
+
+    :param move: Returns whether slots without a server may be moved off a host
+        that is down, disabled, gone or too small.
+    :param state: A state that was just read; None to read it.
+    :param asked: The number of the change that the caller has asked for.
+    :returns: The resulting status, with what could not be done among its
+        problems.
+    :raises ChangeRefused: if that change does not fit. It is then withdrawn,
+        as are those of others; a new reservation is removed.
+    :raises NotFound: if the reservation is gone.
+    """
+    run = Run(store, reservation, now, move, () if asked is None else (asked,))
+    state = state or store.read()
+    found = state.reservation(reservation)
+    if found.has_access and planner.is_open(found, now):
+        state = state.with_access(reservation, store.access.is_granted(found))
+    for _ in range(_MOST_PLANS):
+        if not run.bring(state, planner.may_leave(state, move)):
+            if not run.is_gone:
+                state.reservation(reservation)
+            return run.status(state, found)
+        if not run.is_gone:
+            state = store.read(state)
+    raise not_complete(reservation)
+
+
+def plan_of(
+    store: ReservationStore,
+    state: ObservedState,
+    reservation: str,
+    now: datetime.datetime,
+    may_leave: Collection[str] = (),
+    may_wait: bool = False,
+) -> tuple[ObservedState, Plan]:
+    """Plan, and read what that needs; see ``planner.plan``."""
+    while True:
+        plan = planner.plan(state, reservation, now, may_leave, may_wait)
+        if not plan.unread:
+            return state, plan
+        state = store.read_more(state, plan.unread)
+
+
+def outcome(
+    store: ReservationStore,
+    state: ObservedState,
+    reservation: str,
+    now: datetime.datetime,
+    may_leave: Collection[str] = (),
+) -> tuple[ObservedState, list[Action]]:
+    """Return what would be done, and the state after it; change nothing.
+
+    If a change is refused, that is the last action.
+    """
+    actions: list[Action] = []
+    for _ in range(_MOST_PLANS):
+        state, plan = plan_of(store, state, reservation, now, may_leave)
+        if not plan.actions:
+            return state, actions
+        for action in plan.actions:
+            actions.append(action)
+            if isinstance(action, Refuse):
+                return state, actions
+            state = action.after(state)
+    raise not_complete(reservation)
+
+
+def not_complete(reservation: str) -> exception.ReservationError:
+    """Return the error for a run that came to no end."""
+    return exception.ReservationError(
+        reservation,
+        f'is still not complete after {_MOST_PLANS} steps, because another '
+        'program keeps changing it; find out which',
+    )
+
+
+def check_newest(store: ReservationStore, reservation: Reservation) -> None:
+    """Raise ServiceConflict unless a record is unchanged."""
+    if not store.is_newest(reservation):
+        raise details.conflict(reservation.id)

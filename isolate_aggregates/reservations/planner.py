@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans what is to be done about a reservation, from any state.
+
+These are pure functions. A plan leads from a state one step towards what the
+record of the reservation says; the plan for the state after it says what comes
+next, until there is nothing left to do.
+
+The order of the actions keeps every state in between safe:
+
+* New slots are closed, and are opened when all of them are there. New hosts
+  come first, so that no slot is missing meanwhile.
+* A pending change is granted only if its slots have been written, or rewritten
+  unchanged, since the revision that granting replaces was read. That raises
+  the generation, so that a command that removes them, or that planned with an
+  earlier end, has a conflict and must read again. A run that removes slots of
+  a pending change writes a revision first.
+* The project gets access after its slots were opened, and loses it before they
+  are closed.
+"""
+
+from collections.abc import Collection, Iterator
+import dataclasses
+import datetime
+
+from isolate_aggregates.reservations import capacity, limits
+from isolate_aggregates.reservations.actions import (
+    Action,
+    DeleteRevisions,
+    End,
+    Grant,
+    Refuse,
+    Revoke,
+    SwitchSlots,
+    Wait,
+    WriteExtraSpecs,
+    WriteRecord,
+    WriteSlots,
+)
+from isolate_aggregates.reservations.capacity import NOTHING, Unread
+from isolate_aggregates.reservations.failed_hosts import Move
+from isolate_aggregates.reservations.plan import Assignment
+from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.state import (
+    MOST_SKEW,
+    HostSlots,
+    ObservedState,
+)
+
+# The largest difference between the clocks of two runs: each may differ from
+# Placement's clock by MOST_SKEW. See ReservationStore.now.
+CLOCKS_DIFFER = 2 * MOST_SKEW
+
+_NO_SLOTS = HostSlots(0, 0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be done next.
+
+    :param actions: In this order; none if the reservation is as it should be,
+        or nothing can be done now.
+    :param unread: What must be read first; there are no actions then.
+    """
+
+    actions: tuple[Action, ...] = ()
+    unread: Unread = NOTHING
+
+
+class _MustRead(Exception):
+    def __init__(self, unread: Unread) -> None:
+        self.unread = unread
+
+
+def plan(
+    state: ObservedState,
+    reservation: str,
+    now: datetime.datetime,
+    leave: Collection[str] = (),
+    may_wait: bool = False,
+) -> Plan:
+    """Plan the next actions for a reservation.
+
+    :param leave: The names of hosts that slots without a server may be
+        moved off if they cannot serve them.
+    :param may_wait: Whether a change that does not fit may wait for pending
+        changes of other reservations.
+    """
+    found = state.records.reservations.get(reservation)
+    if found is None:
+        return Plan()
+    planning = _Planning(state, found, now, leave, may_wait)
+    try:
+        return Plan(tuple(planning.actions()))
+    except _MustRead as exc:
+        return Plan(unread=exc.unread)
+
+
+class _Planning:
+    def __init__(
+        self,
+        state: ObservedState,
+        reservation: Reservation,
+        now: datetime.datetime,
+        may_leave: Collection[str],
+        may_wait: bool,
+    ) -> None:
+        self._state = state
+        self._reservation = reservation
+        self._now = now
+        self._may_leave = may_leave
+        self._may_wait = may_wait
+
+    def actions(self) -> Iterator[Action]:
+        """Yield the next actions."""
+        state, reservation = self._state, self._reservation
+        old_flavors = state.records.old_flavors.get(reservation.id)
+        if old_flavors:
+            yield DeleteRevisions(reservation.id, old_flavors)
+        if not reservation.pending and reservation.has_ended(self._now):
+            yield End(reservation)
+            return
+        has = state.extra_specs.get(reservation.id, {})
+        if any(
+            has.get(key) != value
+            for key, value in reservation.flavor.extra_specs.items()
+        ):
+            yield WriteExtraSpecs(reservation)
+        if reservation.pending:
+            yield from self._settle_change()
+            return
+        leave = _to_leave(state, reservation, self._now, self._may_leave)
+        if _is_misplaced(state, reservation, leave):
+            writes = self._writes(
+                reservation, self._assign(reservation, leave)
+            )
+            if writes:
+                yield from writes
+                return
+        present = state.slots(reservation.id)
+        if not present.keys() >= {*reservation.leaving}:
+            leaving = tuple(n for n in reservation.leaving if n in present)
+            yield WriteRecord(
+                dataclasses.replace(reservation, leaving=leaving),
+                'record that it has left a host',
+            )
+            return
+        yield from self._open_or_close()
+
+    def _assign(
+        self, reservation: Reservation, leave: Collection[str] = ()
+    ) -> Assignment:
+        assignment, unread = capacity.assign(
+            self._state, reservation, self._now, leave
+        )
+        if unread:
+            raise _MustRead(unread)
+        return assignment
+
+    # A pending change.
+
+    def _settle_change(self) -> Iterator[Action]:
+        """Grant the change, or refuse it."""
+        state, reservation = self._state, self._reservation
+        target = reservation.settled
+        excess = limits.excess(state, reservation, target, self._now)
+        assignment = self._assign(target)
+        if excess or assignment.missing:
+            yield from self._withdraw(excess, assignment)
+            return
+        writes = self._writes(target, assignment, is_pending=True)
+        yield from writes
+        written = {write.host for write in writes}
+        for write in writes:
+            state = write.after(state)
+        for name, on_host in state.slots(reservation.id).items():
+            # Once the change is granted, readers assume that the slots on a
+            # host are all open or all closed.
+            is_mixed = 0 < on_host.open < on_host.total
+            if is_mixed or name not in written:
+                yield WriteSlots(
+                    reservation.id,
+                    name,
+                    on_host,
+                    on_host.total,
+                    on_host.total if on_host.open else 0,
+                )
+        yield WriteRecord(target)
+
+    def _withdraw(
+        self, excess: str | None, assignment: Assignment
+    ) -> Iterator[Action]:
+        """Remove the slots that a change has added, wait, or refuse it."""
+        state, reservation = self._state, self._reservation
+        before = dataclasses.replace(reservation, pending=None)
+        if _is_misplaced(state, before):
+            writes = self._writes(before, self._assign(before))
+            if writes:
+                # With a new revision, no other run can grant the change any
+                # more.
+                yield WriteRecord(reservation)
+                yield from writes
+                return
+        if self._may_wait and any(
+            other.pending and other.id != reservation.id
+            for other in state.records.reservations.values()
+        ):
+            yield Wait()
+            return
+        yield Refuse(reservation, excess or self._refusal(assignment))
+
+    def _refusal(self, assignment: Assignment) -> str:
+        """Return why a change does not fit, and when a new one would."""
+        if self._reservation.amount:
+            return assignment.refusal
+        later, unread = capacity.first_fit(
+            self._state, self._reservation.settled, self._now
+        )
+        if unread:
+            raise _MustRead(unread)
+        start = later.demand.start.isoformat(timespec='seconds')
+        when = (
+            'it does not fit later either'
+            if later.missing
+            else f'all of it fits from {start} on'
+        )
+        return f'{assignment.refusal}; {when}'
+
+    # Slots.
+
+    def _writes(
+        self,
+        reservation: Reservation,
+        assignment: Assignment,
+        is_pending: bool = False,
+    ) -> list[WriteSlots]:
+        """Return the slots that differ from an assignment.
+
+        Until a pending change is granted, no slots are removed, and those it
+        adds stay closed. Hosts in ``leaving`` keep only the slots with a
+        server.
+        """
+        present = self._state.slots(reservation.id)
+        writes = []
+        for name in sorted(present.keys() | assignment.slots.keys()):
+            on_host = present.get(name, _NO_SLOTS)
+            total = assignment.slots.get(name, 0)
+            if name in reservation.leaving:
+                total = on_host.used
+            if is_pending:
+                total = max(total, on_host.total)
+            if total == on_host.total:
+                continue
+            number = total if on_host.open else 0
+            if is_pending or total < on_host.total:
+                number = min(on_host.open, total)
+            writes.append(
+                WriteSlots(reservation.id, name, on_host, total, number)
+            )
+        return sorted(writes, key=_order)
+
+    def _open_or_close(self) -> Iterator[Action]:
+        """Open or close slots as due, and grant the project access."""
+        state, reservation = self._state, self._reservation
+        to_be_open = is_open(reservation, self._now)
+        to_switch = _hosts_to_switch(state, reservation, self._now)
+        if to_be_open is False and (reservation.has_access or to_switch):
+            # By a clock that is ahead.
+            if reservation.has_access:
+                yield WriteRecord(
+                    dataclasses.replace(reservation, has_access=False),
+                    'record that its project has no access',
+                )
+            yield Revoke(reservation.id)
+        present = state.slots(reservation.id)
+        for name, to_open in to_switch.items():
+            yield SwitchSlots(reservation.id, name, present[name], to_open)
+        if to_be_open and (
+            not reservation.has_access
+            or state.access.get(reservation.id) is False
+        ):
+            yield Grant(reservation)
+        if to_be_open and not reservation.has_access:
+            yield WriteRecord(
+                dataclasses.replace(reservation, has_access=True),
+                'record that it has started',
+            )
+
+
+def _order(write: WriteSlots) -> int:
+    """The order of writes: new hosts, then fewer slots, then more."""
+    if not write.before.total:
+        return 0
+    return 1 if write.total < write.before.total else 2
+
+
+def may_leave(state: ObservedState, move: Move) -> set[str]:
+    """Return the hosts that slots without a server may be moved off."""
+    return {
+        host.name for host in state.hosts.values() if host.slots and move(host)
+    }
+
+
+def _to_leave(
+    state: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+    hosts: Collection[str],
+) -> set[str]:
+    """Return the hosts whose slots without a server are to be moved."""
+    names = [n for n in state.slots(reservation.id) if n in hosts]
+    if not names:
+        return set()
+    return {
+        *(name for name in names if state.hosts[name].obstacle),
+        *capacity.shortages(state, now, names),
+        *state.closed(reservation, names),
+    }
+
+
+def _is_misplaced(
+    state: ObservedState,
+    reservation: Reservation,
+    leave: Collection[str] = (),
+) -> bool:
+    """Return whether slots should be added, removed or moved."""
+    present = state.slots(reservation.id)
+    stays = {
+        n: on for n, on in present.items() if n not in reservation.leaving
+    }
+    return (
+        sum(slots.total for slots in stays.values()) != reservation.amount
+        or any(
+            slots.used < slots.total
+            for name, slots in stays.items()
+            if name in leave
+        )
+        or any(
+            slots.used != slots.total
+            for name, slots in present.items()
+            if name not in stays
+        )
+    )
+
+
+def _hosts_to_switch(
+    state: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+) -> dict[str, bool]:
+    """Return the hosts whose slots have to be opened, or closed."""
+    hosts = {}
+    for name, slots in sorted(state.slots(reservation.id).items()):
+        to_open = (
+            False if name in reservation.leaving else is_open(reservation, now)
+        )
+        if to_open is not None and (
+            slots.open != to_open * slots.total
+            # Closed in a way that the candidates do not show.
+            or not (to_open or slots.used or slots.is_planned)
+        ):
+            hosts[name] = to_open
+    return hosts
+
+
+def is_open(reservation: Reservation, now: datetime.datetime) -> bool | None:
+    """Return whether a reservation that has not ended is to be open.
+
+    :returns: None so close to the start or end that a run with another clock
+        may decide differently; slots and access then stay as they are.
+    """
+    if not reservation.has_started(now):
+        return None if reservation.start - now <= CLOCKS_DIFFER else False
+    return None if is_ending(reservation, now) else True
+
+
+def is_ending(reservation: Reservation, now: datetime.datetime) -> bool:
+    """Return whether it has ended, by the clock of any run.
+
+    Another run whose clock is ahead may be deleting its servers.
+    """
+    end = reservation.end
+    return end is not None and end - now <= CLOCKS_DIFFER
