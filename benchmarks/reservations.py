@@ -39,11 +39,12 @@ import placement_rows  # noqa: E402
 from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 import table  # noqa: E402
 
-from isolate_aggregates import exception, reservations  # noqa: E402
+from isolate_aggregates import reservations  # noqa: E402
 from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.reservations import (  # noqa: E402
     HostSlots,
     capacity,
+    errors,
     names,
     plan,
     slots,
@@ -234,13 +235,13 @@ def measure(size: str) -> Row:
     def create() -> None:
         reservation = reservations.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
         # In a full cloud it is refused, which takes just as long.
-        with contextlib.suppress(exception.ReservationError):
+        with contextlib.suppress(errors.ReservationError):
             reservations.create(world.store, reservation, NOW)
 
     def update() -> None:
         store = world.new_store()
         # It may not fit.
-        with contextlib.suppress(exception.ReservationError):
+        with contextlib.suppress(errors.ReservationError):
             reservations.update(
                 store, reservation_id(0), NOW, end=NOW + 60 * DAY
             )

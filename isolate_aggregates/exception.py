@@ -6,7 +6,7 @@ Exceptions of other libraries are translated where they occur, so that callers
 do not depend on these libraries.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Self
 
 from isolate_aggregates import web_servers
@@ -42,28 +42,6 @@ class ConfigError(IsolateAggregatesError):
         self.option = option
         self.problem = problem
         super().__init__(f'Configuration option {option} {problem}')
-
-
-class ConfigFilesError(IsolateAggregatesError):
-    """The configuration files cannot be read."""
-
-
-class CredentialsError(IsolateAggregatesError):
-    """There are no credentials for the cloud, or they are invalid."""
-
-
-class NoCredentialsError(CredentialsError):
-    """There are no credentials for a cloud.
-
-    :param instead: An alternative that needs no credentials; may be empty.
-    """
-
-    def __init__(self, instead: str = '') -> None:
-        super().__init__(
-            'There are no credentials for a cloud: give --os-cloud, OS_* '
-            'variables or [isolate_aggregates] auth_type with its options'
-            f'{instead and f", or {instead}"}.'
-        )
 
 
 class FilterError(IsolateAggregatesError):
@@ -118,72 +96,6 @@ class AggregatesUnreadable(IsolateAggregatesError):
         )
 
 
-class ChangedMeanwhile(IsolateAggregatesError):
-    """Other clients keep changing the same objects.
-
-    :param steps: The last changes, which may have been undone.
-    """
-
-    def __init__(self, steps: Iterable[str]) -> None:
-        self.steps = tuple(steps)
-        super().__init__(
-            'Another command is changing the same objects; these changes may '
-            f'have been undone: {"; ".join(self.steps)}. Wait until it has '
-            'ended, and run this command again.'
-        )
-
-
-class CloudFileError(IsolateAggregatesError):
-    """A cloud file cannot be read, or does not describe a cloud.
-
-    :param problems: The problems, each with its place in the file.
-    :param of_file: The problem of the file as a whole, as a predicate.
-    """
-
-    def __init__(
-        self, path: object, problems: Sequence[str] = (), of_file: str = ''
-    ) -> None:
-        self.path = str(path)
-        self.problems = tuple(problems) or (of_file,)
-        super().__init__(
-            f'{path} {of_file}.'
-            if of_file
-            else f'Cloud file {path}: {"; ".join(self.problems)}.'
-        )
-
-
-class ExpectationsFileError(IsolateAggregatesError):
-    """A file of expectations cannot be read or written, or is invalid.
-
-    :param problems: The problems, each with its line.
-    :param of_file: The problem of the file as a whole, as a predicate.
-    """
-
-    def __init__(
-        self, path: object, problems: Sequence[str] = (), of_file: str = ''
-    ) -> None:
-        self.path = str(path)
-        self.problems = tuple(problems) or (of_file,)
-        super().__init__(
-            f'{path} {of_file}.'
-            if of_file
-            else f'{path}: {"; ".join(self.problems)}.'
-        )
-
-
-class ChangesFileError(IsolateAggregatesError):
-    """A file of another tool cannot be read, or describes no changes.
-
-    :param problem: The place in the file and what is wrong there, with what
-        separates it from the name of the file.
-    """
-
-    def __init__(self, path: str, problem: str) -> None:
-        self.path = path
-        self.problem = problem
-        super().__init__(f'{path}{problem}.')
-
-
 class NotFound(IsolateAggregatesError):
     """An object does not exist in the cloud.
 
@@ -198,19 +110,6 @@ class NotFound(IsolateAggregatesError):
         super().__init__(
             f'There is no {kind} with the name or id {name!r} in {place}'
             f'{meant(name, known)}.'
-        )
-
-
-class NotUnique(IsolateAggregatesError):
-    """A name is ambiguous."""
-
-    def __init__(self, kind: str, name: str, ids: Iterable[str]) -> None:
-        self.kind = kind
-        self.name = name
-        self.ids = tuple(sorted(ids))
-        super().__init__(
-            f'The {kind} name {name!r} is not unique; name one of '
-            f'{", ".join(self.ids)} instead.'
         )
 
 
@@ -299,79 +198,6 @@ class QueryTooLong(ServiceError):
             '"isolate-aggregates limit show" measures it. Raise that limit, '
             'or set [isolate_aggregates] max_query_length below it.',
         )
-
-
-class EmbeddedPlacementUnavailable(IsolateAggregatesError):
-    """The embedded Placement is not installed or already in use."""
-
-
-class ReportError(IsolateAggregatesError):
-    """The report cannot be written."""
-
-    def __init__(self, path: object, problem: str) -> None:
-        self.path = str(path)
-        self.problem = problem
-        super().__init__(f'The report cannot be written to {path}: {problem}.')
-
-
-class LedgerError(IsolateAggregatesError):
-    """A ledger file cannot be read or written."""
-
-    def __init__(self, path: str, problem: str) -> None:
-        self.path = path
-        self.problem = problem
-        super().__init__(f'Ledger file {path}: {problem}.')
-
-
-class MetricsError(IsolateAggregatesError):
-    """Metrics cannot be computed, served or written."""
-
-
-class ReservationError(IsolateAggregatesError):
-    """A reservation cannot be created, read or changed."""
-
-    def __init__(self, reservation: str, problem: str) -> None:
-        self.reservation = reservation
-        self.problem = problem
-        super().__init__(f'Reservation {reservation} {problem}.')
-
-
-class ChangeRefused(ReservationError):
-    """A change of a reservation does not fit.
-
-    :param change: The number of the change; see ``Reservation.change``. A
-        command that asked for another one has not been refused.
-    """
-
-    def __init__(self, reservation: str, problem: str, change: int) -> None:
-        self.change = change
-        super().__init__(reservation, problem)
-
-
-class StaleRecord(ReservationError):
-    """The record of a reservation is older than its slots.
-
-    :param slots: The number of the change that the slots were written for.
-    """
-
-    def __init__(self, reservation: str, slots: int) -> None:
-        self.slots = slots
-        super().__init__(
-            reservation,
-            'has a record in Nova that is older than its slots in Placement, '
-            'so nothing of it is ended or deleted; run reservation update '
-            f'{reservation} --end TIME with the end that it should have, or '
-            f'reservation end {reservation}',
-        )
-
-
-class ReservationHostError(IsolateAggregatesError):
-    """A host cannot be enabled or disabled for reservations."""
-
-    def __init__(self, host: str, problem: str) -> None:
-        self.host = host
-        self.problem = problem
-        super().__init__(f'Host {host} {problem}.')
 
 
 def without_frames(error: BaseException) -> None:

@@ -8,7 +8,8 @@ as it will be after it. ``execution`` carries it out.
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
+from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import HostSlots, ObservedState
 
@@ -202,7 +203,7 @@ class Refuse(Action):
 
     def after(self, state: ObservedState) -> ObservedState:
         """Raise, as nothing else follows."""
-        raise exception.ReservationError(self.reservation.id, self.why)
+        raise errors.ReservationError(self.reservation.id, self.why)
 
 
 @dataclasses.dataclass(frozen=True)

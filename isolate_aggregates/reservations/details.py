@@ -7,7 +7,7 @@ import datetime
 from types import MappingProxyType
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import record, slots
+from isolate_aggregates.reservations import errors, record, slots
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
     LATE,
@@ -137,7 +137,7 @@ def stale_records(
     for name in sorted(suspects):
         try:
             check_record(store, state, by_id[name])
-        except exception.StaleRecord as exc:
+        except errors.StaleRecord as exc:
             stale[name] = exc.problem
         except exception.ServiceConflict:
             # Another command has changed it since it was read.
@@ -166,7 +166,7 @@ def check_record(
     newest = revisions.reservations.get(reservation.id)
     if newest is None or newest.change >= change:
         raise conflict(reservation.id)
-    raise exception.StaleRecord(reservation.id, change)
+    raise errors.StaleRecord(reservation.id, change)
 
 
 def conflict(reservation: str) -> exception.ServiceConflict:

@@ -31,6 +31,7 @@ from isolate_aggregates.reservations import (
     capacity,
     details,
     ending,
+    errors,
     history,
     names,
     planner,
@@ -294,9 +295,7 @@ class Run:
             ending.remove(store, self.id, providers)
             store.compute.delete_record(ended)
         if reservation.change in self._asked:
-            raise exception.ChangeRefused(
-                self.id, action.why, reservation.change
-            )
+            raise errors.ChangeRefused(self.id, action.why, reservation.change)
 
     def _end(self, reservation: Reservation, state: ObservedState) -> None:
         # The state may be minutes old, and the id may have been used again.
@@ -426,9 +425,9 @@ def outcome(
     raise not_complete(reservation)
 
 
-def not_complete(reservation: str) -> exception.ReservationError:
+def not_complete(reservation: str) -> errors.ReservationError:
     """Return the error for a run that came to no end."""
-    return exception.ReservationError(
+    return errors.ReservationError(
         reservation,
         f'is still not complete after {_MOST_PLANS} steps, because another '
         'program keeps changing it; find out which',

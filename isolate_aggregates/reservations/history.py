@@ -20,7 +20,13 @@ import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import changes, names, record, usage
+from isolate_aggregates.reservations import (
+    changes,
+    errors,
+    names,
+    record,
+    usage,
+)
 from isolate_aggregates.reservations.compute import ServerTime
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation
@@ -263,7 +269,7 @@ def _readable(
     for entry in archives:
         try:
             yield _read(entry)
-        except exception.ReservationError as exc:
+        except errors.ReservationError as exc:
             on_unreadable(exc)
 
 
@@ -274,7 +280,7 @@ def _read(entry: FlavorRecord) -> tuple[Reservation, Usage | None]:
     try:
         document = json.loads(entry.description)
         if document[_MARK] != _VERSION:
-            raise exception.ReservationError(
+            raise errors.ReservationError(
                 archive_id.reservation,
                 f'has an archive {entry.flavor.name} of format '
                 f'{document[_MARK]}, but this release only knows format '
@@ -286,7 +292,7 @@ def _read(entry: FlavorRecord) -> tuple[Reservation, Usage | None]:
         )
         used = document['usage'] and usage.parse(document['usage'])
     except (LookupError, TypeError, ValueError) as exc:
-        raise exception.ReservationError(
+        raise errors.ReservationError(
             archive_id.reservation,
             f'has an archive {entry.flavor.name} whose description is broken '
             f'({exc!r}); delete the flavor',

@@ -15,7 +15,7 @@ import logging
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import providers
-from isolate_aggregates.reservations import names, slots
+from isolate_aggregates.reservations import errors, names, slots
 from isolate_aggregates.reservations.capacity import HostClaims
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.slots import retried
@@ -24,6 +24,7 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.placement import edits, generations, inventories
 
 LOG = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def _enable(
         try:
             # Check again: a server may have come before the host joined.
             _refuse_ordinary(store, node, host)
-        except exception.ReservationHostError:
+        except errors.ReservationHostError:
             if joins:
                 _remove_from_pool(store, pool, node.service, node.uuid)
             raise
@@ -94,7 +95,7 @@ def _read_enablable(
     node = _find_node(state, name)
     provider = state.providers.get(node.name)
     if provider != node.uuid:
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             node.name,
             'has no resource provider in Placement yet'
             if provider is None
@@ -107,7 +108,7 @@ def _read_enablable(
         _refuse_ordinary(store, node, host)
     _refuse_foreign(node, state.pool)
     if lease := _lease_of(state, node.service):
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             node.name,
             f'cannot join the pool {store.pool}, because it is in aggregate '
             f'{lease.name}, as hosts of a lease of Blazar are; wait until the '
@@ -116,7 +117,7 @@ def _read_enablable(
         )
     if host and host.provider and not (host.is_ready or host.in_pool):
         # A host joins the pool before it gets its reservation provider.
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             node.name,
             f'cannot join the pool {store.pool}, because it has a reservation '
             'provider that was not created here: it may be a host of Blazar, '
@@ -176,7 +177,7 @@ def disable_host(store: ReservationStore, name: str) -> None:
         try:
             inventories.delete_provider(store.placement, host.provider)
         except exception.ServiceConflict:
-            raise exception.ReservationHostError(
+            raise errors.ReservationHostError(
                 host.name, 'has a reservation provider that is in use'
             ) from None
     if state.pool and host.service and _leaves_pool(state, host):
@@ -200,7 +201,7 @@ def _leaves_pool(state: ObservedState, host: ReservationHost) -> bool:
 def _refuse_slots(host: ReservationHost) -> None:
     if host.slots:
         owners = text.named('reservation', host.slots)
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             host.name,
             f'has slots of {owners}; end them, or move them away with repair '
             'after disabling the compute service',
@@ -216,7 +217,7 @@ def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
         host.in_pool and pool and names.POOL_METADATA.keys() & pool.metadata
     )
     if not host.is_ready and not is_ours:
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             host.name,
             'was not enabled here and is in no locked pool, so it may be a '
             f'host of Blazar; {_POOL_ADVICE}',
@@ -310,7 +311,7 @@ def list_hosts(store: ReservationStore) -> list[ReservationHost]:
 
 def mend_hosts(
     store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> tuple[ObservedState, list[exception.ReservationHostError]]:
+) -> tuple[ObservedState, list[errors.ReservationHostError]]:
     """Restore what enabling hosts once set.
 
     Ordinary servers are kept out first. Nothing is restored if another
@@ -333,7 +334,7 @@ def mend_hosts(
         if missing:
             store.compute.set_metadata(pool, missing)
         for host in defects:
-            with contextlib.suppress(exception.ReservationHostError):
+            with contextlib.suppress(errors.ReservationHostError):
                 _mend(store, pool, host)
         state = store.read()
     return state, host_problems(store, state, now)
@@ -372,15 +373,13 @@ def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
 
 def host_problems(
     store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> list[exception.ReservationHostError]:
+) -> list[errors.ReservationHostError]:
     """Return what is wrong with the hosts for reservations."""
     return [
-        exception.ReservationHostError(
-            name, f'{problem}; {_advice(state, name)}'
-        )
+        errors.ReservationHostError(name, f'{problem}; {_advice(state, name)}')
         for name, problem in _find_defects(store, state).items()
     ] + [
-        exception.ReservationHostError(
+        errors.ReservationHostError(
             name,
             f'runs servers without a reservation ({text.listed(servers)}), '
             'so a slot there may have no room; move or delete them',
@@ -487,7 +486,7 @@ def _find_node(state: ObservedState, name: str) -> Node:
             return node
     nodes = [node for node in state.nodes if node.service == name]
     if len(nodes) > 1:
-        raise exception.NotUnique(
+        raise tool_errors.NotUnique(
             'compute service', name, [node.name for node in nodes]
         )
     if not nodes:
@@ -510,7 +509,7 @@ def _refuse_ordinary(
         node.uuid, host.provider if host else None
     )
     if consumers:
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             node.name,
             f'runs servers without a reservation ({text.listed(consumers)}); '
             'move or delete them first',
@@ -520,7 +519,7 @@ def _refuse_ordinary(
 def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
     """Refuse to lock a pool that may belong to Blazar's own plugins."""
     if pool and _may_be_blazars(pool):
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             node.name,
             f'cannot join the pool {pool.name}, which has hosts but no lock: '
             'it may belong to Blazar, and the lock would keep out the servers '
@@ -613,7 +612,7 @@ def _create_provider(
             store.placement, uuid, lambda before: before | {names.TRAIT}
         )
     except exception.ServiceNotFound:
-        raise exception.ReservationHostError(
+        raise errors.ReservationHostError(
             node.name,
             f'cannot get the resource provider {names.provider(node.name)}, '
             'because another provider has that name',

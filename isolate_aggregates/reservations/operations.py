@@ -13,6 +13,7 @@ import datetime
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
     details,
+    errors,
     execution,
     limits,
     planner,
@@ -78,7 +79,7 @@ def _check_changeable(
 ) -> None:
     if planner.is_ending(reservation, now):
         over = 'has ended' if reservation.has_ended(now) else 'is about to end'
-        raise exception.ReservationError(
+        raise errors.ReservationError(
             reservation.id, f'cannot be changed, because it {over}'
         )
 
@@ -100,7 +101,7 @@ def _last_change(
     """
     try:
         details.check_record(store, state, reservation)
-    except exception.StaleRecord as exc:
+    except errors.StaleRecord as exc:
         if not names_end:
             raise
         return exc.slots
@@ -130,7 +131,7 @@ def _change(
         if reservation.pending:
             # Complete the change of another command, which may have been
             # interrupted.
-            with contextlib.suppress(exception.ReservationError):
+            with contextlib.suppress(errors.ReservationError):
                 execution.reconcile(store, reservation.id, now)
             state = store.read()
             reservation = find_reservation(store, state, reservation_id)
@@ -163,7 +164,7 @@ def _change(
             store, reservation.id, now, state=state, asked=number
         )
         if status.is_over:
-            raise exception.ReservationError(
+            raise errors.ReservationError(
                 reservation.id, 'has ended while it was changed'
             )
         if is_done(status):
@@ -185,9 +186,9 @@ def _after_record(
     return state.with_reservation(written)
 
 
-def _contended(reservation_id: str) -> exception.ReservationError:
+def _contended(reservation_id: str) -> errors.ReservationError:
     """Return the error for a command that gave up because of conflicts."""
-    return exception.ReservationError(
+    return errors.ReservationError(
         reservation_id,
         'was changed repeatedly by other commands; run this command again',
     )
@@ -220,7 +221,7 @@ def create(
             )
         except exception.NotFound:
             break
-        except exception.StaleRecord as exc:
+        except errors.StaleRecord as exc:
             # Its first record was lost, and this one takes its place.
             first = _take_over(store, reservation, exc.slots, now)
             state = None
@@ -230,7 +231,7 @@ def create(
         return status
     # Another run refused it, because it did not fit, or a command ended it.
     preview(store, reservation, now)
-    raise exception.ReservationError(
+    raise errors.ReservationError(
         reservation.id,
         'was refused or ended by another command while it was created; run '
         'this command again',
@@ -250,7 +251,7 @@ def _take_over(
     """
     present = store.read().reservation(reservation.id)
     if present.incarnation != reservation.incarnation or present.amount:
-        raise exception.StaleRecord(reservation.id, change)
+        raise errors.StaleRecord(reservation.id, change)
     with contextlib.suppress(exception.ServiceConflict):
         store.compute.write_record(
             dataclasses.replace(present, change=change), now
@@ -314,7 +315,7 @@ def _check_not_ending(
         and reservation.settled.has_ended(now)
         and not reservation.was_refused
     ):
-        raise exception.ReservationError(
+        raise errors.ReservationError(
             reservation.id,
             'cannot be created, because an earlier reservation with that id '
             'is still ending; try again when reconcile has removed it',
@@ -329,8 +330,8 @@ def _is_taken(records: Records, reservation: Reservation) -> bool:
     return not (present.was_refused or _is_same(present, reservation))
 
 
-def _taken_error(reservation_id: str) -> exception.ReservationError:
-    return exception.ReservationError(
+def _taken_error(reservation_id: str) -> errors.ReservationError:
+    return errors.ReservationError(
         reservation_id,
         'cannot be created, because another reservation or a flavor already '
         'has that id',
@@ -589,7 +590,7 @@ def end(
         except exception.NotFound:
             # Another command completed it.
             return Status(reservation, Phase.ENDED)
-        except exception.StaleRecord as exc:
+        except errors.StaleRecord as exc:
             # The operator who runs this command decides.
             change = exc.slots
             continue

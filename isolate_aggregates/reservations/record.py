@@ -22,7 +22,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import changes, names
+from isolate_aggregates.reservations import changes, errors, names
 from isolate_aggregates.reservations.reservation import (
     Labels,
     PendingChange,
@@ -62,7 +62,7 @@ class Records:
     """
 
     reservations: Mapping[str, Reservation]
-    problems: Mapping[str, exception.ReservationError]
+    problems: Mapping[str, errors.ReservationError]
     foreign: Mapping[str, Flavor]
     old_flavors: Mapping[str, tuple[str, ...]]
     strays: tuple[names.Revision, ...]
@@ -144,7 +144,7 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
             if own:
                 revision, description = own.pop()
                 newest = parse(flavor, description, revision.number)
-        except exception.ReservationError as exc:
+        except errors.ReservationError as exc:
             problems[name] = exc
             # Its slots count like those of other programs.
             foreign[name] = flavor
@@ -170,12 +170,12 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
 
 def _replaced(
     flavor: Flavor, entries: Iterable[tuple[names.Revision, str]]
-) -> exception.ReservationError:
+) -> errors.ReservationError:
     newest = max(
         (revision for revision, _ in entries),
         key=lambda revision: revision.number,
     )
-    return exception.ReservationError(
+    return errors.ReservationError(
         flavor.id,
         f'has a flavor {flavor.name} whose description was replaced; set it '
         f'to the description of flavor {names.flavor(newest.flavor_id)}',
@@ -191,7 +191,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         document = json.loads(description)
         version = document[_MARK]
         if version != _VERSION:
-            raise exception.ReservationError(
+            raise errors.ReservationError(
                 flavor.id,
                 f'was written in format {version}, but this release only '
                 f'knows format {_VERSION}; use the newer release for it',
@@ -238,7 +238,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         AttributeError,
         exception.InvalidRequest,
     ) as exc:
-        raise exception.ReservationError(
+        raise errors.ReservationError(
             flavor.id,
             f'has a flavor {flavor.name} whose description is broken '
             f'({exc!r}); correct it, or delete the flavor once nothing uses '

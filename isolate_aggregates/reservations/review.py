@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 
-from isolate_aggregates import exception
+from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.state import Event, Phase, Status
 from isolate_aggregates.reservations.store import Problem, ReservationStore
 from isolate_aggregates.reservations.views import list_reservations
@@ -145,12 +145,12 @@ def summary(
         unreadable={
             error.reservation: error.problem
             for error in problems
-            if isinstance(error, exception.ReservationError)
+            if isinstance(error, errors.ReservationError)
         },
         hosts={
             error.host: error.problem
             for error in problems
-            if isinstance(error, exception.ReservationHostError)
+            if isinstance(error, errors.ReservationHostError)
         },
     )
 

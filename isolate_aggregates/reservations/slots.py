@@ -34,7 +34,7 @@ from isolate_aggregates.placement.client import (
     PlacementClient,
     ProviderSummary,
 )
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.state import HostSlots
 from isolate_aggregates.tools.placement import inventories
 
@@ -222,7 +222,7 @@ def write(
     before = by_class.pop(resource_class, None)
     if before is not None and change_of(before) > change:
         reservation = names.reservation_of(resource_class) or resource_class
-        raise exception.StaleRecord(reservation, change_of(before))
+        raise errors.StaleRecord(reservation, change_of(before))
     if slots.total:
         by_class[resource_class] = inventory(slots, change)
     return inventories.write(

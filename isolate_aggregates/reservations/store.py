@@ -27,7 +27,7 @@ from isolate_aggregates.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.reservations import names, record, slots
+from isolate_aggregates.reservations import errors, names, record, slots
 from isolate_aggregates.reservations.access import FlavorAccess
 from isolate_aggregates.reservations.capacity import Unread
 from isolate_aggregates.reservations.compute import Compute, Node
@@ -53,7 +53,7 @@ DEFAULT_POOL = 'freepool'
 LOG = logging.getLogger(__name__)
 
 # A reservation that cannot be read, or a host with a problem.
-Problem = exception.ReservationError | exception.ReservationHostError
+Problem = errors.ReservationError | errors.ReservationHostError
 
 # Called for each of these.
 OnUnreadable = Callable[[Problem], None]
@@ -414,7 +414,7 @@ def log_unreadable(problem: Problem) -> None:
 
 def find_unreadable(
     store: ReservationStore, state: ObservedState
-) -> list[exception.ReservationError]:
+) -> list[errors.ReservationError]:
     """Return what is wrong with each reservation that cannot be read.
 
     Their slots stay, and nothing else can be planned on the hosts of a
@@ -430,7 +430,7 @@ def find_unreadable(
     return [
         *records.problems.values(),
         *(
-            exception.ReservationError(name, _problem(state, name, lost[name]))
+            errors.ReservationError(name, _problem(state, name, lost[name]))
             for name in sorted(lost)
         ),
     ]

@@ -10,6 +10,7 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import (
     capacity,
     details,
+    errors,
     execution,
     hosts,
     plan,
@@ -50,7 +51,7 @@ def would_be(
     after, actions = execution.outcome(store, before, reservation.id, now)
     for action in actions:
         if isinstance(action, Refuse):
-            raise exception.ReservationError(reservation.id, action.why)
+            raise errors.ReservationError(reservation.id, action.why)
     return dataclasses.replace(
         status_of(after, after.reservation(reservation.id), now, {}),
         problems=(),
@@ -75,7 +76,7 @@ def earliest(
             break
         state = store.read_more(state, unread)
     if assignment.missing:
-        raise exception.ReservationError(
+        raise errors.ReservationError(
             target.id,
             f'does not fit at any time, because it {assignment.refusal}',
         )

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
-from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import AllocationCandidates
@@ -14,6 +13,7 @@ from isolate_aggregates.query_limit import (
     Shortener,
     memberships,
 )
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -146,7 +146,7 @@ def _answering(
     """
     try:
         return cloud.placement.allocation_candidates, False
-    except exception.EmbeddedPlacementUnavailable:
+    except tool_errors.EmbeddedPlacementUnavailable:
         snapshot = cloud.snapshot
         simulation = Simulator(
             snapshot.providers, snapshot.traits, snapshot.resource_classes

@@ -17,6 +17,8 @@ import yaml
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.placement import microversion
+from isolate_aggregates.reservations import errors
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.file import cloud_file
 
 NOTES = sorted((ROOT / 'releasenotes' / 'notes').glob('*'))
@@ -159,9 +161,11 @@ def test_each_check_of_the_scheduler_is_described():
     'error',
     [
         value
-        for value in vars(exception).values()
+        for module in (exception, tool_errors, errors)
+        for value in vars(module).values()
         if inspect.isclass(value)
         and issubclass(value, exception.IsolateAggregatesError)
+        and value.__module__ == module.__name__
     ],
     ids=lambda error: error.__name__,
 )

@@ -76,7 +76,7 @@ def test_the_picture_of_the_wings_has_every_part_of_the_package():
     ]
     assert len(parts) > 20
     helpers = {
-        'testing', 'comparison', 'documents', 'files', 'filter_keys',
+        'testing', 'comparison', 'documents', 'errors', 'files', 'filter_keys',
         'placement_rows', 'ranges', 'server_images', 'taken',
     }  # fmt: skip
     assert set(parts) - labels - helpers == set()

@@ -16,8 +16,8 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 import pytest
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import names
+from isolate_aggregates import reservations
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.rest.connection import Connection
 
 NOW = datetime.datetime.now(datetime.UTC)
@@ -192,7 +192,7 @@ class ReservationTest(OverApi, CloudTest):
 
     def test_a_host_with_ordinary_servers_is_refused(self):
         server = self.boot(self.flavor())
-        with pytest.raises(exception.ReservationHostError) as caught:
+        with pytest.raises(errors.ReservationHostError) as caught:
             self.enable('host1')
         assert server['id'] in str(caught.value)
         assert self.store.read().hosts == {}

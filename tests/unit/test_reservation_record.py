@@ -11,7 +11,7 @@ from thorough import examples
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations import errors, names, record
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.reservation import (
     Change,
@@ -182,14 +182,14 @@ def test_a_broken_description_is_reported(
 ) -> None:
     reservation = Reservation(ID, 'p', NOON, None, 1, Shape(1, 1))
     document = json.loads(record.describe(reservation)) | change
-    with pytest.raises(exception.ReservationError, match=problem) as caught:
+    with pytest.raises(errors.ReservationError, match=problem) as caught:
         record.parse(reservation.flavor, json.dumps(document))
     assert caught.value.reservation == ID
 
 
 def test_a_description_that_is_not_json_is_reported() -> None:
     flavor = Flavor(name=names.flavor(ID), id=ID)
-    with pytest.raises(exception.ReservationError, match='broken'):
+    with pytest.raises(errors.ReservationError, match='broken'):
         record.parse(flavor, '"isolate-aggregates-reservation"')
 
 

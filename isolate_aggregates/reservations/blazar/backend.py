@@ -14,7 +14,7 @@ from typing import Any
 from isolate_aggregates import exception
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import ending, names, slots
+from isolate_aggregates.reservations import ending, errors, names, slots
 from isolate_aggregates.reservations.blazar.connection import Connections
 from isolate_aggregates.reservations.blazar.record import (
     BlazarRecord,
@@ -59,7 +59,7 @@ class Backend:
         record = self._nova.record(reservation)
         if record is not None:
             if self._own(record).end is not None:
-                raise exception.ReservationError(
+                raise errors.ReservationError(
                     reservation, 'has already been ended'
                 )
             size = Shape.like(record.flavor)
@@ -201,7 +201,7 @@ class Backend:
         """
         mark = parse(record)
         if mark is None or mark.database != self.database:
-            raise exception.ReservationError(
+            raise errors.ReservationError(
                 record.flavor.id,
                 'belongs to another Blazar according to its flavor',
             )

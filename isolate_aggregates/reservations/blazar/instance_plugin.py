@@ -22,6 +22,7 @@ from oslo_utils import timeutils
 
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.blazar import (
     options,
     planning,
@@ -49,7 +50,7 @@ _PAUSE = 1  # second
 _SKEW = datetime.timedelta(minutes=1)
 
 
-class _EndsLater(exception.ReservationError):
+class _EndsLater(errors.ReservationError):
     """A later end of a reservation was agreed than Blazar's database has."""
 
 
@@ -150,7 +151,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         with translated(reservation):
             try:
                 self._write(reservation)
-            except exception.ReservationError:
+            except errors.ReservationError:
                 raise
             except exception.IsolateAggregatesError as exc:
                 self._postpone(reservation, exc)
@@ -329,7 +330,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             return until is None or until <= _now()
         try:
             end = rows.end_of(rows.lease_of(row))
-        except exception.ReservationError as exc:
+        except errors.ReservationError as exc:
             self._warn_once(row['id'], '%s', exc)
             return False
         if until is None or until <= end:
@@ -337,7 +338,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self._warn_once(
             row['id'],
             '%s',
-            exception.ReservationError(row['id'], _extended(until, end)),
+            errors.ReservationError(row['id'], _extended(until, end)),
         )
         # Blazar could not end it when its database said so.
         return (
@@ -375,7 +376,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 if former:
                     rows.check_slots(reservation)
                 self._write_or_postpone(reservation, former)
-            except exception.ReservationError as exc:
+            except errors.ReservationError as exc:
                 self._warn_once(reservation, '%s', exc)
                 self._doubtful.add(reservation)
             except Exception:
@@ -389,7 +390,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         """Update Nova and Placement, now or later."""
         try:
             self._write(reservation, former)
-        except exception.ReservationError as exc:
+        except errors.ReservationError as exc:
             # Waiting does not help; its rows contradict each other, or it
             # belongs to another Blazar.
             self._warn_once(reservation, '%s', exc)

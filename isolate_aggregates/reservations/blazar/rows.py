@@ -10,7 +10,7 @@ from blazar import status
 from blazar.db import api as db_api
 from oslo_utils import timeutils, uuidutils
 
-from isolate_aggregates import exception
+from isolate_aggregates.reservations import errors
 
 # The columns in which Blazar's own plugin stores ids of objects in Nova.
 _OLD_COLUMNS = ('aggregate_id', 'server_group_id')
@@ -133,7 +133,7 @@ def lease_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     lease: Mapping[str, Any] | None = db_api.lease_get(row['lease_id'])
     if lease is None:
-        raise exception.ReservationError(
+        raise errors.ReservationError(
             row['id'],
             f'belongs to lease {row["lease_id"]}, which is not in the '
             'database of Blazar; restore the database, or end the reservation '
@@ -160,7 +160,7 @@ def check_slots(reservation: str) -> None:
     :raises ReservationError: if the database has lost them.
     """
     if current(reservation) and not _rows(reservation):
-        raise exception.ReservationError(
+        raise errors.ReservationError(
             reservation,
             'has slots in Placement, but no allocation in the database of '
             'Blazar; its slots are left unchanged; restore the database',

@@ -11,10 +11,10 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, reservations, text
+from isolate_aggregates import reservations, text
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.reservations import HostSlots, Status
+from isolate_aggregates.reservations import HostSlots, Status, errors
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.store import Problem
@@ -219,7 +219,7 @@ class ReservationLister(output.ReportLister):
 
     def log_unreadable(self, problem: Problem) -> None:
         """Log an unreadable reservation or a host, once for each problem."""
-        is_host = isinstance(problem, exception.ReservationHostError)
+        is_host = isinstance(problem, errors.ReservationHostError)
         known = self.host_problems if is_host else self.unreadable
         if str(problem) not in known:
             LOG.error('%s', problem)

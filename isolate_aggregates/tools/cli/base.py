@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates.locked import lock_groups
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file import cloud_file, document
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -113,8 +113,8 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
         def connect() -> 'Connection':
             try:
                 return app.connect()
-            except exception.NoCredentialsError as exc:
-                raise exception.NoCredentialsError(
+            except tool_errors.NoCredentialsError as exc:
+                raise tool_errors.NoCredentialsError(
                     'use a cloud file with --snapshot'
                 ) from exc
 
@@ -143,7 +143,7 @@ def check_metrics_client() -> None:
     try:
         import prometheus_client  # noqa: F401
     except ImportError as exc:
-        raise exception.MetricsError(
+        raise tool_errors.MetricsError(
             'The metrics need prometheus-client; install '
             'isolate-aggregates[metrics].'
         ) from exc

@@ -17,10 +17,10 @@ from oslo_config import cfg
 import yaml
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
 from isolate_aggregates.rest import connection as cloud_connection
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import short
+from isolate_aggregates.tools import errors as tool_errors
 
 _SERVICES = ('compute', 'placement', 'image')
 
@@ -79,7 +79,7 @@ class Credentials:
             return cloud_connection.from_conf(conf)
         if not is_selected and self._config.default_cloud == 'defaults':
             check_files()
-            raise exception.NoCredentialsError
+            raise tool_errors.NoCredentialsError
         try:
             return self._connection(options)
         except _UNUSABLE as exc:
@@ -135,7 +135,7 @@ def _check_file(path: str) -> None:
         problem = _yaml_problem(exc)
     else:
         return
-    raise exception.CredentialsError(
+    raise tool_errors.CredentialsError(
         f'The file {path} cannot be read: {problem}.'
     )
 
@@ -169,7 +169,7 @@ def from_region(
     )
 
 
-def _unusable(exc: Exception) -> exception.CredentialsError:
+def _unusable(exc: Exception) -> tool_errors.CredentialsError:
     if isinstance(
         exc, os_exceptions.SDKException | ks_exceptions.ClientException
     ):
@@ -177,7 +177,7 @@ def _unusable(exc: Exception) -> exception.CredentialsError:
         reason = short(str(exc).partition('. ')[0])
     else:
         reason = f'openstacksdk failed with {type(exc).__name__}: {short(exc)}'
-    return exception.CredentialsError(
+    return tool_errors.CredentialsError(
         f'The credentials for the cloud cannot be used: {reason}; check the '
         '--os-* options, the OS_* variables and clouds.yaml.'
     )

@@ -7,8 +7,8 @@ import logging
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
 from isolate_aggregates.text import short
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import files as ia_files
 
 PROJECT = 'isolate-aggregates'
@@ -83,9 +83,9 @@ def read(
     ia_conf.check(conf)
 
 
-def unreadable(names: str, exc: Exception) -> exception.ConfigFilesError:
+def unreadable(names: str, exc: Exception) -> tool_errors.ConfigFilesError:
     """Return the error for configuration files that cannot be read."""
-    return exception.ConfigFilesError(
+    return tool_errors.ConfigFilesError(
         f'The configuration {names} cannot be read: {_reason(exc)}.'
     )
 

@@ -14,6 +14,7 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     Server,
@@ -147,7 +148,7 @@ class Snapshot:
         :raises CloudFileError: if they were left out.
         """
         if self.servers is None:
-            raise exception.CloudFileError(
+            raise tool_errors.CloudFileError(
                 self.origin,
                 of_file='has no servers; save it again without --no-servers',
             )
@@ -168,7 +169,7 @@ class Snapshot:
             names = [thing.name for thing in things]
             raise exception.NotFound(kind, name, self.origin, names)
         if len(matches) > 1:
-            raise exception.NotUnique(kind, name, [t.id for t in matches])
+            raise tool_errors.NotUnique(kind, name, [t.id for t in matches])
         return matches[0]
 
 

@@ -11,6 +11,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
@@ -179,7 +180,7 @@ class CheckExpectations(output.ReportLister):
         with self._answers(args, ()) as (answers, _), deciding.silent():
             entries = list(first_file.entries(answers))
         if not entries:
-            raise exception.ExpectationsFileError(
+            raise tool_errors.ExpectationsFileError(
                 args.output,
                 of_file='was not written: the cloud has no flavors',
             )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
 from isolate_aggregates.text import escaped
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import files
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -219,9 +219,9 @@ def check_junit(path: str | os.PathLike[str]) -> None:
         files.check(path, _MARK)
         import junitparser  # noqa: F401
     except OSError as exc:
-        raise exception.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tool_errors.ReportError(path, exc.strerror or str(exc)) from exc
     except ImportError as exc:
-        raise exception.ReportError(
+        raise tool_errors.ReportError(
             path,
             'it needs junitparser; install isolate-aggregates[junit]',
         ) from exc
@@ -238,7 +238,7 @@ def write_junit(report: Report, path: str | os.PathLike[str]) -> None:
         with files.replacing(path, _MARK) as stream:
             stream.write(text)
     except OSError as exc:
-        raise exception.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tool_errors.ReportError(path, exc.strerror or str(exc)) from exc
 
 
 def junit(report: Report) -> 'junitparser.JUnitXml':

@@ -18,6 +18,7 @@ from isolate_aggregates.placement.provider import (
 )
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import named
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.documents import Names
 from isolate_aggregates.tools.locks import documents, reach
@@ -73,7 +74,7 @@ class Details:
             raise exception.NotFound(what, name, origin, self._names(kinds))
         if len(matches) > 1:
             choices = [f'{name} --kind {each}' for each in matches]
-            raise exception.NotUnique(what, name, choices)
+            raise tool_errors.NotUnique(what, name, choices)
         tell: dict[str, Callable[[Any], _Details]] = {
             'lock': self._of_lock,
             'aggregate': self._of_aggregate,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.operate.sync.plan import why_not_put
 
 
@@ -23,7 +24,9 @@ def aggregate(
         names = [a.name for a in candidates]
         raise exception.NotFound('aggregate', name, place, names)
     if len(matches) > 1:
-        raise exception.NotUnique('aggregate', name, [a.uuid for a in matches])
+        raise tool_errors.NotUnique(
+            'aggregate', name, [a.uuid for a in matches]
+        )
     return matches[0]
 
 

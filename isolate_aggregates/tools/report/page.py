@@ -15,7 +15,8 @@ import os
 
 import jinja2
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import files, ranges
 from isolate_aggregates.tools.report import calendar
 from isolate_aggregates.tools.report import content as report_content
@@ -106,7 +107,7 @@ def _translated(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise exception.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tool_errors.ReportError(path, exc.strerror or str(exc)) from exc
 
 
 def _policy(style: str, scripts: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.store import MOST_SKEW
 
 SECOND = datetime.timedelta(seconds=1)
@@ -89,7 +90,7 @@ def test_an_end_that_another_run_may_have_begun_is_not_put_off(world, dry_run):
     world.nova.is_slow = True
     assert writes(world, END + MOST_SKEW - SECOND)
     assert world.nova.deleted == [uuid(3, 's')]
-    with pytest.raises(exception.ReservationError, match='is about to end'):
+    with pytest.raises(errors.ReservationError, match='is about to end'):
         reservations.update(
             world.new_store(),
             world.id,

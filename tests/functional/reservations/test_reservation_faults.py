@@ -15,6 +15,7 @@ from reservation_world import HOUR, NOW, PROJECT, uuid
 from thorough import every
 
 from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import errors
 
 STEP = every(12)
 
@@ -69,7 +70,7 @@ class Refuse(Create):
     """The slots do not fit."""
 
     def act(self, world):
-        with pytest.raises(exception.ReservationError, match='room for'):
+        with pytest.raises(errors.ReservationError, match='room for'):
             reservations.create(world.store, wanted(amount=5), NOW)
 
 
@@ -117,7 +118,7 @@ class Longer(Running):
 
 class MoreThanFit(Running):
     def act(self, world):
-        with pytest.raises(exception.ReservationError, match='room for'):
+        with pytest.raises(errors.ReservationError, match='room for'):
             reservations.update(world.store, ID, NOW, amount=5)
 
 

@@ -10,7 +10,7 @@ import reservation_world
 from reservation_world import HOUR, NOW, PROJECT
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import changes, history, names
+from isolate_aggregates.reservations import changes, errors, history, names
 from isolate_aggregates.reservations.commands import times
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -93,7 +93,7 @@ def test_the_user_who_asked_is_told(world, monkeypatch):
     monkeypatch.setattr(reservations.ReservationStore, 'user', 'service')
     reservations.reconcile_all(world.store, NOW + HOUR)
     monkeypatch.setattr(reservations.ReservationStore, 'user', 'other')
-    with pytest.raises(exception.ReservationError):
+    with pytest.raises(errors.ReservationError):
         reservations.update(world.store, ID, NOW + HOUR, amount=99)
     monkeypatch.setattr(reservations.ReservationStore, 'user', 'third')
     reservations.update(world.store, ID, NOW + HOUR, amount=2)
@@ -155,7 +155,7 @@ def test_a_reservation_ends_although_its_usage_is_denied(world, caplog):
 
 
 def test_one_that_was_refused_has_no_history(world):
-    with pytest.raises(exception.ReservationError):
+    with pytest.raises(errors.ReservationError):
         reserve(world, 99)
     assert world.nova.flavors == {}
     assert past(world, NOW) == []

@@ -20,7 +20,7 @@ from reservation_world import HOUR, NOW, PROJECT
 from thorough import THOROUGH, every
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.capacity import HostClaims
 
 EVERY = every(12)
@@ -119,7 +119,7 @@ def attempt(command, store):
     except (
         exception.InvalidRequest,
         exception.NotFound,
-        exception.ReservationError,
+        errors.ReservationError,
     ) as exc:
         return str(exc)
     return None

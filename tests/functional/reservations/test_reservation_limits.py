@@ -8,7 +8,8 @@ import pytest
 import reservation_world
 from reservation_world import HOUR, NOW, PROJECT
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
+from isolate_aggregates.reservations import errors
 
 OTHER = 'b' * 32
 SIZE = ('--vcpus', '1', '--ram', '64')
@@ -141,7 +142,7 @@ def test_two_commands_at_once_do_not_exceed_a_limit_together(
         )
         try:
             reservations.create(world.new_store(), reservation, NOW)
-        except exception.ReservationError as exc:
+        except errors.ReservationError as exc:
             results[name] = str(exc)
         else:
             results[name] = ''

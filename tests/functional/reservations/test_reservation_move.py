@@ -5,6 +5,7 @@ import pytest
 from reservation_world import NOW, PROJECT, told, uuid
 
 from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import errors
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
 
@@ -105,7 +106,7 @@ def test_a_move_without_free_slots_elsewhere_changes_nothing(world):
     reserve(world, 1)
     world.fail_host('h1')
     before = world.picture()
-    with pytest.raises(exception.ReservationError) as caught:
+    with pytest.raises(errors.ReservationError) as caught:
         reservations.move(world.store, status, NOW, ['h1'])
     assert 'room for 1 on h2' in str(caught.value)
     assert world.picture() == before
@@ -157,7 +158,7 @@ def test_slots_on_a_host_being_left_still_count(world):
     status = reserve(world, 2, servers=1)
     reservations.move(world.store, status, NOW, ['h1'])
     reservation = reservations.new(PROJECT, 2, SHAPE, NOW)
-    with pytest.raises(exception.ReservationError, match='room for 1 on h1'):
+    with pytest.raises(errors.ReservationError, match='room for 1 on h1'):
         reservations.create(world.store, reservation, NOW)
 
 

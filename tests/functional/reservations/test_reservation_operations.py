@@ -9,7 +9,7 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, told, uuid
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import errors, names
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
 
@@ -37,7 +37,7 @@ def totals(status):
 def refused(world, *args, **kwargs):
     """Reserve in vain, and return why; nothing is left of it."""
     before = world.picture()
-    with pytest.raises(exception.ReservationError) as caught:
+    with pytest.raises(errors.ReservationError) as caught:
         reserve(world, *args, **kwargs)
     assert world.picture() == before
     return str(caught.value)
@@ -147,7 +147,7 @@ def test_slots_with_servers_cannot_be_removed(world):
     for server in ('s1', 's2'):
         assert world.boot(server, 'h1', reservation.id, NEEDS)
     before = world.picture()
-    with pytest.raises(exception.ReservationError) as caught:
+    with pytest.raises(errors.ReservationError) as caught:
         reservations.update(world.store, reservation.id, NOW, amount=1)
     assert 'cannot have 1 slot, because 2 have servers' in str(caught.value)
     assert world.picture() == before
@@ -159,7 +159,7 @@ def test_a_later_end_is_refused_if_another_reservation_follows(world):
     assert reservations.update(
         world.store, reservation.id, NOW, end=NOW + 2 * HOUR
     )
-    with pytest.raises(exception.ReservationError, match='room for'):
+    with pytest.raises(errors.ReservationError, match='room for'):
         reservations.update(
             world.store, reservation.id, NOW, end=NOW + 3 * HOUR
         )
@@ -395,7 +395,7 @@ def test_reservations_of_others_count_and_are_left_alone(world):
     assert world.slots() == before
     with pytest.raises(exception.NotFound):
         reservations.end(world.store, theirs, NOW)
-    with pytest.raises(exception.ReservationHostError, match=theirs):
+    with pytest.raises(errors.ReservationHostError, match=theirs):
         reservations.disable_host(world.store, 'h1')
 
 
@@ -410,7 +410,7 @@ def test_a_broken_record_is_reported_and_left_alone(world):
         good.replace('reservation": 1', 'reservation": 2'),
     ):
         flavor['description'] = broken
-        with pytest.raises(exception.ReservationError) as caught:
+        with pytest.raises(errors.ReservationError) as caught:
             reservations.show(world.store, reservation.id, NOW)
         assert 'broken' in str(caught.value) or 'newer' in str(caught.value)
         assert reservations.reconcile_all(world.store, NOW) == []
@@ -423,13 +423,9 @@ def test_an_id_cannot_be_used_twice(world):
     reservation = reservations.new(
         PROJECT, 2, SHAPE, NOW, reservation_id=first.id
     )
-    with pytest.raises(
-        exception.ReservationError, match='already has that id'
-    ):
+    with pytest.raises(errors.ReservationError, match='already has that id'):
         reservations.create(world.store, reservation, NOW)
-    with pytest.raises(
-        exception.ReservationError, match='already has that id'
-    ):
+    with pytest.raises(errors.ReservationError, match='already has that id'):
         reservations.preview(world.store, reservation, NOW)
     # An identical command is a retry after an error.
     again = dataclasses.replace(
@@ -444,7 +440,7 @@ def test_the_id_of_a_flavor_of_others_is_taken(world):
     world.store.compute.create_flavor(reservation.id, SHAPE, 'made by Blazar')
     for act in (reservations.preview, reservations.create):
         with pytest.raises(
-            exception.ReservationError, match='already has that id'
+            errors.ReservationError, match='already has that id'
         ):
             act(world.new_store(), reservation, NOW)
 
@@ -457,9 +453,7 @@ def test_the_id_of_a_reservation_that_is_ending_is_not_free_yet(world):
         PROJECT, 1, SHAPE, NOW + 3 * HOUR, reservation_id=reservation.id
     )
     for act in (reservations.preview, reservations.create):
-        with pytest.raises(
-            exception.ReservationError, match='is still ending'
-        ):
+        with pytest.raises(errors.ReservationError, match='is still ending'):
             act(world.store, again, NOW + 2 * HOUR)
     reservations.reconcile_all(world.store, NOW + 2 * HOUR)
     world.nova.finish(uuid(3, 's1'))
@@ -516,7 +510,7 @@ def test_find_returns_the_first_time_with_enough_free_slots(world):
     assert first(world, 1, length=7)[0] == 8
     assert first(world, 4)[0] == 8
     assert first(world, 2, start=1, length=2, affinity=True)[0] == 4
-    with pytest.raises(exception.ReservationError) as caught:
+    with pytest.raises(errors.ReservationError) as caught:
         first(world, 5)
     assert 'does not fit at any time, because it needs 5 slots of 10' in str(
         caught.value
@@ -541,7 +535,7 @@ def test_a_reservation_needs_a_project():
 
 def test_a_host_with_slots_is_not_disabled(world):
     reservation = reserve(world, 1, start=1).reservation
-    with pytest.raises(exception.ReservationHostError, match=reservation.id):
+    with pytest.raises(errors.ReservationHostError, match=reservation.id):
         reservations.disable_host(world.store, 'h1')
     reservations.disable_host(world.store, 'h2')
     [host] = reservations.list_hosts(world.store)
@@ -557,7 +551,7 @@ def test_a_host_is_not_disabled_while_slots_are_put_there(world):
             made.append(reserve(world, 4).reservation)
 
     world.wire.meddle = meddle
-    with pytest.raises(exception.ReservationHostError):
+    with pytest.raises(errors.ReservationHostError):
         reservations.disable_host(world.store, 'h2')
     assert world.slots()[('blazar_h2', made[0].id)] == (2, 2)
 
@@ -565,7 +559,7 @@ def test_a_host_is_not_disabled_while_slots_are_put_there(world):
 def test_a_host_with_ordinary_servers_is_not_enabled(world):
     world.add_host('h3', enable=False)
     assert world.boot('o1', 'h3')
-    with pytest.raises(exception.ReservationHostError) as caught:
+    with pytest.raises(errors.ReservationHostError) as caught:
         reservations.enable_host(world.store, 'h3')
     assert uuid(3, 'o1') in str(caught.value)
     assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
@@ -580,7 +574,7 @@ def test_a_server_created_before_the_fence_is_noticed(world):
             assert world.boot('o1', 'h3')
 
     world.wire.meddle = meddle
-    with pytest.raises(exception.ReservationHostError):
+    with pytest.raises(errors.ReservationHostError):
         reservations.enable_host(world.store, 'h3')
     assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
     assert world.picture()['providers']['h3']['aggregates'] == []

@@ -6,7 +6,7 @@ import pytest
 from reservation_world import NOW, PROJECT, uuid
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import errors, names
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_a_pool_of_blazar_is_left_alone(world):
     pool = world.nova.aggregates[1]
     pool['metadata'].clear()
     before = world.picture()
-    with pytest.raises(exception.ReservationHostError) as caught:
+    with pytest.raises(errors.ReservationHostError) as caught:
         reservations.enable_host(world.store, 'h2')
     assert 'aggregate_freepool_name' in str(caught.value)
     assert world.picture() == before
@@ -99,7 +99,7 @@ def test_a_host_of_blazar_stays_in_its_pool(world, provider):
     blazars(world, 'h2', provider)
     before = world.picture()
     for act in (reservations.would_disable_host, reservations.disable_host):
-        with pytest.raises(exception.ReservationHostError) as caught:
+        with pytest.raises(errors.ReservationHostError) as caught:
             act(world.store, 'h2')
         assert names.POOL_KEY in str(caught.value)
     assert world.picture() == before
@@ -126,10 +126,10 @@ def test_a_host_of_blazar_outside_the_pool_keeps_its_provider(world):
     )
     before = world.picture()
     for act in (reservations.would_disable_host, reservations.disable_host):
-        with pytest.raises(exception.ReservationHostError, match='of Blazar'):
+        with pytest.raises(errors.ReservationHostError, match='of Blazar'):
             act(world.store, 'h2')
     for act in (reservations.would_enable_host, reservations.enable_host):
-        with pytest.raises(exception.ReservationHostError, match='blazar_h2'):
+        with pytest.raises(errors.ReservationHostError, match='blazar_h2'):
             act(world.store, 'h2')
     assert world.picture() == before
 

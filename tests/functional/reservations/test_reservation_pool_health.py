@@ -4,9 +4,9 @@
 import pytest
 from reservation_world import HOUR, NOW, PROJECT, uuid
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.placement import providers
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.review import review
 from isolate_aggregates.tools.placement import edits, inventories
 
@@ -73,8 +73,7 @@ def test_what_enabling_set_is_reported_and_restored(world, reserved, lose):
     found = problems(world)
     assert found
     assert all(
-        isinstance(problem, exception.ReservationHostError)
-        for problem in found
+        isinstance(problem, errors.ReservationHostError) for problem in found
     )
     assert review(world.store, NOW).hosts == {
         problem.host: problem.problem for problem in found
@@ -148,7 +147,7 @@ def test_a_host_that_blazar_took_is_not_put_back(world, reserved, takes):
 
 def test_nobody_puts_a_host_of_a_lease_back(world, reserved):
     take(world)
-    with pytest.raises(exception.ReservationHostError, match='aggregate L'):
+    with pytest.raises(errors.ReservationHostError, match='aggregate L'):
         reservations.enable_host(world.store, 'h1')
     assert world.nova.aggregates[1]['hosts'] == ['h2']
 

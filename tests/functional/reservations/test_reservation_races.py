@@ -14,8 +14,8 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT
 from thorough import every
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import names
+from isolate_aggregates import reservations
+from isolate_aggregates.reservations import errors, names
 
 EVERY = every(12)
 
@@ -103,12 +103,12 @@ def begin(world, case):
 def other_one(world, case):
     """Create the competing reservation, if it fits."""
     if case == 'restore':
-        with contextlib.suppress(exception.ReservationError):
+        with contextlib.suppress(errors.ReservationError):
             reservations.update(world.new_store(), ID, NOW, end=None)
         return
     amount = CASES[case][2]
     start = 3 if case == 'longer' else 0
-    with contextlib.suppress(exception.ReservationError):
+    with contextlib.suppress(errors.ReservationError):
         make(world.new_store(), amount, start)
 
 
@@ -162,7 +162,7 @@ def test_no_slot_is_sold_twice(world, case):
 
         world.wire.meddle = meddle
         with contextlib.suppress(
-            exception.ReservationError, exception.ReservationHostError
+            errors.ReservationError, errors.ReservationHostError
         ):
             action(world)
         world.wire.meddle = None

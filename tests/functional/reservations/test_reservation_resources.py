@@ -5,6 +5,7 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, told
 
 from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import errors
 
 TYPE = 'CUSTOM_NVIDIA_11'
 
@@ -37,7 +38,7 @@ def create(world, reservation):
 
 def refused(world, reservation):
     """Create it in vain, and return why."""
-    with pytest.raises(exception.ReservationError) as caught:
+    with pytest.raises(errors.ReservationError) as caught:
         create(world, reservation)
     return str(caught.value)
 

@@ -8,8 +8,8 @@ from reservation_world import HOUR, NOW, PROJECT, uuid
 import sqlalchemy
 from thorough import every
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import names
+from isolate_aggregates import reservations
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.review import review
 from isolate_aggregates.reservations.state import LATE
 from isolate_aggregates.tools.placement import inventories
@@ -103,7 +103,7 @@ def test_an_operator_may_end_it(world, extended):
 def test_a_change_that_does_not_name_the_end_is_refused(world, extended):
     name, _ = extended
     restore(world, extended)
-    with pytest.raises(exception.StaleRecord):
+    with pytest.raises(errors.StaleRecord):
         reservations.update(world.store, name, NOW, amount=1)
     assert world.records()[name]
 
@@ -246,7 +246,7 @@ def test_a_host_whose_old_provider_remains_is_not_enabled(world):
         assert world.slots() == before
         assert any('h1 left the cloud' in p for p in status.problems)
     with pytest.raises(
-        exception.ReservationHostError, match='of an earlier compute node'
+        errors.ReservationHostError, match='of an earlier compute node'
     ):
         reservations.enable_host(world.store, 'h1')
 

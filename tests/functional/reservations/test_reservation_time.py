@@ -8,7 +8,7 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, told, uuid
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import views
+from isolate_aggregates.reservations import errors, views
 from isolate_aggregates.reservations.state import ReservationHost
 
 NEEDS = {'VCPU': 8, 'MEMORY_MB': 64}
@@ -41,7 +41,7 @@ def reserve(world, start, end=None):
 
 def refused(world, *args):
     """Reserve in vain, and return why."""
-    with pytest.raises(exception.ReservationError) as caught:
+    with pytest.raises(errors.ReservationError) as caught:
         reserve(world, *args)
     return str(caught.value)
 
@@ -78,7 +78,7 @@ def test_a_later_end_leaves_the_cleaning_time_as_well(world):
     reservation = reserve(world, 0, 1)
     reserve(world, 2, 3)
     late = NOW + 2 * HOUR
-    with pytest.raises(exception.ReservationError):
+    with pytest.raises(errors.ReservationError):
         reservations.update(world.store, reservation.id, NOW, end=late)
     late -= HALF
     status = reservations.update(world.store, reservation.id, NOW, end=late)

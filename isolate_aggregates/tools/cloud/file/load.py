@@ -10,6 +10,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.placement.providers import GENERATION
+from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement import generations
@@ -78,7 +79,7 @@ def _naming(snapshot: Snapshot, what: str) -> Iterator[None]:
     try:
         yield
     except exception.ServiceError as exc:
-        raise exception.CloudFileError(
+        raise tool_errors.CloudFileError(
             snapshot.origin, [f'{what}: Placement {exc.problem.rstrip(".")}']
         ) from exc
 

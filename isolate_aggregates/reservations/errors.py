@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors of reservations."""
+
+from isolate_aggregates.exception import IsolateAggregatesError
+
+
+class ReservationError(IsolateAggregatesError):
+    """A reservation cannot be created, read or changed."""
+
+    def __init__(self, reservation: str, problem: str) -> None:
+        self.reservation = reservation
+        self.problem = problem
+        super().__init__(f'Reservation {reservation} {problem}.')
+
+
+class ChangeRefused(ReservationError):
+    """A change of a reservation does not fit.
+
+    :param change: The number of the change; see ``Reservation.change``. A
+        command that asked for another one has not been refused.
+    """
+
+    def __init__(self, reservation: str, problem: str, change: int) -> None:
+        self.change = change
+        super().__init__(reservation, problem)
+
+
+class StaleRecord(ReservationError):
+    """The record of a reservation is older than its slots.
+
+    :param slots: The number of the change that the slots were written for.
+    """
+
+    def __init__(self, reservation: str, slots: int) -> None:
+        self.slots = slots
+        super().__init__(
+            reservation,
+            'has a record in Nova that is older than its slots in Placement, '
+            'so nothing of it is ended or deleted; run reservation update '
+            f'{reservation} --end TIME with the end that it should have, or '
+            f'reservation end {reservation}',
+        )
+
+
+class ReservationHostError(IsolateAggregatesError):
+    """A host cannot be enabled or disabled for reservations."""
+
+    def __init__(self, host: str, problem: str) -> None:
+        self.host = host
+        self.problem = problem
+        super().__init__(f'Host {host} {problem}.')
