@@ -138,6 +138,24 @@ def invocations(directory: str) -> Iterator[list[str]]:
             yield ['show', g['name'], *at, '-f', 'json']
             for key in list(g.get('metadata', {}))[:2]:
                 yield ['show', key, *at, '-f', 'json']
+        traits = {
+            key.removeprefix('trait:')
+            for g in groups
+            for key in g.get('metadata', {})
+            if key.startswith('trait:')
+        }
+        for fmt in ('table', 'json'):
+            for g in groups[:1]:
+                new = ['--trait', 'CUSTOM_NEW']
+                yield ['lock', g['name'], *new, *at, '-f', fmt]
+                yield ['unlock', g['name'], *at, '-f', fmt]
+            for trait in sorted(traits)[:1]:
+                for f in flavors[:2]:
+                    key = ['--flavor', f, '--trait', trait]
+                    yield ['grant', *key, *at, '-f', fmt]
+                    yield ['revoke', *key, *at, '-f', fmt]
+        for f in flavors[:1]:
+            yield ['check', '--flavor', f, '--host', hosts[0], *at]
         for h in hosts[:2]:
             yield ['show', h, *at, '-f', 'json']
         yield ['show', 'nothing', *at]

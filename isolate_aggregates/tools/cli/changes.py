@@ -12,6 +12,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.tools.cli import (
     base,
     consent,
+    documents,
     output,
     preview,
     progress,
@@ -102,17 +103,17 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
             raise self._error
         return int(bool(self._problems)) or code
 
-    def document(self) -> dict[str, Any]:
-        return {
-            'changes': [
-                {'change': change, 'result': result}
+    def document(self) -> documents.Changes:
+        return documents.Changes(
+            changes=tuple(
+                documents.Change(change=change, result=result)
                 for change, result in self._rows
-            ],
-            'notes': list(self._notes),
-            'left': list(self._to_do),
-            'problems': list(self._problems),
-            'effect': self.effect_document(),
-        }
+            ),
+            notes=tuple(self._notes),
+            left=tuple(self._to_do),
+            problems=self._problems,
+            effect=self.effect_document(),
+        )
 
     def before(self) -> Iterable[str]:
         """Yield a line if nothing was changed."""

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.advice.openings import Opening
@@ -12,6 +12,8 @@ from isolate_aggregates.tools.comparison import Deviation
 from isolate_aggregates.tools.documents import Count, Names, one_of
 from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.locks.documents import Usage
+from isolate_aggregates.tools.operate.sync.projects import TagChange
+from isolate_aggregates.tools.operate.sync.target import ProviderChange
 from isolate_aggregates.tools.taken import Limited
 
 _Rejected = Annotated[str | None, 'Why Placement would reject the query.']
@@ -340,6 +342,49 @@ class Locks:
     locks: tuple[Lock, ...]
 
 
+# sync
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sync:
+    """What sync changes, or would change."""
+
+    applied: Annotated[bool, 'Whether the changes were made.']
+    changes: Annotated[
+        tuple[ProviderChange, ...],
+        'Changes of resource providers; the host is empty if the provider is '
+        'no compute node.',
+    ]
+    tags: Annotated[tuple[TagChange, ...], 'Changes of aggregates.']
+    problems: Names
+    failures: Annotated[Names, 'Changes that could not be made.']
+    effect: Annotated[
+        Effect | None, 'What the changes do; null if it was not computed.'
+    ]
+
+
+# snapshot diff
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """A difference between two cloud files."""
+
+    kind: str
+    name: str
+    what: Annotated[str, 'The part that differs; empty for the whole object.']
+    before: Annotated[Any, 'Null if it did not exist.']
+    after: Annotated[Any, 'Null if it no longer exists.']
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diff:
+    """The differences between two cloud files, and their effect."""
+
+    changes: tuple[Changed, ...]
+    effect: Effect
+
+
 EXPLAIN = documents.schema(Explanation, 'Why a server may use hosts, or not')
 CANDIDATES = documents.schema(
     Candidates, 'The hosts for a server, and the query to Placement'
@@ -349,4 +394,6 @@ MATRIX = documents.schema(
     Matrix, 'Which flavors and images may use which hosts'
 )
 AUDIT = documents.schema(Audit, 'The problems with the isolation')
+SYNC = documents.schema(Sync, 'What sync changes')
+DIFF = documents.schema(Diff, 'What differs between two cloud files')
 LIST = documents.schema(Locks, 'All locks, and what is behind them')

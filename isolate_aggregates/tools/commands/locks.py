@@ -3,10 +3,9 @@
 
 import argparse
 from collections.abc import Iterable
-from typing import Any
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.cli import base, changes
+from isolate_aggregates.tools.cli import base, changes, documents
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.locks import key_holders
 from isolate_aggregates.tools.operate import domain_locks, lock, unlock
@@ -88,19 +87,22 @@ class LockAggregate(changes.ChangeCommand):
             ):
                 yield False, note
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.LockChanges:
         """Return the changes, and the aggregate with the lock it has then."""
         aggregate = self._plan.aggregate
-        return {
-            'lock': aggregate
-            and {
-                'aggregate': {'name': aggregate.name, 'uuid': aggregate.uuid},
-                'hosts': sorted(aggregate.hosts),
-                'traits': list(self._plan.traits),
-                'domains': list(self._domains),
-            },
-            **super().document(),
-        }
+        return documents.LockChanges(
+            lock=documents.Lock(
+                aggregate=documents.Aggregate(
+                    name=aggregate.name, uuid=aggregate.uuid
+                ),
+                hosts=tuple(sorted(aggregate.hosts)),
+                traits=self._plan.traits,
+                domains=tuple(self._domains),
+            )
+            if aggregate
+            else None,
+            **vars(super().document()),
+        )
 
 
 class UnlockAggregate(changes.ChangeCommand):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schemas of JSON documents, by the command that writes them."""
 
+from isolate_aggregates.tools.cli.documents import CHANGES, LOCK
 from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.effect.documents import EFFECT
 from isolate_aggregates.tools.expectations.documents import TEST
@@ -9,6 +10,10 @@ from isolate_aggregates.tools.locks.documents import SHOW
 from isolate_aggregates.tools.room.documents import RELOCATION, SURVIVAL
 
 SCHEMAS = {
+    **dict.fromkeys(('grant', 'revoke', 'unlock'), CHANGES),
+    'lock': LOCK,
+    'snapshot': documents.DIFF,
+    'sync': documents.SYNC,
     'audit': documents.AUDIT,
     'candidates': documents.CANDIDATES,
     'capacity': documents.CAPACITY,

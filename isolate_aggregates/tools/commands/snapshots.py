@@ -16,6 +16,7 @@ from isolate_aggregates.tools.cli import base, fields, output, progress, usage
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.live import snapshots
+from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.effect import effect, shown
 
 LOG = logging.getLogger(__name__)
@@ -129,21 +130,21 @@ class DiffSnapshots(output.ReportLister):
         ]
         return ('Kind', 'Name', 'What', 'Before', 'After'), rows
 
-    def document(self) -> dict[str, Any]:
-        return {
-            'changes': [
-                {
-                    'kind': change.kind,
-                    'name': change.name,
-                    'what': change.what,
-                    'before': before.machine_readable(),
-                    'after': after.machine_readable(),
-                }
+    def document(self) -> documents.Diff:
+        return documents.Diff(
+            changes=tuple(
+                documents.Changed(
+                    kind=change.kind,
+                    name=change.name,
+                    what=change.what,
+                    before=before.machine_readable(),
+                    after=after.machine_readable(),
+                )
                 for change in self._changes
                 for before, after in [_shown(change)]
-            ],
-            'effect': shown.document(self._effect),
-        }
+            ),
+            effect=shown.document(self._effect),
+        )
 
     def after(self) -> Iterable[str]:
         """Yield the effect, the worst first."""

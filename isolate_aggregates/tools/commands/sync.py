@@ -4,7 +4,6 @@
 import argparse
 import collections
 from collections.abc import Callable, Iterable, Sequence
-import dataclasses
 import functools
 import time
 from typing import Any
@@ -23,6 +22,7 @@ from isolate_aggregates.tools.cli import (
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.ledger import recording
 from isolate_aggregates.tools.operate.sync import apply, projects
 from isolate_aggregates.tools.operate.sync import plan as plans
@@ -167,16 +167,16 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
         result = self._result
         return self._plan.tags if result is None else result.tags
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.Sync:
         result = self._result
-        return {
-            'applied': result is not None,
-            'changes': [dataclasses.asdict(c) for c in self._changes],
-            'tags': [dataclasses.asdict(c) for c in self._tags],
-            'problems': list(self._plan.problems),
-            'failures': result.failures if result else [],
-            'effect': self.effect_document(),
-        }
+        return documents.Sync(
+            applied=result is not None,
+            changes=tuple(self._changes),
+            tags=tuple(self._tags),
+            problems=tuple(self._plan.problems),
+            failures=tuple(result.failures) if result else (),
+            effect=self.effect_document(),
+        )
 
     def after(self) -> Iterable[str]:
         """Yield the number of changes by kind, or their effect too."""
