@@ -167,7 +167,7 @@ lint: $(VENV)/.all
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.all
-	$(BIN)/python doc/drawings.py --check
+	$(BIN)/python tools/drawings.py --check
 	$(BIN)/python tools/support_matrix.py --check
 	$(BIN)/sphinx-build -W --keep-going -b html doc/source doc/build/html
 	$(BIN)/sphinx-build -W -b html releasenotes/source releasenotes/build/html
@@ -176,14 +176,14 @@ man: $(VENV)/.all
 	$(BIN)/sphinx-build -W -b man doc/source doc/build/man
 
 linkcheck: docs
-	$(BIN)/python doc/links.py doc/build/html releasenotes/build/html
+	$(BIN)/python tools/links.py doc/build/html releasenotes/build/html
 
 sample: $(VENV)/.all
 	$(BIN)/oslo-config-generator \
 	    --config-file etc/isolate-aggregates/config-generator.conf
 
 architecture: $(VENV)/.all
-	$(BIN)/python doc/drawings.py
+	$(BIN)/python tools/drawings.py
 
 clean: cloud-down
 	rm -rf $(VENV) $(RELEASE_VENV) $(CLOUD_VENV) build dist doc/build releasenotes/build *.egg-info

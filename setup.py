@@ -20,10 +20,9 @@ HISTORY = 'git describe --tags || git rev-parse --verify HEAD~1'
 
 # What is taken from the folder where git does not say.
 TREE = (
-    *('.ci', '.editorconfig', '.github', '.gitignore', '.gitlint'),
-    *('.importlinter', '.pre-commit-config.yaml', 'CONTRIBUTING.rst'),
+    *('.ci', '.github', '.gitignore', '.importlinter', 'CONTRIBUTING.rst'),
     *('LICENSE', 'Makefile', 'README.rst', 'SECURITY.rst', 'benchmarks'),
-    *('build_backend', 'devstack', 'doc', 'etc', 'examples'),
+    *('devstack', 'doc', 'etc', 'examples'),
     *('isolate_aggregates', 'pyproject.toml', 'releasenotes'),
     *('requirements.txt', 'setup.cfg', 'setup.py', 'tests', 'tools'),
     'tox.ini',

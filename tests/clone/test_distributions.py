@@ -48,7 +48,7 @@ ENVIRONMENT = {
 UNTRUSTED = {'GIT_TEST_ASSUME_DIFFERENT_OWNER': '1'}
 BUILD_SDIST = """\
 import sys
-sys.path.insert(0, 'build_backend')
+sys.path.insert(0, 'tools')
 import reproducible
 reproducible.build_sdist(sys.argv[1])
 """

@@ -35,7 +35,7 @@ SLOTS = 3
 BOOTS = 12
 ROUNDS = 50 if THOROUGH else 5
 VERSION = '1.36'
-UPSTREAM = pages.ROOT / 'etc/upstream/placement'
+UPSTREAM = pages.ROOT / 'doc/source/contributor/upstream/placement'
 
 
 @pytest.fixture(scope='module')

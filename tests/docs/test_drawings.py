@@ -16,7 +16,7 @@ SVG = '{http://www.w3.org/2000/svg}'
 def drawings(monkeypatch, tmp_path):
     """What draws, with a single image."""
     monkeypatch.setattr(sys, 'path', list(sys.path))
-    found = runpy.run_path(str(pages.ROOT / 'doc' / 'drawings.py'))
+    found = runpy.run_path(str(pages.ROOT / 'tools' / 'drawings.py'))
     image = tmp_path / 'image.svg'
     found['main'].__globals__.update(
         ROOT=tmp_path, drawn=lambda: [(image, 'new')]

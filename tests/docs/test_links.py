@@ -7,7 +7,7 @@ import runpy
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-LINKS = runpy.run_path(str(ROOT / 'doc' / 'links.py'))
+LINKS = runpy.run_path(str(ROOT / 'tools' / 'links.py'))
 
 
 @pytest.mark.parametrize(

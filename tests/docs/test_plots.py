@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PLOT = runpy.run_path(str(ROOT / 'benchmarks' / 'plot.py'))
+PLOT = runpy.run_path(str(ROOT / 'tools' / 'plot.py'))
 SVG = '{http://www.w3.org/2000/svg}'
 
 

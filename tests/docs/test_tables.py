@@ -9,15 +9,15 @@ import sys
 import pages
 import pytest
 
-BENCHMARKS = pages.ROOT / 'benchmarks'
+TOOLS = pages.ROOT / 'tools'
 FOLDER = pages.SOURCE / 'tables'
 
 
 @pytest.fixture
 def tables(monkeypatch):
     """What makes the tables."""
-    monkeypatch.setattr(sys, 'path', [str(BENCHMARKS), *sys.path])
-    return runpy.run_path(str(BENCHMARKS / 'tables.py'))
+    monkeypatch.setattr(sys, 'path', [str(TOOLS), *sys.path])
+    return runpy.run_path(str(TOOLS / 'tables.py'))
 
 
 def test_the_tables_show_the_measured_values(tables):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The proposed changes of Nova.
 
-Each patch in ``etc/upstream/nova`` is applied to a copy of the Nova that is
-installed.
+Each patch of ``contributor/upstream/nova`` is applied to a copy of the Nova
+that is installed.
 """
 
 from importlib import metadata
@@ -16,7 +16,7 @@ import nova
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PATCHES = ROOT / 'etc/upstream/nova'
+PATCHES = ROOT / 'doc/source/contributor/upstream/nova'
 REBUILDS = (
     'test_rebuild_instance_with_device_profile',
     'test_rebuild_instance_with_scheduler',

@@ -12,7 +12,7 @@ import pages
 import pytest
 import web_servers
 
-FOLDER = pages.ROOT / 'etc/upstream/placement'
+FOLDER = pages.ROOT / 'doc/source/contributor/upstream/placement'
 REPORTS = sorted(path.stem for path in FOLDER.glob('*.txt'))
 BUGS = [
     'added-amounts',
@@ -86,4 +86,4 @@ def test_each_bug_has_a_section_and_a_report():
         title = bug.replace('-', ' ').capitalize()
         assert f'\n{title}\n{"=" * len(title)}\n' in text
     for name in REPORTS:
-        assert f'/etc/upstream/placement/{name}.txt' in reports
+        assert f' placement/{name}.txt' in reports

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the links of the built documentation.
 
-    python doc/links.py doc/build/html releasenotes/build/html
+    python tools/links.py doc/build/html releasenotes/build/html
 
 A link within it has to lead to a file that is there, and to an anchor that
 this file has. Links to other sites are tried by Sphinx, if there is a network.
@@ -17,7 +17,7 @@ from urllib import parse
 
 import requests
 
-DOC = pathlib.Path(__file__).resolve().parent
+DOC = pathlib.Path(__file__).resolve().parents[1] / 'doc'
 # Where most of the links lead.
 OUTSIDE = 'https://docs.openstack.org/'
 # Written by the theme for a button that leads to no page.

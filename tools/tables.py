@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates tables of the benchmark results for the documentation.
 
-    python benchmarks/tables.py
+    python tools/tables.py
 
 Reads ``benchmarks/results`` and writes ``doc/source/tables``, which pages take
 in with ``csv-table``. Needs nothing but Python.

@@ -5,7 +5,7 @@ Run it in the root of a clone, after a change of how the report looks. It wants
 a Chromium, and Pillow to make the pictures small:
 
     .venv/bin/pip install pillow
-    .venv/bin/python doc/screenshots.py
+    .venv/bin/python tools/screenshots.py
 """
 
 import datetime

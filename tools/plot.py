@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws plots of the benchmark results for the documentation.
 
-    python benchmarks/plot.py
+    python tools/plot.py
 
 Reads ``benchmarks/results`` and writes ``doc/source/images``: cost and length
 against the number of aggregates, both axes logarithmic, so that a straight

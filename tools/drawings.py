@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes all images and tables that come from code or figures.
 
-    python doc/drawings.py
-    python doc/drawings.py --check
+    python tools/drawings.py
+    python tools/drawings.py --check
 
 With ``--check`` nothing is written: what is out of date is named instead.
 """
@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / 'doc'), str(ROOT / 'benchmarks')]
+sys.path.insert(0, str(ROOT / 'tools'))
 
 import plot  # noqa: E402
 import tables  # noqa: E402
