@@ -159,3 +159,67 @@ def test_each_command_names_the_same_hosts(hosts, cloud, image, expected):
     assert hosts(cloud, *image) == dict.fromkeys(
         ('explain', 'capacity', 'matrix', 'test'), expected
     )
+
+
+SERVER = """
+    settings: {{scheduler: {{enable_isolated_aggregate_filtering: {on}}}}}
+    aggregates:
+    - name: win
+      metadata: {{'trait:CUSTOM_WIN': required, availability_zone: west}}
+      hosts: [h1]
+    - {{name: rest, hosts: [h2]}}
+    providers:
+    - name: h1
+      inventories: {{VCPU: 4, MEMORY_MB: 4096, DISK_GB: 100}}
+      traits: [CUSTOM_WIN]
+    - {{name: h2, inventories: {{VCPU: 4, MEMORY_MB: 4096, DISK_GB: 100}}}}
+    flavors:
+    - {{name: m1, vcpus: 1, ram: 1}}
+    images:
+    - {{name: plain, id: plain}}
+    servers:
+    - {{id: s1, name: s1, host: h2, project: demo, flavor: m1{server}}}
+"""
+
+
+@pytest.fixture
+def document(run, write_cloud):
+    """Return the document of a command about a cloud with a server."""
+
+    def ask(*command, on='true', server=', image: plain'):
+        path = str(write_cloud(SERVER.format(on=on, server=server)))
+        finished = run(*command, '--snapshot', path, '-f', 'json')
+        return json.loads(finished.out)
+
+    return ask
+
+
+def test_the_zone_of_a_server_counts_in_the_audit(document):
+    zone = ', image: plain, availability_zone: west'
+    findings = document('audit', '--servers', server=zone)['findings']
+    assert [each['kind'] for each in findings if 's1' in each['subject']] == [
+        'server-misplaced'
+    ]
+    explained = document('explain', '--server', 's1', server=zone)
+    reasons = {host['name']: host['reasons'] for host in explained['hosts']}
+    assert reasons['h2']
+
+
+def test_an_effect_names_servers_of_which_it_knows_too_little(document):
+    change = '--set', 'rest', 'trait:CUSTOM_WIN=required'
+    volume = document('effect', *change, server='')
+    [sentence] = [s for s in volume['unknown'] if 's1' in s]
+    assert 'unless the image properties of its volume open it' in sentence
+    known = document('effect', *change)
+    assert [each['name'] for each in known['servers']['out_of_place']] == [
+        's1'
+    ]
+    assert [s for s in known['unknown'] if 's1' in s] == []
+
+
+def test_show_tells_of_the_zone_and_of_a_filter_that_is_off(document):
+    shown = document('show', 'win')
+    assert shown['availability_zone'] == 'west'
+    assert shown['problems'] == []
+    [problem] = document('show', 'win', on='false')['problems']
+    assert problem.startswith('aggregate win is locked, but ')

@@ -7,6 +7,7 @@ from typing import Any
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output, preview, terminal
@@ -84,8 +85,17 @@ class ShowEffect(output.ReportLister):
         if others:
             states = outcome.outcomes(before, self._order.commands, filters)
             *_, after = before, *states
-        self._unknown = (*changed.unknown, *refusals.unknown(before, after))
+        unknown = (*changed.unknown, *refusals.unknown(before, after))
         self._effect = effect(before, after, self.app.conf)
+        self._unknown = (
+            *unknown,
+            *(
+                f'whether server {quoted(each.server.name)} '
+                f'({each.server.id}) may stay on host '
+                f'{each.server.host}{each.text}'
+                for each in self._effect.doubtful
+            ),
+        )
         # Sentences are too long for the cells of a table.
         is_for_people = parsed_args.formatter == 'table'
         rows = [] if is_for_people else shown.rows(self._effect)

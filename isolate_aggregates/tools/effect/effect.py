@@ -105,6 +105,8 @@ class Effect:
     :param servers_known: Whether the servers of the cloud are known.
     :param displaced: The servers that are out of place only after it.
     :param placed: The servers that are out of place only before it.
+    :param doubtful: Those of which it is not known whether they are out of
+        place after the change.
     :param flavors: The flavors, with images, whose hosts or room change.
     :param users: The flavors that other projects may use than before.
     :param projects: The projects whose hosts change.
@@ -122,6 +124,7 @@ class Effect:
     servers_known: bool
     displaced: tuple[OutOfPlace, ...]
     placed: tuple[OutOfPlace, ...]
+    doubtful: tuple[OutOfPlace, ...]
     flavors: tuple[AccessChange, ...]
     users: tuple[UserChange, ...]
     projects: tuple[ProjectChange, ...]
@@ -141,6 +144,7 @@ class Effect:
                 for field in (
                     'displaced',
                     'placed',
+                    'doubtful',
                     'flavors',
                     'users',
                     'projects',
@@ -205,11 +209,13 @@ def _effect(
     worlds = _World(old), _World(new)
     flavors = tuple(_access_changes(*worlds))
     was, now = _misplaced(old), _misplaced(new)
+    doubts = _doubtful(old), _doubtful(new)
     findings = _findings(old), _findings(new)
     return Effect(
         servers is not None,
         tuple(now[each] for each in now.keys() - was.keys()),
         tuple(was[each] for each in was.keys() - now.keys()),
+        tuple(each for key, each in doubts[1].items() if key not in doubts[0]),
         flavors,
         tuple(_user_changes(before, after)),
         tuple(_project_changes(*worlds)),
@@ -380,6 +386,14 @@ def _misplaced(cloud: AuditedCloud) -> Mapping[str, OutOfPlace]:
         each.server.id: each
         for each in out_of_place(cloud)
         if each.kind != _UNKNOWN
+    }
+
+
+def _doubtful(cloud: AuditedCloud) -> Mapping[tuple[str, str], OutOfPlace]:
+    return {
+        (each.server.id, each.text): each
+        for each in out_of_place(cloud)
+        if each.kind == _UNKNOWN
     }
 
 

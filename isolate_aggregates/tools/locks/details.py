@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collects all details of a lock, an aggregate or a host."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from typing import Any
 
 from oslo_config import cfg
@@ -10,6 +16,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.provider import (
     Provider,
@@ -217,6 +224,19 @@ class Details:
             return None
         return tuple(sorted(flavor.name for flavor in flavors))
 
+    @lazy_property
+    def _unenforced(self) -> Mapping[str, str]:
+        """Why the locks of aggregates are not enforced, by their uuids."""
+        filters = loading.load(self._conf)
+        enabled = loading.enabled(filters, self._conf)
+        return {
+            aggregate.uuid: unused.why
+            for unused in loading.unused_tags(
+                filters, enabled, self._cloud.index
+            )
+            for aggregate in unused.aggregates
+        }
+
     def _stopped(self, host: str) -> Iterator[str]:
         """Yield why the compute service of a host takes no servers."""
         snapshot = self._cloud.snapshot
@@ -232,6 +252,8 @@ class Details:
     ) -> Iterator[str]:
         nodes = nodes_by_host(self._cloud.snapshot.providers)
         for aggregate in aggregates:
+            if why := self._unenforced.get(aggregate.uuid):
+                yield f'aggregate {aggregate.name} is locked, but {why}'
             if not aggregate.hosts:
                 yield f'aggregate {aggregate.name} has no hosts'
             for host in sorted(aggregate.hosts):

@@ -234,6 +234,8 @@ class _Counting:
             destination = decided(
                 request, self._cloud.index, Pipeline(self._cloud.mirrors)
             ).destination
+            # A request of another project may not be refused.
+            destination.refusals.clear()
         # A request with the key is not excluded by any lock.
         query = resources.resource_request(request)
         asking.add(destination, query, ())

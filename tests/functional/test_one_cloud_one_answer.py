@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For one cloud and one question, every command gives one answer.
+
+Each cloud is made up at random, and each command is run on it. What may differ
+on purpose is named here: whether what is in use counts, and whether the
+command asks Placement or the rules. In some clouds Nova and Placement disagree
+on the members of aggregates.
+"""
+
+import json
+import random
+import re
+
+import pytest
+
+FEW, MANY = 3, 200
+NAMES = ['h1', 'h2', 'h3', 'h4']
+ZONES = ['az1', 'az2']
+WIN, SEV = 'CUSTOM_WIN', 'HW_CPU_X86_AMD_SEV'
+DISABLED = 'COMPUTE_STATUS_DISABLED'
+PROJECT = 'p1'
+# A file has no projects but those that a filter reads in its aggregates.
+UNKNOWN_PROJECT = {'unknown project'}
+EFI = {
+    'name': 'efi',
+    'id': '0c5bd7ee-0a4c-4f86-a7f7-6ae8fd8a6c34',
+    'properties': {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'},
+}
+FLAVORS = [
+    {'name': 'm1', 'vcpus': 1, 'ram': 1},
+    {'name': 'big', 'vcpus': 6, 'ram': 1},
+    {'name': 'disk', 'vcpus': 1, 'ram': 1, 'disk': 10},
+    {
+        'name': 'keyed',
+        'vcpus': 1,
+        'ram': 1,
+        'extra_specs': {f'trait:{WIN}': 'required'},
+    },
+    {
+        'name': 'secret',
+        'vcpus': 1,
+        'ram': 1,
+        'extra_specs': {'hw:mem_encryption': 'true'},
+    },
+]
+
+
+class World:
+    """A random cloud, as the document of a cloud file.
+
+    ``agrees`` is whether Nova and Placement have the same members.
+    """
+
+    def __init__(self, number):
+        self.dice = dice = random.Random(number)
+        self.agrees = dice.random() < 0.6
+        zone_of = {name: dice.choice([None, *ZONES]) for name in NAMES}
+        aggregates = {
+            'win': self._aggregate({f'trait:{WIN}': 'required'}, self._some()),
+            'own': self._aggregate(
+                {'filter_tenant_id': PROJECT}, self._some()
+            ),
+        }
+        for zone in ZONES:
+            hosts = [name for name in NAMES if zone_of[name] == zone]
+            where = dice.choice(['metadata', 'field'])
+            aggregates[zone] = self._aggregate(
+                {'availability_zone': zone} if where == 'metadata' else {},
+                hosts,
+            )
+            if where == 'field':
+                aggregates[zone]['availability_zone'] = zone
+        shares = dice.random() < 0.4
+        self.document = {
+            'version': 1,
+            'settings': self._settings(),
+            'mirror_host_aggregates': False,
+            'aggregates': [
+                {'name': name, **parts} for name, parts in aggregates.items()
+            ],
+            'placement_aggregates': [{'name': 'shared'}],
+            'providers': [
+                self._node(name, aggregates, shares) for name in NAMES
+            ],
+            'flavors': FLAVORS,
+            'images': [EFI, {'name': 'plain', 'id': 'f' * 8}],
+        }
+        if shares:
+            members = ['shared', *(z for z in ZONES if dice.random() < 0.5)]
+            self.document['providers'].append(
+                {
+                    'name': 'disks',
+                    'host': None,
+                    'inventories': {'DISK_GB': 100},
+                    'traits': ['MISC_SHARES_VIA_AGGREGATE'],
+                    'aggregates': members,
+                }
+            )
+        if dice.random() < 0.6:
+            self.document['compute_services'] = [
+                {
+                    'host': name,
+                    'state': dice.choice(['up', 'up', 'down']),
+                    'status': dice.choice(['enabled', 'enabled', 'disabled']),
+                }
+                for name in NAMES
+            ]
+        self.document['servers'] = [self._server(zone_of)]
+
+    def _some(self):
+        return sorted(n for n in NAMES if self.dice.random() < 0.5)
+
+    def _aggregate(self, metadata, hosts):
+        return {'metadata': metadata, 'hosts': hosts}
+
+    def _settings(self):
+        dice = self.dice
+        settings = {
+            'isolate_aggregates': {'nova_release': dice.randint(31, 34)},
+            'scheduler': {
+                'enable_isolated_aggregate_filtering': dice.random() < 0.8,
+                'limit_tenants_to_placement_aggregate': dice.random() < 0.3,
+                'placement_aggregate_required_for_tenants': dice.random()
+                < 0.5,
+            },
+        }
+        zone = dice.choice([None, None, *ZONES])
+        if zone:
+            settings['DEFAULT'] = {'default_schedule_zone': zone}
+        enabled = dice.choice([None, ['ComputeFilter'], ['SameHostFilter']])
+        if enabled:
+            settings['filter_scheduler'] = {'enabled_filters': enabled}
+        return settings
+
+    def _node(self, name, aggregates, shares):
+        dice = self.dice
+        members = [
+            each
+            for each, parts in aggregates.items()
+            if (name in parts['hosts'])
+            != (not self.agrees and dice.random() < 0.2)
+        ]
+        traits = [
+            trait
+            for trait, chance in ((WIN, 0.5), (SEV, 0.5), (DISABLED, 0.1))
+            if dice.random() < chance
+        ]
+        inventories = {
+            'VCPU': dice.choice([4, 8]),
+            'MEMORY_MB': 4096,
+            'MEM_ENCRYPTION_CONTEXT': dice.choice([1, 8]),
+        }
+        if dice.random() < 0.4:
+            del inventories['MEM_ENCRYPTION_CONTEXT']
+        if not shares:
+            inventories['DISK_GB'] = 100
+        node = {
+            'name': name,
+            'inventories': inventories,
+            'traits': traits,
+            'aggregates': members + ['shared'] * shares,
+        }
+        if dice.random() < 0.3:
+            node['usages'] = {'VCPU': 4}
+        return node
+
+    def _server(self, zone_of):
+        dice = self.dice
+        server = {
+            'id': 'b2a6d8f0-1111-4222-8333-444455556666',
+            'name': 's1',
+            'project': dice.choice([PROJECT, 'p2']),
+            'host': dice.choice(NAMES),
+            'flavor': dice.choice(['m1', 'keyed']),
+            'ports': [],
+        }
+        if dice.random() < 0.7:
+            server['image'] = 'f' * 8
+        if dice.random() < 0.3:
+            server['availability_zone'] = dice.choice(ZONES)
+        return server
+
+
+class Commands:
+    """What the commands say about a cloud, as sets of hosts."""
+
+    def __init__(self, run, path, document):
+        self._run = run
+        self._path = path
+        path.write_text(json.dumps(document))
+
+    def document(self, *command):
+        finished = self._run(
+            *command, '--snapshot', str(self._path), '-f', 'json'
+        )
+        assert 'Traceback' not in finished.err
+        start = finished.out.find('{')
+        return json.loads(finished.out[start:]) if start >= 0 else {}
+
+    def explained(self, *asked):
+        hosts = self.document('explain', *asked).get('hosts', ())
+        return {host['name'] for host in hosts if not host['reasons']}
+
+    def listed(self, command, *asked):
+        hosts = self.document(command, *asked).get('hosts', ())
+        return {host['name'] for host in hosts}
+
+    def matrix(self, *asked):
+        table = self.document('matrix', *asked)
+        [row] = table['rows']
+        return {
+            host
+            for column, verdict in zip(
+                table['columns'], row['verdicts'], strict=True
+            )
+            if verdict == 'yes'
+            for host in column['hosts']
+        }
+
+    def tested(self, folder, **asked):
+        path = folder / 'expectations.yaml'
+        expectation = {'name': 'all', **asked, 'never': {'host': '*'}}
+        path.write_text(
+            json.dumps({'version': 1, 'expectations': [expectation]})
+        )
+        [result] = self.document('test', str(path))['expectations']
+        if f'there is no project {PROJECT}' in str(result['problems']):
+            return UNKNOWN_PROJECT
+        return {
+            host
+            for problem in result['problems']
+            for host in problem['extra_hosts']
+        }
+
+
+def emptied(document):
+    """Return a cloud with nothing in use."""
+    providers = [
+        {key: value for key, value in each.items() if key != 'usages'}
+        for each in document['providers']
+    ]
+    return {**document, 'providers': providers}
+
+
+def check(number, run, tmp_path):
+    """Ask all commands about one cloud."""
+    world = World(number)
+    now = Commands(run, tmp_path / 'now.yaml', world.document)
+    empty = Commands(run, tmp_path / 'empty.yaml', emptied(world.document))
+    flavor = world.dice.choice(FLAVORS)['name']
+    image = ['--image', 'efi'] if flavor == 'secret' else []
+    project = world.dice.choice([None, PROJECT])
+    owner = ['--project', project] if project else []
+    zone = world.dice.choice([None, *ZONES])
+    asked = ['--flavor', flavor, *image, *owner]
+
+    # With what is in use.
+    zoned = [*asked, *(['--availability-zone', zone] if zone else [])]
+    offered = now.explained(*zoned)
+    assert now.listed('candidates', *zoned) == offered
+    assert now.listed('capacity', *zoned) == offered
+
+    # If every host was empty.
+    possible = empty.explained(*asked)
+    assert now.matrix(*asked) == possible
+    tested = now.tested(
+        tmp_path,
+        flavor=flavor,
+        **({'image': 'efi'} if image else {}),
+        **({'project': project} if project else {}),
+    )
+    assert tested in (possible, UNKNOWN_PROJECT)
+    if not zone:
+        assert offered <= possible
+
+    check_slots(now, flavor, run, tmp_path)
+    check_effect(world, now, tmp_path, run, flavor)
+    check_server(world, now, empty)
+
+
+def check_slots(now, flavor, run, tmp_path):
+    """The slots of a zone are the capacity for requests of the zone."""
+    if flavor == 'secret':
+        return
+    file = tmp_path / 'metrics.prom'
+    run('exporter', '--snapshot', str(now._path), '--output', str(file))
+    for zone in ZONES:
+        capacity = now.document(
+            'capacity', '--flavor', flavor, '--availability-zone', zone
+        )
+        total = sum(host['servers'] for host in capacity.get('hosts', ()))
+        found = re.search(
+            rf'zone_free_slots\{{availability_zone="{zone}",'
+            rf'flavor_id="[^"]*",flavor_name="{flavor}"\}} (\S+)',
+            file.read_text(),
+        )
+        assert float(found[1]) == total
+
+
+def check_effect(world, now, tmp_path, run, flavor):
+    """The effect of an unlocking is the difference of two matrices."""
+    changed = json.loads(json.dumps(world.document))
+    [win] = [a for a in changed['aggregates'] if a['name'] == 'win']
+    del win['metadata'][f'trait:{WIN}']
+    after = Commands(run, tmp_path / 'after.yaml', changed)
+    asked = '--flavor', flavor
+    was, will_be = now.matrix(*asked), after.matrix(*asked)
+    effect = now.document('effect', '--unset', 'win', f'trait:{WIN}')
+    gained, lost = set(), set()
+    for each in effect['flavors']:
+        if each['flavor'] == flavor and each['image'] is None:
+            gained, lost = set(each['gained']), set(each['lost'])
+    assert (gained, lost) == (will_be - was, was - will_be)
+
+
+def check_server(world, now, empty):
+    """A server is asked about with one request."""
+    [server] = world.document['servers']
+    home = server['host']
+    elsewhere = now.explained('--server', 's1') - {home}
+    cases = now.document('survive')['cases']
+    # Only failures that servers do not survive are listed.
+    stranded = any(case['hosts'] == [home] for case in cases)
+    assert stranded == (not elsewhere)
+
+    explained = empty.document('explain', '--server', 's1')
+    reasons = [
+        reason
+        for host in explained['hosts']
+        if host['name'] == home
+        for reason in host['reasons']
+    ]
+    findings = empty.document('audit', '--servers')['findings']
+    kinds = {
+        each['kind']
+        for each in findings
+        if each['kind'] in ('server-misplaced', 'server-not-evaluated')
+    }
+    if world.agrees and kinds:
+        assert reasons
+
+
+@pytest.mark.parametrize('number', range(FEW))
+def test_a_few_clouds(number, run, tmp_path):
+    check(number, run, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('number', range(FEW, MANY))
+def test_many_clouds(number, run, tmp_path):
+    check(number, run, tmp_path)
