@@ -18,12 +18,12 @@ import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.effect import effect
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 FIELDS = ('hosts', 'servers', 'flavors', 'aggregates', 'seconds', 'mebibytes')
 SERVERS = 20

@@ -24,12 +24,12 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing import builders
 from isolate_aggregates.tools import explain, ranges
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import Request, resources
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 

@@ -19,9 +19,9 @@ from oslo_config import cfg
 import table
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.placement.provider import Inventory
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.room.plan import Planner
 from isolate_aggregates.tools.room.survival import survival

@@ -40,7 +40,6 @@ from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 import table  # noqa: E402
 
 from isolate_aggregates import reservations  # noqa: E402
-from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.reservations import (  # noqa: E402
     HostSlots,
     capacity,
@@ -52,6 +51,7 @@ from isolate_aggregates.reservations import (  # noqa: E402
 from isolate_aggregates.reservations.record import describe  # noqa: E402
 from isolate_aggregates.reservations.reservation import Reservation  # noqa: E402
 from isolate_aggregates.tools.embedded import EmbeddedPlacement  # noqa: E402
+from isolate_aggregates.tools.placement.provider import Inventory, Provider  # noqa: E402
 
 SIZES = (
     '100:100',

@@ -25,11 +25,11 @@ import tempfile
 import table
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server, Servers
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 _TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
 sys.path.insert(0, str(_TESTS))

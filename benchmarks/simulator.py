@@ -25,9 +25,9 @@ from isolate_aggregates.placement.client import (
     PlacementClient,
 )
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.simulator import Simulator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

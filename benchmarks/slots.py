@@ -18,11 +18,11 @@ import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.metrics.slots import MOST, SlotCounter
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 _TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
 sys.path.insert(0, str(_TESTS))

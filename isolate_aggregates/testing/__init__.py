@@ -13,7 +13,6 @@
 * :mod:`~isolate_aggregates.testing.plugin` has the mock as a pytest fixture.
 """
 
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
@@ -35,6 +34,7 @@ from isolate_aggregates.tools.compute.servers import (
     Servers,
 )
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import (
     Request,
     RequestedNetwork,

@@ -12,16 +12,16 @@ import types
 import uuid as uuids
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import (
-    MAX_INT,
-    Inventory,
-    Provider,
-)
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.placement import names
+from isolate_aggregates.tools.placement.provider import (
+    MAX_INT,
+    Inventory,
+    Provider,
+)
 from isolate_aggregates.tools.request import Request
 
 # Parents before children.

@@ -18,9 +18,9 @@ from isolate_aggregates.placement.client import (
     AllocationCandidates,
     ProviderSummary,
 )
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.simulator import Simulator, query, refusal
 
 Document = dict[str, Any]

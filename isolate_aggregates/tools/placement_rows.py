@@ -8,7 +8,7 @@ take microseconds. It checks what it is given, which the tables do not.
 from collections.abc import Mapping, Sequence
 import uuid
 
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.placement.provider import Provider
 
 # The project and user of all allocations.
 OWNER = str(uuid.UUID(int=0))

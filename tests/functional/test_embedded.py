@@ -9,7 +9,6 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -17,6 +16,7 @@ from isolate_aggregates.tools.embedded import (
     EmbeddedPlacement,
     embedded_client,
 )
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 UUID = '11111111-1111-4111-8111-111111111111'
 TRAIT = '/traits/CUSTOM_LEFT_OVER'

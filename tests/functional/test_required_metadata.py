@@ -15,13 +15,13 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.group import forbidden_length
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import Request
 
 HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'

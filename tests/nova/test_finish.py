@@ -132,7 +132,7 @@ def test_a_missing_host_filter_is_warned_about_at_the_start(
     conf.set_override('enabled_filters', enabled, group='filter_scheduler')
     conf.set_override('max_query_length', limit, group=ia_conf.GROUP)
     with caplog.at_level(logging.WARNING):
-        placement.shortener(conf, ())
+        placement.shortener(conf, (), warn=True)
     assert caplog.messages == warned * [
         '[filter_scheduler] enabled_filters lacks IsolatedAggregatesFilter, '
         'so no query to Placement is shortened: requests whose query would be '

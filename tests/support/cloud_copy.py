@@ -13,7 +13,6 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -21,6 +20,7 @@ from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
+from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import Request, resources
 
 # A flavor, an image and a project, by their names.

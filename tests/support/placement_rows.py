@@ -9,8 +9,8 @@ from placement.db.sqlalchemy import models
 import placement_backup
 import sqlalchemy
 
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools import placement_rows
+from isolate_aggregates.tools.placement.provider import Provider
 
 _CLOUD = [
     models.Allocation,

@@ -9,7 +9,7 @@ import itertools
 
 from hypothesis import strategies as st
 
-from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 CLASSES = ['VCPU', 'MEMORY_MB', 'DISK_GB', 'CUSTOM_GOLD']

@@ -5,7 +5,7 @@ from function_filter import FunctionFilter
 
 from isolate_aggregates import testing
 from isolate_aggregates.filters.constraints import Forbid
-from isolate_aggregates.placement.provider import Inventory
+from isolate_aggregates.tools.placement.provider import Inventory
 
 LOCKED = testing.make_aggregate(
     'locked', {'trait:CUSTOM_KEY': 'required'}, ['cn1']

@@ -15,7 +15,6 @@ from audit_clouds import (
 import pytest
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -26,6 +25,7 @@ from isolate_aggregates.testing import (
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.audit import Severity
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 SYNC = 'isolate-aggregates sync'
 BETWEEN = 'trait:CUSTOM_CLOSED_DURING_REPAIR'

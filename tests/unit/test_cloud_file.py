@@ -19,7 +19,6 @@ import yaml
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cli import base
@@ -31,6 +30,11 @@ from isolate_aggregates.tools.cloud.file import (
 from isolate_aggregates.tools.cloud.file import document as cloud_document
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Port, Server, Servers
+from isolate_aggregates.tools.placement.provider import (
+    MAX_INT,
+    Inventory,
+    Provider,
+)
 from isolate_aggregates.tools.request import ResourceGroup
 
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / 'examples').glob('*'))

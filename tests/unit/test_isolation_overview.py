@@ -2,13 +2,13 @@
 """What is behind a lock: hosts, and what their provider trees have."""
 
 from isolate_aggregates.aggregates import Aggregate, Lock
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.locks.overview import (
     ResourceUsage,
     overview,
     usage_by_host,
 )
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 LEFT = Aggregate('uuid-left', 'left', hosts=frozenset({'cn2', 'cn1'}))
 RIGHT = Aggregate('uuid-right', 'right', hosts=frozenset({'cn2', 'metal'}))

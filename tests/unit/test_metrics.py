@@ -16,7 +16,6 @@ import yaml
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import domains, rollups
 from isolate_aggregates.nova import worker_metrics
-from isolate_aggregates.placement.provider import Inventory
 from isolate_aggregates.reservations import review
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools import errors as tool_errors
@@ -33,6 +32,7 @@ from isolate_aggregates.tools.metrics import (
     textfile,
 )
 from isolate_aggregates.tools.metrics.slots import SlotCounter
+from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.room.survival import Survival
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'

@@ -13,9 +13,9 @@ import pytest
 import room_clouds
 from room_clouds import FLAVORS, IMAGE, cloud, group, server
 
-from isolate_aggregates.placement.provider import Inventory
 from isolate_aggregates.testing import make_flavor
 from isolate_aggregates.tools.compute.servers import ComputeService
+from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.room import documents, exact, program, shown
 from isolate_aggregates.tools.room.kinds import Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy

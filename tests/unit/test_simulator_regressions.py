@@ -10,7 +10,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.simulator import Simulator
 
 A, B, NOBODY = (f'{n:08d}-0000-4000-8000-000000000000' for n in range(1, 4))

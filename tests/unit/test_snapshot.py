@@ -5,10 +5,10 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 CLOUD = Snapshot(
     origin='cloud.yaml',

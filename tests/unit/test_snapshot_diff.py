@@ -4,11 +4,11 @@
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.diff import Change
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 ROOT = Provider(
     'uuid-root', 'cn1', host='cn1', inventories={'VCPU': Inventory(8)}

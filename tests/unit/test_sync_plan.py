@@ -10,11 +10,11 @@ from isolate_aggregates.aggregates import (
     rollups,
 )
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import ProviderChange, Target
+from isolate_aggregates.tools.placement.provider import Provider
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 MARK_X = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'

@@ -11,8 +11,8 @@ from small_clouds import LOCKED, NESTED, OPEN, TWO, forbid_locked
 from isolate_aggregates import exception, testing
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import Refuse, Require
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import Request
 
 pytest_plugins = ['isolate_aggregates.testing.plugin']

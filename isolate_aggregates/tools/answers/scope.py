@@ -6,11 +6,15 @@ import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.provider import (
+    MAX_INT,
+    Inventory,
+    Provider,
+)
 
 # Servers of any flavor without extra specs, also of one that does not exist
 # yet.

@@ -11,11 +11,6 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.provider import (
-    Provider,
-    nodes_by_host,
-    trees,
-)
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import filter_keys
@@ -31,6 +26,11 @@ from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.operate.sync import plan
 from isolate_aggregates.tools.operate.sync.snapshot import read
 from isolate_aggregates.tools.operate.sync.target import Target
+from isolate_aggregates.tools.placement.provider import (
+    Provider,
+    nodes_by_host,
+    trees,
+)
 
 _PUBLIC = 'public'
 

@@ -9,11 +9,11 @@ a host that is not a member there. See `Aggregates in Placement
 from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
+from isolate_aggregates.tools.placement.provider import Provider
 
 
 def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -8,12 +8,12 @@ findings.
 from collections.abc import Iterator
 
 from isolate_aggregates.aggregates.rollups import rollups
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.text import listed, named
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.placement.provider import Provider
 
 
 def lagging(cloud: AuditedCloud) -> Iterator[Finding]:

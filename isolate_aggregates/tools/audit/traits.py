@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
@@ -18,6 +17,7 @@ from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.locks import reach
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.placement.provider import Provider
 
 _LEAK = 'servers that require the trait may also land on {hosts}'
 

@@ -8,7 +8,6 @@ from typing import Any
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     REQUIRED,
@@ -17,6 +16,7 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.provider import Provider
 
 # Returns the snapshot after a change.
 Change = Callable[[Snapshot], Snapshot]

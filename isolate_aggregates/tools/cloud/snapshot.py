@@ -11,7 +11,6 @@ import os_traits
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools import errors as tool_errors
@@ -21,6 +20,7 @@ from isolate_aggregates.tools.compute.servers import (
     Servers,
 )
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
+from isolate_aggregates.tools.placement.provider import Provider
 
 _T = TypeVar('_T', Flavor, Image, Server)
 

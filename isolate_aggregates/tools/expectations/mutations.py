@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import re
 
-from isolate_aggregates.placement.provider import trees
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import quoted
@@ -35,6 +34,7 @@ from isolate_aggregates.tools.expectations.expectation import (
     violations,
 )
 from isolate_aggregates.tools.expectations.survives import Survives
+from isolate_aggregates.tools.placement.provider import trees
 from isolate_aggregates.tools.request import Request
 
 _TRAIT = 'trait'

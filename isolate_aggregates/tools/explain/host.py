@@ -6,7 +6,7 @@ import dataclasses
 
 from isolate_aggregates import text
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 

@@ -6,13 +6,13 @@ For example, one provider of its tree has the capacity and another the trait.
 
 from collections.abc import Iterator, Sequence
 
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools.explain.host import HostProviders
 from isolate_aggregates.tools.explain.requirements import (
     Amount,
     Requirement,
     in_words,
 )
+from isolate_aggregates.tools.placement.provider import Provider
 
 
 def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:

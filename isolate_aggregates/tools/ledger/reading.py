@@ -10,7 +10,6 @@ from oslo_config import cfg
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Image
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
@@ -27,6 +26,7 @@ from isolate_aggregates.tools.ledger import nova_records, state
 from isolate_aggregates.tools.ledger.keys import Keys
 from isolate_aggregates.tools.ledger.state import HostState, Placement, State
 from isolate_aggregates.tools.ledger.stays import Stay
+from isolate_aggregates.tools.placement.provider import Provider
 
 # Parallel requests: enough to hide latency, without overloading Nova.
 _PARALLEL = 8

@@ -18,11 +18,6 @@ from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.provider import (
-    Provider,
-    nodes_by_host,
-    trees,
-)
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import named
 from isolate_aggregates.tools import errors as tool_errors
@@ -40,6 +35,11 @@ from isolate_aggregates.tools.locks.overview import (
 )
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.placement.provider import (
+    Provider,
+    nodes_by_host,
+    trees,
+)
 
 _Details = documents.Lock | documents.Aggregate | documents.Host
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 
 from isolate_aggregates.aggregates import Lock
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.locks import documents
+from isolate_aggregates.tools.placement.provider import Provider
 
 
 @dataclasses.dataclass(frozen=True)

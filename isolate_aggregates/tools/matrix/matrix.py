@@ -14,7 +14,6 @@ import itertools
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.provider import nodes_by_host
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.answers.exclusions import (
     Exclusion,
@@ -24,6 +23,7 @@ from isolate_aggregates.tools.answers.exclusions import (
 )
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.provider import nodes_by_host
 from isolate_aggregates.tools.request import Request
 
 

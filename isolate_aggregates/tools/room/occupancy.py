@@ -13,11 +13,11 @@ import contextlib
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.capacity import involved, simulator
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server, ServerGroup
+from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.room.kinds import Kind
 from isolate_aggregates.tools.simulator.index import ProviderIndex
 

@@ -16,7 +16,7 @@ import os_traits
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import ProviderSummary
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.placement.provider import Provider
 
 ProviderSet = int
 

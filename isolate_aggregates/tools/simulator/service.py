@@ -10,7 +10,7 @@ import os_traits
 
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.simulator import (
     conditions,
     groups,

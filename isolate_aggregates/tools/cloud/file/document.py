@@ -24,7 +24,6 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cloud.file import placing
@@ -33,6 +32,7 @@ from isolate_aggregates.tools.cloud.file.yaml_errors import Place
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Port, Server, Servers
 from isolate_aggregates.tools.placement import names
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import ResourceGroup
 
 VERSION = 1

@@ -4,13 +4,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.file import placing
 from isolate_aggregates.tools.cloud.file.document import VERSION, booted
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Port
 from isolate_aggregates.tools.placement import names
+from isolate_aggregates.tools.placement.provider import Provider
 
 
 def document(snapshot: Snapshot) -> dict[str, Any]:

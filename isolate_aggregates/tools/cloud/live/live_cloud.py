@@ -19,7 +19,6 @@ from isolate_aggregates.aggregates import (
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cloud.live import snapshots
@@ -40,6 +39,7 @@ from isolate_aggregates.tools.compute.servers import (
 )
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import ResourceGroup
 
 # The aggregate source that works only inside nova-scheduler.

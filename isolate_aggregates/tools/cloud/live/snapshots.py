@@ -17,12 +17,12 @@ from isolate_aggregates.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.client import NovaClient
 from isolate_aggregates.tools.placement import edits, inventories
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 PARALLEL = edits.PARALLEL
 

@@ -6,11 +6,11 @@ import dataclasses
 
 from isolate_aggregates import text
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools.explain.host import HostProviders, provider_names
 from isolate_aggregates.tools.explain.requirements.requirement import (
     Requirement,
 )
+from isolate_aggregates.tools.placement.provider import Provider
 
 
 @dataclasses.dataclass(frozen=True)

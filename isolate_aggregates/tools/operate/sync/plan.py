@@ -9,7 +9,6 @@ import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, Lock, domains, tags
 from isolate_aggregates.aggregates import rollups as rollups_of
-from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
@@ -22,6 +21,7 @@ from isolate_aggregates.tools.operate.sync.target import (
     Rollups,
     Target,
 )
+from isolate_aggregates.tools.placement.provider import Provider, nodes_by_host
 
 # The description of a mark that is to be deleted.
 IDLE = 'which no longer marks anything'

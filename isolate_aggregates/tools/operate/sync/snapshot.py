@@ -6,11 +6,11 @@ import dataclasses
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex, domains, tags
 from isolate_aggregates.aggregates.domains import Projects
-from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement.edits import Below
+from isolate_aggregates.tools.placement.provider import Provider
 
 
 @dataclasses.dataclass(frozen=True)
