@@ -121,7 +121,7 @@ def test_an_end_that_nothing_carries_out_is_found(
     reservations.reconcile_all(world.store, now - 1.5 * HOUR)
     code, [finding] = findings()
     assert code == 4
-    assert finding == {
+    assert {
         'kind': 'reservation-not-reconciled',
         'severity': 'warning',
         'subject': f'reservation {ID}',
@@ -133,10 +133,11 @@ def test_an_end_that_nothing_carries_out_is_found(
             {
                 'command': 'isolate-aggregates reservation reconcile',
                 'text': '',
+                'opens': [],
                 'safe': False,
             }
         ],
-    }
+    }.items() <= finding.items()
     values = metrics()
     assert values['reservations_late', 'end'] == 1
     assert values['reservations_late', 'start'] == 0
@@ -173,7 +174,7 @@ def test_slots_that_a_later_lock_closes_are_found(
     code, [finding] = findings()
     assert code == 4
     [host] = {name.removeprefix('blazar_') for name, _ in world.slots()}
-    assert finding == {
+    assert {
         'kind': 'reservation-closed',
         'severity': 'warning',
         'subject': f'reservation {ID}',
@@ -185,10 +186,11 @@ def test_slots_that_a_later_lock_closes_are_found(
             {
                 'command': f'isolate-aggregates reservation repair {ID}',
                 'text': '',
+                'opens': [],
                 'safe': False,
             }
         ],
-    }
+    }.items() <= finding.items()
     page = tmp_path / 'report.html'
     assert command('report', '--output', str(page)).code == 0
     assert finding['consequence'] in page.read_text('utf-8')
