@@ -387,10 +387,10 @@ def test_findings_can_be_filtered_by_severity(open_report):
 
 def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
     report = open_report('campus')
-    report.page.get_by_label('Search').fill('trait-nowhere')
+    report.page.get_by_label('Search').fill('no-host')
     [finding] = report.page.locator('.finding:visible').all()
     assert finding.locator('h3').inner_text().split() == [
-        'warning', 'flavor', 'fpga.small', 'trait-nowhere'
+        'warning', 'flavor', 'fpga.small', 'no-host'
     ]  # fmt: skip
     first, second = finding.locator('.repair').all_inner_texts()
     assert 'openstack flavor unset --property trait:CUSTOM_FPGA ' in first

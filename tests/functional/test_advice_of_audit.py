@@ -485,6 +485,9 @@ def test_no_repair_opens_anything_unsaid(audited: Any, name: str) -> None:
     original = CloudCopy(snapshot, fresh())
     before = original.access(PROJECTS)
     for repair in printed(output):
+        if not repair.line.startswith(('openstack ', 'isolate-aggregates ')):
+            # A sentence on what to configure.
+            continue
         for filled in _filled(repair.line, snapshot):
             copy = CloudCopy(snapshot, fresh())
 

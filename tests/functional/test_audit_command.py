@@ -65,7 +65,7 @@ def test_the_default_output_is_a_table(audit):
         '* 1, 2: isolate-aggregates sync\n'
         '      lets flavor f use h1\n'
         '\nThe page Findings of the documentation has a section for each '
-        'kind: trait-missing, trait-nowhere.\n'
+        'kind: no-host, trait-missing.\n'
     )
 
 
@@ -158,7 +158,7 @@ def test_both_repairs_are_offered_for_a_trait_that_no_host_has(audit):
 
 def test_csv_and_value_have_one_row_per_finding(audit):
     result = audit(MISSING, '-f', 'value', '-c', 'Kind', '-c', 'Safe')
-    assert result.out == 'trait-missing True\ntrait-nowhere True\n'
+    assert result.out == 'trait-missing True\nno-host True\n'
 
 
 def test_control_characters_in_names_are_escaped(audit):

@@ -222,7 +222,7 @@ class AuditTest(LiveTest):
         assert self.audit() == {}
         win = self.aggregate('win', ['host1'], LOCK)
         self.flavor(LOCK)
-        findings = self.repair('trait-missing', 'trait-nowhere')
+        findings = self.repair('trait-missing', 'no-host')
         assert findings['trait-missing']['repairs'][0]['safe']
 
         self.give_trait('host2', LICENSED)
@@ -240,7 +240,7 @@ class AuditTest(LiveTest):
         assert repair['safe']
         self.execute(repair['command'])
         # Now there is none left for the flavor.
-        self.repair('trait-nowhere')
+        self.repair('no-host')
 
     def test_differing_memberships_are_found(self):
         win = self.locked()
@@ -308,9 +308,9 @@ class AuditTest(LiveTest):
         self.repair('group-without-resources')
         assert self.host_for(split) == 'host1'
         self.flavor({'trait:CUSTOM_GONE': 'required'})
-        self.repair('trait-nowhere')
+        self.repair('no-host')
         self.flavor({'resources:CUSTOM_FPGA': '1'})
-        self.repair('resource-class-nowhere')
+        self.repair('no-host')
         self.flavor({'resources:CUSTOM_RESERVATION_1': '1'})
         self.repair('reservation-flavor-left')
         ended = self.flavor({'lease:1': 'x'})
@@ -462,7 +462,7 @@ class AuditTest(LiveTest):
         assert self.host_for(flavor) == 'host1'
         assert self.audit('--servers') == {}
         assert self.ours('unlock', 'win', '--trait', LICENSED)[0] == 0
-        assert set(self.audit()) == {'trait-nowhere'}
+        assert set(self.audit()) == {'no-host'}
         assert self.ours('revoke', *grant)[0] == 0
         assert self.audit('--servers') == {}
 

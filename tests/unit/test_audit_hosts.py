@@ -170,11 +170,14 @@ ASKING = make_flavor('gpu.small', {**LOCK, 'resources:VGPU': '1'})
 
 
 def test_a_trait_below_a_host_counts_if_a_flavor_asks_for_its_resources():
-    assert kinds([WIN], [GPU], [ASKING, KEYED]) == []
+    # Without these resources, the trait is not found.
+    assert kinds([WIN], [GPU], [ASKING, KEYED]) == ['no-host']
+    assert kinds([WIN], [GPU], [ASKING]) == []
 
 
 def test_a_trait_below_a_host_needs_a_flavor_with_its_resources():
-    [finding] = findings([WIN], [GPU], [KEYED])
+    finding, other = findings([WIN], [GPU], [KEYED])
+    assert other.kind == 'no-host'
     assert (finding.kind, finding.severity) == (
         'trait-out-of-reach',
         Severity.ERROR,
@@ -201,7 +204,10 @@ def test_hosts_in_the_reservation_pool_should_be_enabled():
         make_tree(make_compute_node('h1'), child),
         make_compute_node('h 2'),
     ]
-    [finding] = findings([pool], providers, [make_flavor('reserved', lock)])
+    [finding, *others] = findings(
+        [pool], providers, [make_flavor('reserved', lock)]
+    )
+    assert [each.kind for each in others] == ['no-host']
     assert finding.kind == 'trait-missing'
     # The tag, without which the pool is open to all, stays.
     assert (first(finding), finding.safe) == (
@@ -513,7 +519,7 @@ def test_locks_of_a_disabled_filter_are_audited():
         [make_compute_node('h1')],
         [KEYED],
         conf=conf,
-    ) == ['isolation-off', 'trait-missing', 'trait-nowhere']
+    ) == ['isolation-off', 'trait-missing', 'no-host']
 
 
 def test_what_is_oversold_is_a_note_and_slots_are_not_in_it():

@@ -31,6 +31,7 @@ from isolate_aggregates.testing import (
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice.spelling import similar_traits
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
+from isolate_aggregates.tools.compute.servers import ComputeService
 
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
 H1 = make_compute_node('h1', traits=[LICENSED])
@@ -121,7 +122,8 @@ def test_an_extra_spec_without_effect_is_found(key, value, kind, commands):
     ],
 )
 def test_correct_and_foreign_extra_specs_are_accepted(extra_specs):
-    assert kinds([], [H1], [make_flavor('f', extra_specs)]) == []
+    nodes = [H1, make_compute_node('h2')]
+    assert kinds([], nodes, [make_flavor('f', extra_specs)]) == []
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
     flavor = dataclasses.replace(KEYED, id='42')
     [finding] = findings([], [make_compute_node('h1')], [flavor])
     assert (finding.kind, finding.subject) == (
-        'trait-nowhere',
+        'no-host',
         'flavor win.small',
     )
     assert first(finding) == (
@@ -205,8 +207,9 @@ def test_a_flavor_that_forbids_a_trait_that_does_not_exist(
     )
     flavor = dataclasses.replace(flavor, id='42')
     host = make_compute_node('h1', traits=[LICENSED])
-    problems = findings([], [host], [flavor], traits=all_traits)
-    assert [lines(f) for f in problems if f.kind == 'trait-nowhere'] == repairs
+    hosts = [host, make_compute_node('h2')]
+    problems = findings([], hosts, [flavor], traits=all_traits)
+    assert [lines(f) for f in problems if f.kind == 'no-host'] == repairs
 
 
 def test_the_extra_spec_that_requires_the_trait_is_removed():
@@ -221,7 +224,7 @@ def test_the_extra_spec_that_requires_the_trait_is_removed():
     flavor = dataclasses.replace(flavor, id='42')
     host = make_compute_node('h1')
     problems = findings([], [host], [flavor], traits=frozenset({LICENSED}))
-    assert [first(f) for f in problems if f.kind == 'trait-nowhere'] == [
+    assert [first(f) for f in problems if f.kind == 'no-host'] == [
         f'openstack flavor unset --property trait:{LICENSED} 42'
     ]
 
@@ -229,15 +232,72 @@ def test_the_extra_spec_that_requires_the_trait_is_removed():
 def test_a_setting_that_implies_a_trait_no_host_has_is_found():
     flavor = make_flavor('f', {'os:secure_boot': 'required'})
     [finding] = findings([], [H1], [flavor])
-    assert finding.kind == 'trait-nowhere'
+    assert finding.kind == 'no-host'
     [hint] = lines(finding)
-    assert hint.startswith('isolate-aggregates lock AGGREGATE --trait ')
+    # A lock would give no host this trait, and close those in it.
+    assert hint.startswith('nova-compute reports this trait on hosts ')
+
+
+@pytest.mark.parametrize(
+    ('fields', 'extra_specs', 'problem', 'repair'),
+    [
+        (
+            {'vcpus': 17},
+            {},
+            'requests 17 of VCPU, and the most that a host has for a server '
+            'is 16',
+            'Nova cannot change the size of a flavor: create one with vcpus '
+            'of at most 16, or add a larger host',
+        ),
+        (
+            {},
+            {'resources:VGPU': '3'},
+            'requests 3 of VGPU, and the most that a host has for a server is '
+            '2',
+            'openstack flavor set --property resources:VGPU=2 42',
+        ),
+        (
+            {},
+            {'trait:CUSTOM_A': 'required', 'trait:CUSTOM_B': 'required'},
+            'requires traits CUSTOM_A, CUSTOM_B with what else it requests, '
+            'and no host has them together',
+            None,
+        ),
+    ],
+)
+def test_what_no_host_could_ever_take_is_named(
+    fields, extra_specs, problem, repair
+):
+    nodes = [
+        make_compute_node(
+            'h1', inventories={'VCPU': 16, 'VGPU': 2}, traits=['CUSTOM_A']
+        ),
+        make_compute_node('h2', inventories={'VCPU': 8}, traits=['CUSTOM_B']),
+    ]
+    flavor = make_flavor(
+        'f', extra_specs, **{'vcpus': 1, 'ram': 0, 'disk': 0, **fields}
+    )
+    [finding] = findings([], nodes, [dataclasses.replace(flavor, id='42')])
+    assert (finding.kind, finding.problem) == ('no-host', problem)
+    assert first(finding) == repair or lines(finding) == [repair]
+
+
+def test_a_host_that_is_full_disabled_or_down_could_take_a_flavor():
+    node = make_compute_node(
+        'h1',
+        inventories={'VCPU': 1},
+        usages={'VCPU': 1},
+        traits=['COMPUTE_STATUS_DISABLED'],
+    )
+    flavor = make_flavor('f', vcpus=1, ram=0, disk=0)
+    services = [ComputeService('h1', is_up=False, is_enabled=False)]
+    assert 'no-host' not in kinds([], [node], [flavor], services=services)
 
 
 def test_an_image_that_requires_a_trait_no_host_has():
     image = make_image('windows', LOCK)
     [finding] = findings([], [make_compute_node('h1')], [PLAIN], [image])
-    assert finding.kind == 'trait-nowhere'
+    assert finding.kind == 'no-host'
     assert finding.subject == f'image windows ({image.id})'
     assert first(finding) == (
         f'openstack image unset --property trait:{LICENSED} {image.id}'
@@ -247,7 +307,7 @@ def test_an_image_that_requires_a_trait_no_host_has():
 def test_sync_is_the_repair_for_a_trait_that_it_adds():
     problems = findings([WIN], [make_compute_node('h1')], [KEYED])
     assert {f.kind: first(f) for f in problems} == dict.fromkeys(
-        ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync'
+        ['trait-missing', 'no-host'], 'isolate-aggregates sync'
     )
 
 
@@ -261,7 +321,7 @@ def test_sync_is_the_repair_for_a_trait_that_it_adds():
         ),
         (
             'CUSTOM_FPGA',
-            'resource-class-nowhere',
+            'no-host',
             'openstack flavor unset --property resources:CUSTOM_FPGA 42',
         ),
     ],

@@ -51,7 +51,7 @@ def test_a_flavor_that_wants_metadata_of_no_host_is_found(conf, name):
     fast = flavor(**{KEY: 'true'})
     [finding] = findings([], [H1], [fast], conf=conf)
     assert (finding.kind, finding.subject) == (
-        'metadata-nowhere',
+        'no-host',
         'flavor fast',
     )
     assert finding.problem == (
@@ -65,7 +65,7 @@ def test_a_flavor_that_wants_metadata_of_no_host_is_found(conf, name):
     ]
     # An aggregate that has it may have no hosts.
     empty = make_aggregate('empty', {'ssd': 'true'})
-    assert kinds([empty], [H1], [fast], conf=conf) == ['metadata-nowhere']
+    assert kinds([empty], [H1], [fast], conf=conf) == ['no-host']
     ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1'])
     assert kinds([ssd], [H1], [fast], conf=conf) == []
 
@@ -131,7 +131,7 @@ def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
     other = dataclasses.replace(make_flavor('other', NEED_X | NEED_Y), id='7')
     [finding] = findings([ssd], [H1, H2], [wanting, other], conf=conf)
     assert (finding.kind, finding.subject) == (
-        'metadata-locked',
+        'no-host',
         'flavor fast',
     )
     assert finding.problem == (
@@ -169,7 +169,7 @@ def test_a_flavor_that_can_reach_the_required_hosts_is_accepted(
     conf = configuration(request_filters=both, **options)
     wanting = flavor(**{KEY: 'true'}, **more)
     findings = kinds([ssd], [H2], [wanting], images, conf=conf)
-    assert 'metadata-locked' not in findings
+    assert 'no-host' not in findings
 
 
 def test_a_flavor_with_other_hosts_is_accepted():

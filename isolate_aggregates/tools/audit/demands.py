@@ -3,14 +3,11 @@
 
 from collections.abc import Iterable, Iterator
 
-import os_traits
-
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import Repair, commands
-from isolate_aggregates.tools.advice.spelling import similar_traits
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.mirrored import nova_api
@@ -108,146 +105,28 @@ def _unmatched(first: Request, others: Iterable[Request]) -> str:
     return '; '.join(texts)
 
 
-def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors and images with traits for which there is no host.
-
-    They require a trait that no provider has, or forbid one that does not
-    exist: then Placement rejects the query.
-    """
-    if not cloud.nodes:
-        return
-    traits = (
-        cloud.snapshot.all_traits if cloud.traits is None else cloud.traits
-    )
-    for flavor in cloud.snapshot.flavors:
-        for spec in xs.parse(flavor.extra_specs):
-            forbids = spec.kind == 'trait' and spec.value == xs.FORBIDDEN
-            if forbids and spec.name not in traits:
-                yield _not_known(flavor, spec)
-        for trait in _unknown(cloud, traits_if_valid(cloud, flavor)):
-            subject = f'flavor {flavor.name}'
-            key = _requiring(trait, flavor)
-            # Otherwise the trait is implied by another setting.
-            ways = tuple(_ways(cloud, flavor, key, trait)) if key else ()
-            about = About.of(flavors=[flavor.name])
-            yield _nowhere(cloud, subject, trait, ways, about)
-    for image in cloud.snapshot.images:
-        for trait in _unknown(cloud, traits_if_valid(cloud, image=image)):
-            subject = f'image {quoted(image.name)} ({image.id})'
-            key = xs.TRAIT_PREFIX + trait
-            # The trait may be implied by another property.
-            own = key in image.properties
-            unset = Repair(commands.unset_property(image, key))
-            about = About.of(images=[image.name])
-            ways = (unset,) if own else ()
-            yield _nowhere(cloud, subject, trait, ways, about)
-
-
-def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
-    return sorted(set(traits) - cloud.snapshot.provider_traits)
-
-
-def _nowhere(
-    cloud: AuditedCloud,
-    subject: str,
-    trait: str,
-    ways: tuple[Repair, ...],
-    about: About,
-) -> Finding:
-    is_synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
-    command = commands.shown(
-        [(commands.PROGRAM, 'lock', 'AGGREGATE', '--trait', trait)]
-    )
-    lock = Repair(
-        text=f'{command}, for an aggregate of the hosts that have it; this '
-        'lets only servers that require the trait use them'
-    )
-    return Finding(
-        'trait-nowhere',
-        Severity.WARNING,
-        subject,
-        f'requires trait {trait}, which no host has',
-        NOWHERE,
-        (Repair(commands.SYNC, safe=True),) if is_synced else (*ways, lock),
-        about,
-    )
-
-
-def _ways(
-    cloud: AuditedCloud, flavor: Flavor, key: str, trait: str
-) -> Iterator[Repair]:
-    """Yield how to correct the trait of a flavor, and how to remove it."""
-    for right in similar_traits(trait, cloud.required_by):
-        put = key.removesuffix(trait) + right
-        yield Repair(
-            commands.replace_spec(flavor, put, xs.REQUIRED, instead_of=key)
-        )
-    yield Repair(commands.unset_spec(flavor, key))
-
-
-def _not_known(flavor: Flavor, spec: xs.ExtraSpec) -> Finding:
-    return Finding(
-        'trait-nowhere',
-        Severity.WARNING,
-        f'flavor {flavor.name}',
-        f'forbids trait {spec.name}, which does not exist in Placement, so '
-        'that Placement rejects the query',
-        NOWHERE,
-        (
-            *(
-                [Repair(commands.create_trait(spec.name))]
-                if os_traits.is_custom(spec.name)
-                else []
-            ),
-            Repair(
-                commands.unset_spec(
-                    flavor, f'{spec.kind}{spec.suffix}:{spec.name}'
-                )
-            ),
-        ),
-        about=About.of(flavors=[flavor.name]),
-    )
-
-
-def _requiring(trait: str, flavor: Flavor) -> str | None:
-    """Return the extra spec that requires a trait."""
-    for key, value in flavor.extra_specs.items():
-        for spec in xs.parse({key: value}):
-            required = ('trait', trait, xs.REQUIRED)
-            if (spec.kind, spec.name, spec.value) == required:
-                return key
-    return None
-
-
-def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that request a resource class no provider has."""
+def reservation_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors of reservations that have ended."""
     if not cloud.nodes:
         return
     resource_classes = {
         rc for p in cloud.snapshot.providers for rc in p.inventories
     }
     for flavor in cloud.snapshot.flavors:
-        for key, value in sorted(flavor.extra_specs.items()):
-            for spec in xs.parse({key: value}):
-                is_requested = spec.kind == 'resources' and value.strip('0')
-                if not is_requested or spec.name in resource_classes:
-                    continue
-                has_ended = spec.name.startswith(xs.RESERVATION_CLASS)
+        for spec in xs.parse(flavor.extra_specs):
+            if (
+                spec.kind == 'resources'
+                and spec.name.startswith(xs.RESERVATION_CLASS)
+                and spec.value.strip('0')
+                and spec.name not in resource_classes
+            ):
                 yield Finding(
-                    'reservation-flavor-left'
-                    if has_ended
-                    else 'resource-class-nowhere',
-                    Severity.INFO if has_ended else Severity.WARNING,
+                    'reservation-flavor-left',
+                    Severity.INFO,
                     f'flavor {flavor.name}',
                     f'requests {spec.name}, which no host has',
                     NOWHERE,
-                    (
-                        Repair(
-                            commands.delete_flavor(flavor)
-                            if has_ended
-                            else commands.unset_spec(flavor, key)
-                        ),
-                    ),
+                    (Repair(commands.delete_flavor(flavor)),),
                     about=About.of(flavors=[flavor.name]),
                 )
 

@@ -21,33 +21,44 @@ from isolate_aggregates.text import listed
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
-from isolate_aggregates.tools.audit.demands import NOWHERE, traits_if_valid
+from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.request import constraints
 
 
-def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that require metadata that no host's aggregates have."""
-    for flavor in cloud.snapshot.flavors if cloud.nodes else ():
-        requirements = required_metadata(flavor.extra_specs)
-        conclusions = _conclusions(cloud, flavor) if requirements else []
-        if not conclusions or _is_reported_elsewhere(cloud, requirements):
-            continue
-        if any(_may_use(cloud, host, conclusions) for host in cloud.nodes):
-            continue
-        conditions = _in_words(requirements)
+def why(cloud: AuditedCloud, flavor: Flavor) -> tuple[str, tuple[Repair, ...]]:
+    """Return why metadata leaves a flavor without hosts, and the repairs.
+
+    Both are empty if it is not the reason.
+    """
+    requirements = required_metadata(flavor.extra_specs)
+    conclusions = _conclusions(cloud, flavor) if requirements else []
+    if not conclusions or _is_reported_elsewhere(cloud, requirements):
+        return '', ()
+    conditions = _in_words(requirements)
+    hosts = {
+        host for host in cloud.nodes if _may_use(cloud, host, conclusions)
+    }
+    if not hosts:
         # Suggest a repair only if it is unambiguous.
         single = requirements[0] if len(requirements) == 1 else None
-        yield Finding(
-            'metadata-nowhere',
-            Severity.WARNING,
-            f'flavor {flavor.name}',
+        return (
             f'requires hosts in aggregates with {conditions}, but there are '
             f'none, so {conclusions[0].filter_name} excludes all hosts',
-            NOWHERE,
             tuple(_ways(flavor, single)) if single else (),
-            about=About.of(flavors=[flavor.name]),
         )
+    own = traits_if_valid(cloud, flavor)
+    missing_traits = [_locking(cloud, host) - own for host in hosts]
+    if not all(missing_traits):
+        return '', ()
+    fewest = min(
+        map(sorted, missing_traits), key=lambda some: (len(some), some)
+    )
+    return (
+        f'requires hosts in aggregates with {conditions}, and all of these '
+        f'are locked; it lacks {" and ".join(fewest)}',
+        (Repair(commands.grant(flavor, fewest)),),
+    )
 
 
 def _ways(flavor: Flavor, requirement: RequiredMetadata) -> Iterator[Repair]:
@@ -59,52 +70,6 @@ def _ways(flavor: Flavor, requirement: RequiredMetadata) -> Iterator[Repair]:
             text=f'openstack aggregate set --property {pair} AGGREGATE, for '
             'an aggregate of the hosts that have it; this lets flavor '
             f'{flavor.name} use them'
-        )
-
-
-def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that require metadata that only locked hosts have.
-
-    Only trait locks are considered, as hints and projects open the others.
-    """
-    if not any(one in cloud.running for one in cloud.isolating):
-        return
-    images = {frozenset[str]()}
-    if cloud.images_open:
-        images |= {
-            traits_if_valid(cloud, image=image)
-            for image in cloud.snapshot.images
-        }
-    for flavor in cloud.snapshot.flavors:
-        requirements = required_metadata(flavor.extra_specs)
-        conclusions = _conclusions(cloud, flavor) if requirements else []
-        if not conclusions or _is_reported_elsewhere(cloud, requirements):
-            continue
-        own = traits_if_valid(cloud, flavor)
-        hosts = {
-            host
-            for aggregate in find(requirements[0], cloud.index).aggregates
-            for host in aggregate.hosts & cloud.nodes.keys()
-            if _may_use(cloud, host, conclusions)
-        }
-        missing_traits = {_locking(cloud, host) - own for host in hosts}
-        # nowhere() reports flavors without hosts.
-        if not missing_traits or any(
-            traits <= image for traits in missing_traits for image in images
-        ):
-            continue
-        fewest = min(
-            map(sorted, missing_traits), key=lambda some: (len(some), some)
-        )
-        yield Finding(
-            'metadata-locked',
-            Severity.WARNING,
-            f'flavor {flavor.name}',
-            f'requires hosts in aggregates with {_in_words(requirements)}, '
-            f'and all of these are locked; it lacks {" and ".join(fewest)}',
-            NOWHERE,
-            (Repair(commands.grant(flavor, fewest)),),
-            about=About.of(hosts=hosts, flavors=[flavor.name]),
         )
 
 

@@ -20,6 +20,7 @@ from isolate_aggregates.tools.audit import (
     Finding,
     Severity,
     audit,
+    trial,
 )
 from isolate_aggregates.tools.audit.finding import About
 from isolate_aggregates.tools.cli import (
@@ -226,7 +227,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             plan = dataclasses.replace(plan, differences=())
         self._synced = plan.sentences
         self._effects = audited_cloud.effects
-        return audit(audited_cloud)
+        return trial.held(audited_cloud, audit(audited_cloud), audit)
 
     def _to_do(self) -> list[str]:
         """Describe the safe repairs and the changes that sync would make."""

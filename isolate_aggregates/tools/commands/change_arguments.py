@@ -10,11 +10,11 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import meant
-from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.advice import commands, outcome, refusals
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.changes import ZONE
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.effect import formats, refusals
+from isolate_aggregates.tools.effect import formats
 from isolate_aggregates.tools.operate import names
 
 _HOST = ('<aggregate>', '<host>')

@@ -18,6 +18,7 @@ from isolate_aggregates.tools.audit import (
     Finding,
     Severity,
     audit,
+    trial,
 )
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
@@ -122,7 +123,7 @@ class Content:
             overview(cloud.snapshot, cloud.locks),
             tuple(
                 (finding, tuple(cloud.effects.advice(finding.repairs)))
-                for finding in audit(cloud)
+                for finding in trial.held(cloud, audit(cloud), audit)
             ),
             all_images,
             len(table_images),
