@@ -12,7 +12,9 @@ RUN_TESTS = $(BIN)/python tools/run_tests.py
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
 # All extras for users.
-EXTRAS = blazar,embedded,metrics,osc,progress,testing
+DEVELOPERS = doc|release|test|unit
+EXTRAS = $(shell sed -n '/^\[extras\]/,/^\[entry_points\]/s/^\([a-z]*\) =$$/\1/p' \
+    setup.cfg | grep -vxE '$(DEVELOPERS)' | paste -sd,)
 
 # The control plane of released packages: its environment and its files.
 CLOUD_VENV ?= .venv-cloud
@@ -68,12 +70,19 @@ $(VENV)/.demo: requirements.txt setup.cfg pyproject.toml $(REPLACED)
 	$(BIN)/python -m pip install --quiet --editable '.[embedded]'
 	touch $@
 
+$(VENV)/.unit: requirements.txt setup.cfg pyproject.toml $(REPLACED)
+	@echo "Installing this clone into $(VENV)."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[unit]'
+	touch $@
+
 $(VENV)/.all: requirements.txt setup.cfg pyproject.toml $(REPLACED)
 	@echo "Installing this clone into $(VENV)."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[embedded,test,doc]'
-	touch $@ $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --editable '.[embedded,unit,test,doc]'
+	touch $@ $(VENV)/.demo $(VENV)/.unit
 
 # All services share an environment with the package and its tests.
 $(CLOUD_VENV)/.cloud: requirements.txt setup.cfg tests/e2e/requirements.txt
@@ -92,7 +101,7 @@ $(RELEASE_VENV)/.release: requirements.txt setup.cfg pyproject.toml
 demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
 
-unit: $(VENV)/.all
+unit: $(VENV)/.unit
 	$(RUN_TESTS) unit -- $(ARGS)
 
 test: $(VENV)/.all

@@ -49,7 +49,7 @@ def all_extras(tmp_path) -> pathlib.Path:
     setup = configparser.ConfigParser()
     setup.read(ROOT / 'setup.cfg')
     extras = dict(setup['extras'])
-    for developers in ('doc', 'release', 'test'):
+    for developers in ('doc', 'release', 'test', 'unit'):
         del extras[developers]
     path = tmp_path / 'extras.txt'
     path.write_text('\n'.join(extras.values()))
