@@ -68,13 +68,7 @@ class HostClaims:
         self.state = state
         self.now = now
         # Flavors with invalid extra specs are left out; see unknown_slots().
-        self.needs = dict(
-            _countable(
-                reservation.flavor
-                for reservation in state.records.reservations.values()
-            )
-        )
-        self.foreign = dict(_countable(state.records.foreign.values()))
+        self.needs, self.foreign = _needs_in(state)
 
     def unknown_slots(self, host: ReservationHost) -> str | None:
         for name in sorted(host.slots):
@@ -175,6 +169,29 @@ class HostClaims:
             return {summary.uuid: summary.used for summary in tree}
         reading = self.state.readings.get(host.name)
         return (reading and reading.ordinary) or {}
+
+
+def _needs_in(
+    state: ObservedState,
+) -> tuple[Mapping[str, dict[str, int]], Mapping[str, dict[str, int]]]:
+    """Return what a slot of each reservation needs, computed once per state.
+
+    :returns: Those of our reservations, and those of others, by their ids.
+    """
+    known = vars(state)
+    if '_needs' not in known:
+        known['_needs'] = (
+            dict(
+                _countable(
+                    reservation.flavor
+                    for reservation in state.records.reservations.values()
+                )
+            ),
+            dict(_countable(state.records.foreign.values())),
+        )
+    needs_in: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]
+    needs_in = known['_needs']
+    return needs_in
 
 
 def _countable(

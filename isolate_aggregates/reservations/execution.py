@@ -17,7 +17,7 @@ do, the state is read once more: another command may have ended the reservation
 meanwhile.
 """
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -328,10 +328,16 @@ class Run:
                     self._store.placement, names.resource_class(self.id)
                 )
 
-    def status(self, state: ObservedState, last: Reservation | None) -> Status:
+    def status(
+        self,
+        state: ObservedState,
+        last: Reservation | None,
+        short: Mapping[str, str],
+    ) -> Status:
         """Return the status of the reservation.
 
         :param last: The reservation before the run, in case it is gone now.
+        :param short: The capacity problems of hosts, by name of the host.
         """
         reservation = state.records.reservations.get(self.id)
         if reservation is None or self.is_gone:
@@ -339,7 +345,6 @@ class Run:
             if last is None:
                 raise exception.NotFound('reservation', self.id, 'Nova')
             return Status(last, Phase.ENDED, problems=tuple(self.notes))
-        short = capacity.shortages(state, self._now, state.slots(self.id))
         return status_of(
             state,
             reservation,
@@ -379,7 +384,8 @@ def reconcile(
         if not run.bring(state, planner.may_leave(state, move)):
             if not run.is_gone:
                 state.reservation(reservation)
-            return run.status(state, found)
+            short = capacity.shortages(state, now, state.slots(reservation))
+            return run.status(state, found, short)
         if not run.is_gone:
             state = store.read(state)
     raise not_complete(reservation)

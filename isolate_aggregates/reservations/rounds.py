@@ -11,6 +11,7 @@ import logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
+    capacity,
     history,
     hosts,
     names,
@@ -90,8 +91,9 @@ def reconcile_all(
         for run in due:
             if not run.is_over:
                 run.notes.append(str(not_complete(run.id)).rstrip('.'))
+    short = capacity.shortages(state, now)
     return [
-        run.status(state, before.reservation(name))
+        run.status(state, before.reservation(name), short)
         for name, run in runs.items()
     ]
 

@@ -320,7 +320,10 @@ class ObservedState:
     def _replace(self, **changes: Any) -> 'ObservedState':
         """Return a changed copy that need not compute everything again."""
         state = dataclasses.replace(self, **changes)
-        for name in ('_trees', '_by_reservation', 'cleaning_time'):
+        kept = ['_trees', '_by_reservation', 'cleaning_time']
+        if 'records' not in changes:
+            kept.append('_needs')
+        for name in kept:
             if name in vars(self):
                 vars(state)[name] = vars(self)[name]
         return state
