@@ -8,6 +8,7 @@ here. So no command can forget to add one, and a repeated write adds none.
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 import datetime
+import itertools
 import json
 from typing import Any
 
@@ -19,6 +20,7 @@ from isolate_aggregates.reservations.reservation import (
 
 # A description has at most 65,535 characters, and has more than the changes.
 _MOST_TEXT = 30_000
+_MOST_RESIZINGS = 29_000
 
 
 def recorded(reservation: Reservation, now: datetime.datetime) -> Reservation:
@@ -67,6 +69,20 @@ def _shortened(changes: tuple[Change, ...]) -> tuple[Change, ...]:
         )
         changes = (*changes[:number], *changes[number + 1 :])
     return changes
+
+
+def is_full(reservation: Reservation) -> bool:
+    """Return whether its record has no room for one more resizing.
+
+    Slot hours would be wrong if one had to be dropped.
+    """
+    first = reservation.changes[:1]
+    resizings = [
+        after
+        for before, after in itertools.pairwise(reservation.changes)
+        if before.amount != after.amount
+    ]
+    return len(json.dumps(documents((*first, *resizings)))) > _MOST_RESIZINGS
 
 
 def slot_hours(

@@ -54,14 +54,6 @@ class Node:
     is_enabled: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class ServerTime:
-    """When a server existed; ``end`` is None if it still does."""
-
-    start: datetime.datetime
-    end: datetime.datetime | None
-
-
 class Compute(NovaClient):
     """Nova's API, extended by what reservations need."""
 
@@ -264,39 +256,6 @@ class Compute(NovaClient):
 
     # Servers.
 
-    def server_times(
-        self,
-        project: str,
-        start: datetime.datetime,
-        end: datetime.datetime,
-    ) -> dict[str, list[ServerTime]]:
-        """Return when a project had servers, by the name of their flavor.
-
-        Deleted servers are included, until they are purged from Nova's
-        database. A server that was resized or unshelved counts from then on.
-        """
-        times: dict[str, list[ServerTime]] = {}
-        marker = None
-        with self._asking(f'the usage of project {project}') as nova:
-            while True:
-                usage = nova.usage.get(
-                    project,
-                    start.astimezone(datetime.UTC).replace(tzinfo=None),
-                    end.astimezone(datetime.UTC).replace(tzinfo=None),
-                    marker=marker,
-                )
-                servers = usage.to_dict().get('server_usages', [])
-                for server in servers:
-                    times.setdefault(server['flavor'], []).append(
-                        ServerTime(
-                            _utc(server['started_at']),
-                            server['ended_at'] and _utc(server['ended_at']),
-                        )
-                    )
-                if not servers or servers[-1]['instance_id'] == marker:
-                    return times
-                marker = servers[-1]['instance_id']
-
     def servers_of(
         self,
         flavor_id: str,
@@ -450,11 +409,6 @@ def _revision(reservation: Reservation) -> str:
     return names.Revision(
         reservation.id, reservation.incarnation, reservation.revision
     ).flavor_id
-
-
-def _utc(text: str) -> datetime.datetime:
-    """Parse a time in UTC, which has no time zone in the usage."""
-    return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
 
 
 def _path(server: str) -> str:

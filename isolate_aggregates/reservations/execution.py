@@ -310,7 +310,7 @@ class Run:
             self.notes.append(waiting)
         else:
             # First, as an interruption in between must not lose it.
-            history.archive(self._store, reservation, self._now)
+            history.archive(self._store, reservation)
             self._store.compute.delete_record(reservation)
             self.is_gone = True
 

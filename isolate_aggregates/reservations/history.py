@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was reserved, changed and used, also after the end.
+"""What was reserved and changed, also after the end.
 
 While a reservation exists, its record has its changes. At its end, before the
 record is deleted, it is copied into its archive: the description of one more
@@ -11,23 +11,15 @@ Archives are deleted after a number of days, which the pool has in its metadata
 like everything else that all machines must agree on.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 import dataclasses
 import datetime
-import itertools
 import json
 import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import (
-    changes,
-    errors,
-    names,
-    record,
-    usage,
-)
-from isolate_aggregates.reservations.compute import ServerTime
+from isolate_aggregates.reservations import changes, errors, names, record
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState, Phase
@@ -37,7 +29,6 @@ from isolate_aggregates.reservations.store import (
     ReservationStore,
     log_unreadable,
 )
-from isolate_aggregates.reservations.usage import Usage
 
 LOG = logging.getLogger(__name__)
 
@@ -58,34 +49,26 @@ class PastReservation:
     """A reservation with its history.
 
     :param slot_hours: The hours of its slots in the period.
-    :param usage: Its servers; None if Nova did not tell.
-    :param server_hours: The hours of its servers in the period.
     """
 
     reservation: Reservation
     state: Phase
     slot_hours: float
-    usage: Usage | None
-    server_hours: float | None
 
 
 # The end.
 
 
-def archive(
-    store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> None:
+def archive(store: ReservationStore, reservation: Reservation) -> None:
     """Keep the record of a reservation that has ended and is to be deleted.
 
     One that was refused was never reserved, and is not kept.
     """
     if not reservation.amount:
         return
-    [(_, used)] = _with_usage(store, [reservation], now)
     document = {
         _MARK: _VERSION,
         'record': json.loads(record.describe(reservation)),
-        'usage': used and used.document,
     }
     store.compute.create_archive(
         _archive_id(reservation), reservation.shape, json.dumps(document)
@@ -97,38 +80,6 @@ def _archive_id(reservation: Reservation) -> names.Archive:
     return names.Archive(
         reservation.end, reservation.id, reservation.incarnation
     )
-
-
-def _with_usage(
-    store: ReservationStore,
-    reservations: Iterable[Reservation],
-    now: datetime.datetime,
-) -> Iterator[tuple[Reservation, Usage | None]]:
-    """Yield reservations of one project with what Nova tells of servers."""
-    reservations = list(reservations)
-    project = reservations[0].project
-    start = min(reservation.start for reservation in reservations)
-    times: Mapping[str, list[ServerTime]] | None = {}
-    if start < now:
-        try:
-            times = store.compute.server_times(project, start, now)
-        except exception.ServiceDenied as exc:
-            # A reservation must end although this is denied.
-            LOG.warning(
-                'The hours of servers of project %s are unknown: %s',
-                project,
-                exc,
-            )
-            times = None
-    for reservation in reservations:
-        end = max(min(reservation.end or now, now), reservation.start)
-        servers = times and times.get(reservation.flavor.name, [])
-        yield (
-            reservation,
-            None
-            if times is None
-            else usage.usage_of(servers or [], reservation.start, end),
-        )
 
 
 def days_kept(pool: Aggregate | None) -> int:
@@ -161,7 +112,7 @@ def remove_expired(
         archives = _readable(state.records.archives, _ignore)
         expired = [
             archived
-            for archived, _ in archives
+            for archived in archives
             if archived.end and now - archived.end > kept
         ]
         for archived in expired[:_DELETED]:
@@ -209,26 +160,23 @@ def read_history(
     records = record.read(store.compute.records(with_archives=True))
     for problem in records.problems.values():
         on_unreadable(problem)
-    live = sorted(
-        filter(is_asked_for, records.reservations.values()),
-        key=lambda reservation: reservation.project,
-    )
+    live = filter(is_asked_for, records.reservations.values())
     incarnations = {
         (reservation.id, reservation.incarnation)
         for reservation in records.reservations.values()
     }
     since = since or datetime.datetime.min.replace(tzinfo=datetime.UTC)
     until = min(until or now, now)
-    past = [
-        _past(reservation, _phase(reservation, now), used, since, until)
-        for _, own in itertools.groupby(live, lambda r: r.project)
-        for reservation, used in _with_usage(store, own, now)
-    ]
-    for archived, used in _readable(records.archives, on_unreadable):
+    entries = [(one, _phase(one, now)) for one in live]
+    for archived in _readable(records.archives, on_unreadable):
         # Not one whose record is about to be deleted.
         key = archived.id, archived.incarnation
         if is_asked_for(archived) and key not in incarnations:
-            past.append(_past(archived, Phase.ENDED, used, since, until))
+            entries.append((archived, Phase.ENDED))
+    past = [
+        PastReservation(one, state, changes.slot_hours(one, since, until))
+        for one, state in entries
+    ]
     return sorted(past, key=lambda p: (p.reservation.start, p.reservation.id))
 
 
@@ -243,29 +191,13 @@ def _phase(reservation: Reservation, now: datetime.datetime) -> Phase:
     return Phase.ACTIVE if reservation.has_started(now) else Phase.PLANNED
 
 
-def _past(
-    reservation: Reservation,
-    state: Phase,
-    used: Usage | None,
-    since: datetime.datetime,
-    until: datetime.datetime,
-) -> PastReservation:
-    return PastReservation(
-        reservation,
-        state,
-        changes.slot_hours(reservation, since, until),
-        used,
-        None if used is None else used.within(since, until),
-    )
-
-
 def _ignore(problem: Problem) -> None:
     """Leave alone what may be no archive; ``read_history`` names it."""
 
 
 def _readable(
     archives: tuple[FlavorRecord, ...], on_unreadable: OnUnreadable
-) -> Iterator[tuple[Reservation, Usage | None]]:
+) -> Iterator[Reservation]:
     for entry in archives:
         try:
             yield _read(entry)
@@ -273,7 +205,7 @@ def _readable(
             on_unreadable(exc)
 
 
-def _read(entry: FlavorRecord) -> tuple[Reservation, Usage | None]:
+def _read(entry: FlavorRecord) -> Reservation:
     """Parse an archive."""
     archive_id = names.archive_of(entry.flavor.id)
     assert archive_id
@@ -290,11 +222,10 @@ def _read(entry: FlavorRecord) -> tuple[Reservation, Usage | None]:
             dataclasses.replace(entry.flavor, id=archive_id.reservation),
             json.dumps(document['record']),
         )
-        used = document['usage'] and usage.parse(document['usage'])
     except (LookupError, TypeError, ValueError) as exc:
         raise errors.ReservationError(
             archive_id.reservation,
             f'has an archive {entry.flavor.name} whose description is broken '
             f'({exc!r}); delete the flavor',
         ) from exc
-    return reservation, used
+    return reservation

@@ -8,7 +8,6 @@ the API are documents by id, as the `Compute API reference
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import copy
-import datetime
 import re
 import threading
 from typing import Any
@@ -59,9 +58,6 @@ class FakeNova:
         self.access: dict[str, set[str]] = {}
         self.servers: dict[str, str] = {}
         self.groups: Sequence[Document] = ()
-        # The servers that each project has had, in the format of the usage.
-        self.usages: dict[str, list[Document]] = {}
-        self.denies_usage = False
         # Servers in the format of the API, for lists with details.
         self.placed: list[dict[str, Any]] = []
         self.deleted: list[str] = []
@@ -84,7 +80,6 @@ class FakeNova:
                 self.flavors,
                 self.access,
                 self.servers,
-                self.usages,
             )
         )
 
@@ -96,7 +91,6 @@ class FakeNova:
             self.flavors,
             self.access,
             self.servers,
-            self.usages,
         ) = copy.deepcopy(state)
         self.is_slow = False
         self.deleted = []
@@ -317,29 +311,6 @@ class FakeNova:
         assert query['status'] == 'finished'
         return 200, {'migrations': []}
 
-    def show_usage(self, query: Query, body: Any, project: str) -> Reply:
-        """Answer with the servers of a project that existed in a period."""
-        if self.denies_usage:
-            return 403, {'forbidden': {'message': 'not allowed'}}
-        start, end = map(
-            datetime.datetime.fromisoformat, (query['start'], query['end'])
-        )
-        servers = [
-            usage
-            for usage in self.usages.get(project, ())
-            if datetime.datetime.fromisoformat(usage['started_at']) < end
-            and (
-                usage['ended_at'] is None
-                or datetime.datetime.fromisoformat(usage['ended_at']) > start
-            )
-        ]
-        marker = query.get('marker')
-        ids = [usage['instance_id'] for usage in servers]
-        first = ids.index(marker) + 1 if marker else 0
-        page = servers[first : first + self.page]
-        usage = {'tenant_id': project, 'server_usages': page} if page else {}
-        return 200, {'tenant_usage': usage}
-
     def finish(self, server: str) -> None:
         """Delete a server permanently."""
         del self.servers[server]
@@ -423,7 +394,6 @@ _ROUTES: list[Any] = [
     ('GET /os-server-groups', FakeNova.list_groups),
     ('GET /os-services', FakeNova.list_services),
     ('GET /os-migrations', FakeNova.list_migrations),
-    ('GET /os-simple-tenant-usage/([^/]+)', FakeNova.show_usage),
     ('DELETE /servers/([^/]+)', FakeNova.delete_server),
     ('POST /servers/([^/]+)/action', FakeNova.delete_server),
 ]

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hours of slots and of servers are added up exactly."""
+"""The hours of slots are added up exactly."""
 
 import dataclasses
 import datetime
-import itertools
 
-from hypothesis import given
 from hypothesis import strategies as st
 import pytest
-from thorough import examples
 
-from isolate_aggregates.reservations import changes, usage
-from isolate_aggregates.reservations.compute import ServerTime
+from isolate_aggregates.reservations import changes
 from isolate_aggregates.reservations.reservation import (
     Change,
     Reservation,
@@ -58,55 +54,6 @@ def test_slot_hours(amounts, since, until, expected):
     assert expected == changes.slot_hours(
         reservation(*amounts), NOON + since * HOUR, NOON + until * HOUR
     )
-
-
-@given(st.lists(st.tuples(hours, hours), max_size=6), hours, hours)
-@examples(200)
-def test_server_hours_of_parts_add_up(pairs, one, other):
-    times = [
-        ServerTime(
-            NOON + begin * HOUR,
-            None if end > 90 else NOON + max(begin, end) * HOUR,
-        )
-        for begin, end in pairs
-    ]
-    end = NOON + 100 * HOUR
-    whole = usage.usage_of(times, NOON, end)
-    expected = sum(
-        ((time.end or end) - time.start) / HOUR
-        for time in times
-        if (time.end or end) > time.start
-    )
-    assert whole.within(*ALL) == pytest.approx(expected)
-    first, second = sorted((one, other))
-    cuts = (ALL[0], NOON + first * HOUR, NOON + second * HOUR, ALL[1])
-    parts = [
-        whole.within(begin, finish)
-        for begin, finish in itertools.pairwise(cuts)
-    ]
-    assert sum(parts) == pytest.approx(expected)
-    assert usage.parse(whole.document) == dataclasses.replace(
-        whole, hours=tuple(round(each, 4) for each in whole.hours)
-    )
-
-
-def test_servers_one_after_another_are_not_there_at_the_same_time():
-    times = [
-        ServerTime(NOON, NOON + HOUR),
-        ServerTime(NOON + HOUR, NOON + 2 * HOUR),
-    ]
-    whole = usage.usage_of(times, NOON, NOON + 9 * HOUR)
-    assert (whole.servers, whole.most) == (2, 1)
-    none = usage.usage_of([], NOON, NOON + 9 * HOUR)
-    assert (none.servers, none.most) == (0, 0)
-
-
-@pytest.mark.parametrize(('days', 'each'), [(500, 1), (501, 2)])
-def test_a_long_time_has_sums_of_several_days(days, each):
-    """At most 500, which fit into the description of an archive."""
-    start = NOON.replace(hour=0)
-    whole = usage.usage_of([], start, start + days * 24 * HOUR)
-    assert (whole.days, len(whole.hours)) == (each, -(-days // each))
 
 
 def test_a_change_is_added_once():

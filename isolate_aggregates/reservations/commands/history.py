@@ -13,12 +13,12 @@ from isolate_aggregates.tools.cli import base
 # In a table; csv and value have all columns.
 _FOR_PEOPLE = (
     *('Id', 'Name', 'Project', 'State', 'Start', 'End', 'Slots'),
-    *('Slot Hours', 'Server Hours', 'Changes'),
+    *('Slot Hours', 'Changes'),
 )
 
 
 class ShowHistory(common.ReservationLister):
-    """Show what was reserved, by whom and when, how it was changed and used.
+    """Show what was reserved, by whom and when, and how it was changed.
 
     Reservations that have ended are kept for 400 days, or for the number of
     days in reservation_history_days of the aggregate of the hosts. The hours
@@ -94,15 +94,14 @@ class ShowHistory(common.ReservationLister):
 
 _COLUMNS = (
     *('Id', 'Name', 'Note', 'Project', 'State', 'Created', 'Created By'),
-    *('Start', 'End', 'Slots', 'VCPUs', 'RAM', 'Disk', 'Slot Hours'),
-    *('Servers', 'Most Servers', 'Server Hours', 'Changes'),
+    *('Start', 'End', 'Slots', 'VCPUs', 'RAM', 'Disk', 'Ephemeral', 'Swap'),
+    *('Properties', 'Slot Hours', 'Changes'),
 )
 
 
 def _row(past: PastReservation) -> Sequence[Any]:
     reservation = past.reservation
     first = reservation.changes[0] if reservation.changes else None
-    used = past.usage
     return (
         reservation.id,
         reservation.labels.name,
@@ -117,10 +116,13 @@ def _row(past: PastReservation) -> Sequence[Any]:
         reservation.shape.vcpus,
         reservation.shape.ram,
         reservation.shape.disk,
+        reservation.shape.ephemeral,
+        reservation.shape.swap,
+        ' '.join(
+            f'{key}={value}'
+            for key, value in sorted(reservation.shape.extra_specs.items())
+        ),
         round(past.slot_hours, 2),
-        used and used.servers,
-        used and used.most,
-        None if past.server_hours is None else round(past.server_hours, 2),
         '; '.join(
             f'{times.text(change.at)} {what}'
             for change, what in changes.sentences(reservation.changes)
@@ -130,7 +132,6 @@ def _row(past: PastReservation) -> Sequence[Any]:
 
 def _document(past: PastReservation) -> dict[str, Any]:
     reservation = past.reservation
-    used = past.usage
     return {
         'id': reservation.id,
         'name': reservation.labels.name,
@@ -144,11 +145,6 @@ def _document(past: PastReservation) -> dict[str, Any]:
         'shape': common.shape_document(reservation.shape),
         'properties': dict(sorted(reservation.shape.extra_specs.items())),
         'slot_hours': round(past.slot_hours, 2),
-        'servers': used and used.servers,
-        'most_servers': used and used.most,
-        'server_hours': None
-        if past.server_hours is None
-        else round(past.server_hours, 2),
         'changes': [
             {
                 'at': times.text(change.at),

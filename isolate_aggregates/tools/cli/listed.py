@@ -58,8 +58,7 @@ DESCRIPTIONS = {
     'reservation_create': 'Reserve capacity for the servers of a project.',
     'reservation_end': 'End a reservation now, and delete its servers.',
     'reservation_history': (
-        'Show what was reserved, by whom and when, how it was changed and '
-        'used.'
+        'Show what was reserved, by whom and when, and how it was changed.'
     ),
     'reservation_host_list': (
         'Show the hosts for reservations, and the slots on each.'

@@ -2,6 +2,7 @@
 """What was reserved, changed and used can be told, also after the end."""
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -26,22 +27,6 @@ def reserve(world, amount=1, start=NOW, end=NOW + 10 * HOUR, name=ID, at=NOW):
         PROJECT, amount, SHAPE, start, end, reservation_id=name
     )
     return reservations.create(world.store, reservation, at)
-
-
-def used(world, server, start, end=None, flavor=ID, project=PROJECT):
-    """Let a project have had a server."""
-
-    def text(time):
-        return time and time.replace(tzinfo=None).isoformat()
-
-    world.nova.usages.setdefault(project, []).append(
-        {
-            'instance_id': server,
-            'flavor': names.flavor(flavor),
-            'started_at': text(start),
-            'ended_at': text(end),
-        }
-    )
 
 
 def past(world, now, **settings):
@@ -110,27 +95,9 @@ def test_the_user_who_asked_is_told(world, monkeypatch):
     ]
 
 
-def test_the_hours_of_servers_are_those_of_its_flavor_within_its_time(world):
-    reserve(world, 2)
-    used(world, 'a', NOW + HOUR, NOW + 3 * HOUR)
-    used(world, 'b', NOW + 2 * HOUR)
-    used(world, 'c', NOW, NOW + HOUR, flavor=OTHER)
-    used(world, 'd', NOW - 2 * HOUR, NOW - HOUR)
-    world.nova.page = 1
-    [live] = past(world, NOW + 4 * HOUR)
-    assert (live.server_hours, live.slot_hours) == (4, 8)
-    finish(world, NOW + 10 * HOUR)
-    # Nova forgets deleted servers.
-    world.nova.usages.clear()
-    [entry] = past(world, NOW + DAY)
-    assert (entry.server_hours, entry.slot_hours) == (10, 20)
-    assert (entry.usage.servers, entry.usage.most) == (2, 2)
-
-
 def test_only_the_hours_of_the_period_count(world):
     midnight = NOW + 12 * HOUR
     reserve(world, 2, end=midnight + 24 * HOUR)
-    used(world, 'a', NOW)
     finish(world, NOW + 3 * DAY)
     for since, until, hours in (
         (None, midnight, 12),
@@ -138,20 +105,11 @@ def test_only_the_hours_of_the_period_count(world):
         (midnight - 6 * HOUR, midnight + 12 * HOUR, 18),
     ):
         [entry] = past(world, NOW + 4 * DAY, since=since, until=until)
-        assert (entry.slot_hours, entry.server_hours) == (2 * hours, hours)
+        assert entry.slot_hours == 2 * hours
     assert past(world, NOW + 4 * DAY, until=NOW) == []
     assert past(world, NOW + 4 * DAY, since=midnight + DAY) == []
     with pytest.raises(exception.InvalidRequest, match='is empty'):
         past(world, NOW, since=NOW, until=NOW)
-
-
-def test_a_reservation_ends_although_its_usage_is_denied(world, caplog):
-    reserve(world)
-    world.nova.denies_usage = True
-    finish(world, NOW + 10 * HOUR)
-    [entry] = past(world, NOW + DAY)
-    assert (entry.server_hours, entry.slot_hours) == (None, 10)
-    assert 'hours of servers of project' in caplog.text
 
 
 def test_one_that_was_refused_has_no_history(world):
@@ -165,7 +123,7 @@ def test_one_that_was_ended_before_its_start_is_told(world):
     reserve(world, start=NOW + DAY, end=NOW + 2 * DAY)
     reservations.end(world.store, ID, NOW + HOUR)
     [entry] = past(world, NOW + 3 * DAY)
-    assert (entry.slot_hours, entry.server_hours) == (0, 0)
+    assert entry.slot_hours == 0
     assert entry.reservation.end == NOW + HOUR
     assert past(world, NOW + 3 * DAY, since=NOW + DAY) == []
 
@@ -310,6 +268,36 @@ def test_a_record_with_many_changes_keeps_those_of_the_slots(world):
     assert entry.slot_hours == 100 * (1 + 2 + 3 + 4 + 5 + 6)
 
 
+def test_a_record_that_is_full_of_resizings_takes_no_more(world):
+    reserve(world, end=NOW + 9999 * DAY)
+    store = world.store
+    reservation = store.read().reservation(ID)
+    first = reservation.changes[0]
+    store.compute.write_record(
+        dataclasses.replace(
+            reservation,
+            changes=tuple(
+                dataclasses.replace(
+                    first,
+                    at=NOW + number * HOUR,
+                    by='a' * 32,
+                    amount=1 + number % 2,
+                )
+                for number in range(321)
+            ),
+        ),
+        NOW + 320 * HOUR,
+    )
+    before = past(world, NOW + 400 * HOUR)
+    with pytest.raises(errors.ReservationError, match='too often'):
+        reservations.update(store, ID, NOW + 400 * HOUR, amount=2)
+    assert past(world, NOW + 400 * HOUR) == before
+    end = NOW + 9998 * DAY
+    reservations.update(store, ID, NOW + 400 * HOUR, end=end)
+    [entry] = past(world, NOW + 400 * HOUR)
+    assert entry.slot_hours == 160 * 1 + 160 * 2 + 80 * 1
+
+
 @pytest.fixture
 def command(world, operated, run):
     """Run ``reservation history``, two hours after NOW."""
@@ -326,7 +314,6 @@ def command(world, operated, run):
 def told(world, two_hosts, monkeypatch):
     """One reservation that has ended, and one that goes on."""
     reserve(world, 2)
-    used(world, 'a', NOW + HOUR)
     reservations.end(world.store, ID, NOW + 2 * HOUR)
     reserve(world, start=NOW + HOUR, end=None, name=OTHER)
     reservations.reconcile_all(world.store, NOW + HOUR)
@@ -352,10 +339,10 @@ def test_a_bill_has_everything_as_csv(command):
         'VCPUs': '4',
         'RAM': '1024',
         'Disk': '10',
+        'Ephemeral': '0',
+        'Swap': '0',
+        'Properties': '',
         'Slot Hours': '4.0',
-        'Servers': '1',
-        'Most Servers': '1',
-        'Server Hours': '1.0',
         'Changes': '2027-03-01T12:00:00+00:00 created with 2 slots; '
         '2027-03-01T12:00:00+00:00 started; 2027-03-01T14:00:00+00:00 ended',
     }
