@@ -776,3 +776,21 @@ def test_correct_and_foreign_keys_are_accepted(key):
         **{option: ['reservation:'] for option in PREFIXES},
     )
     assert kinds([make_aggregate('a', {key: 'x'})], [NODE], conf=conf) == []
+
+
+@pytest.mark.parametrize('specs', [{}, {'cpu_allocation_ratio': '4'}])
+def test_allocation_ratios_of_aggregates_have_no_effect(specs):
+    aggregate = make_aggregate(
+        'a', {'cpu_allocation_ratio': '4'}, ['h1'], id=1
+    )
+    found = [
+        each
+        for each in findings([aggregate], [H1], [make_flavor('f', specs)])
+        if each.kind == 'tag-without-effect'
+    ]
+    # A flavor may require it as any other metadata.
+    assert [first(each) for each in found] == (
+        []
+        if specs
+        else ['openstack aggregate unset --property cpu_allocation_ratio 1']
+    )

@@ -44,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     membership.without_compute_node,
     tags.without_meaning,
     tags.other_case,
+    tags.ratios,
     domains.projects_missing,
     domains.projects_left,
     domains.unknown,

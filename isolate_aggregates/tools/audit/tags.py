@@ -4,12 +4,19 @@
 from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate, collation, tags
+from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.advice.spelling import LIKE_PREFIX
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
+
+# Metadata of aggregates that AggregateCoreFilter, AggregateRamFilter and
+# AggregateDiskFilter read.
+_RATIOS = frozenset(
+    f'{kind}_allocation_ratio' for kind in ('cpu', 'ram', 'disk')
+)
 
 
 def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -89,6 +96,30 @@ def _correct(
             'belong there; then remove this tag'
         )
     yield Repair(commands.unset_tags(aggregate, [key]))
+
+
+def ratios(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find allocation ratios, which Nova no longer reads of aggregates."""
+    required = {
+        requirement.key
+        for flavor in cloud.snapshot.flavors
+        for requirement in required_metadata(flavor.extra_specs)
+    }
+    for aggregate in cloud.snapshot.aggregates:
+        for key in sorted(aggregate.metadata.keys() & _RATIOS - required):
+            yield Finding(
+                'tag-without-effect',
+                Severity.INFO,
+                f'aggregate {aggregate.name}',
+                f'has {key}={aggregate.metadata[key]}, but the filter that '
+                'read it was removed from Nova',
+                'the ratio of its hosts is that of their inventories in '
+                f'Placement, which nova-compute takes from [DEFAULT] {key}',
+                (Repair(commands.unset_tags(aggregate, [key])),),
+                about=About.of(
+                    hosts=aggregate.hosts, aggregates=[aggregate.name]
+                ),
+            )
 
 
 def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
