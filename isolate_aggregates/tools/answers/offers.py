@@ -6,13 +6,25 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import exception
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.mirrored.compute_services import HostsObjection
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+
+
+def kept(hosts: frozenset[str], destination: Destination) -> frozenset[str]:
+    """Return the hosts that no host filter of Nova drops."""
+    for objection in constraints.objections(destination):
+        if isinstance(objection, HostsObjection):
+            hosts -= objection.hosts
+        else:
+            hosts = frozenset(host for host in hosts if not objection(host))
+    return hosts
 
 
 class Offers:
@@ -40,14 +52,7 @@ class Offers:
         """Return the hosts that servers may use."""
         if question is None:
             return frozenset()
-        hosts = self.offered(question.queries)
-        if not constraints.objections(question.destination):
-            return hosts
-        return frozenset(
-            host
-            for host in hosts
-            if not constraints.dropped(question.destination, host)
-        )
+        return kept(self.offered(question.queries), question.destination)
 
     def offered(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
         """Return the hosts that Placement offers for at least one query."""

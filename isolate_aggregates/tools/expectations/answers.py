@@ -249,14 +249,7 @@ class Answers:
         key = self._key(question.queries)
         if key not in self._offered:
             self._offered[key] = self.offers.offered(question.queries)
-        hosts = self._offered[key]
-        if not constraints.objections(question.destination):
-            return hosts
-        return frozenset(
-            host
-            for host in hosts
-            if not constraints.dropped(question.destination, host)
-        )
+        return offers.kept(self._offered[key], question.destination)
 
     def packed(self, question: Question | None) -> int:
         """Return for how many servers of a question there is room."""

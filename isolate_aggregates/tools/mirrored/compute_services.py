@@ -17,7 +17,7 @@ NAME = 'ComputeFilter'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Objection:
+class HostsObjection:
     """Objects to some hosts."""
 
     hosts: frozenset[str]
@@ -90,7 +90,7 @@ class CloudIndex(AggregateIndex):
         )
         return tuple(
             DropHosts(
-                _Objection(
+                HostsObjection(
                     hosts, f'its compute {cause.kind.replace("-", " is ")}'
                 ),
                 cause,
