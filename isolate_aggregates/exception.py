@@ -195,8 +195,9 @@ class QueryTooLong(ServiceError):
             f'default the maximum is about {web_servers.UWSGI:,} for uWSGI, '
             f'{web_servers.GUNICORN:,} for gunicorn, {web_servers.APACHE:,} '
             f'for Apache and {web_servers.HAPROXY:,} for HAProxy; '
-            '"isolate-aggregates limit show" measures it. Raise that limit, '
-            'or set [isolate_aggregates] max_query_length below it.',
+            '"isolate-aggregates-status upgrade check" measures it. Raise '
+            'that limit, or set [isolate_aggregates] max_query_length below '
+            'it.',
         )
 
 

@@ -248,7 +248,6 @@ def invocations(directory: str) -> Iterator[list[str]]:
         'filter list',
         'grant',
         'ledger',
-        'limit show',
         'list',
         'lock',
         'matrix',

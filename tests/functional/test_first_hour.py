@@ -60,14 +60,14 @@ def see(run: Run) -> Run:
     ('words', 'said'),
     [
         pytest.param(
-            'limit shwo --no-such',
-            "There is no command 'limit shwo' (did you mean limit show?). See "
-            'isolate-aggregates --help.',
+            'filter lsit --no-such',
+            "There is no command 'filter lsit' (did you mean filter list?). "
+            'See isolate-aggregates --help.',
             id='written wrong',
         ),
         pytest.param(
-            'limit',
-            "There is no command 'limit' (did you mean limit show?). See "
+            'filter',
+            "There is no command 'filter' (did you mean filter list?). See "
             'isolate-aggregates --help.',
             id='not complete',
         ),

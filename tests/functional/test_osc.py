@@ -51,7 +51,6 @@ NAMES = {
     'filter_list': 'filter list',
     'grant': 'key add',
     'ledger': 'ledger',
-    'limit_show': 'limit show',
     'list': 'lock list',
     'lock': 'lock create',
     'matrix': 'matrix list',

@@ -110,7 +110,7 @@ def test_a_too_long_query_is_reported_with_its_length_and_repair(
         'Placement at http://placement.test answered 414: the query of 4,014 '
         'bytes is too long. By default the maximum is about 1,600 for uWSGI, '
         '4,050 for gunicorn, 8,150 for Apache and 14,700 for HAProxy; '
-        '"isolate-aggregates limit show" measures it. Raise that '
+        '"isolate-aggregates-status upgrade check" measures it. Raise that '
         'limit, or set [isolate_aggregates] max_query_length below it.'
     )
 

@@ -38,9 +38,6 @@ DESCRIPTIONS = {
     'ledger': (
         'Show on which hosts servers ran, and on which they could, by day.'
     ),
-    'limit_show': (
-        'Show how long a query to Placement may be, and what to set.'
-    ),
     'list': 'Show all locks, and the hosts and the capacity behind each.',
     'lock': (
         'Let only servers with some traits or projects use hosts of an '

@@ -38,7 +38,6 @@ _TASKS = (
             'test',
             'survive',
             'relocate',
-            'limit',
             'exporter',
             'snapshot',
             'ledger',
