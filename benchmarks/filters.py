@@ -54,7 +54,8 @@ from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.query_limit.shortener import Shortener
 
 AGGREGATES = (100, 1_000, 5_000, 10_000)
 TRAITS = 50

@@ -8,24 +8,44 @@ may extend the query in between.
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+from typing import TYPE_CHECKING, Protocol
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause, Refuse
 from isolate_aggregates.filters.destination import (
     Conclusion,
+    Destination,
     ExplainedDestination,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.query_limit import (
-    Replacement,
-    RequiredSubset,
-    Shortener,
-)
+from isolate_aggregates.placement import group
+from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.request import RequestSpec
+
+if TYPE_CHECKING:
+    from isolate_aggregates.query_limit.required_aggregates import (
+        RequiredSubset,
+    )
+    from isolate_aggregates.query_limit.shortener import Fitting
 
 # The name under which a query that is too long is reported, like a filter's.
 QUERY_LIMIT = 'max_query_length'
+
+
+class Shortens(Protocol):
+    """What shortens queries that are longer than its limit."""
+
+    limit: int
+
+    def fit(
+        self,
+        destination: Destination,
+        index: AggregateIndex,
+        length: int,
+        host_forced: bool = False,
+    ) -> 'Fitting':
+        """Find a way to write a query within the limit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +62,7 @@ class Decision:
     destination: ExplainedDestination
     aggregates: AggregateIndex
     replacement: Replacement | None = None
-    required_subset: RequiredSubset | None = None
+    required_subset: 'RequiredSubset | None' = None
     too_long: exception.QueryNotShortened | None = None
 
     @property
@@ -112,7 +132,7 @@ class Decision:
 
     def fit(
         self,
-        shortener: Shortener,
+        shortener: Shortens,
         length: Callable[[], int],
         host_forced: bool = False,
     ) -> 'Decision':
@@ -128,9 +148,14 @@ class Decision:
         narrows = destination.forbidden or destination.required_aggregates
         if destination.refusals or not narrows or not shortener.limit:
             return self
+        plain = length()
+        # An upper bound, which counts aggregates in several sets repeatedly.
+        number = sum(map(len, destination.forbidden))
+        if plain + group.forbidden_length(number) <= shortener.limit:
+            return self
         try:
             fitting = shortener.fit(
-                destination, self.aggregates, length(), host_forced
+                destination, self.aggregates, plain, host_forced
             )
         except exception.QueryNotShortened as exc:
             for reason in exc.reasons:

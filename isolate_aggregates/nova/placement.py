@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
@@ -15,16 +16,17 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit import (
-    OUR_HOST_FILTER,
-    Limit,
-    Shortener,
-    measure,
-)
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.rest.errors import Options
 from isolate_aggregates.text import short
+
+if TYPE_CHECKING:
+    from isolate_aggregates.query_limit.shortener import Fitting, Shortener
 
 LOG = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ _OPTIONS = Options(
     cafile='[placement] cafile',
     endpoint='[placement] endpoint_override',
 )
-_IMPATIENT = dataclasses.replace(
+IMPATIENT = dataclasses.replace(
     _OPTIONS,
     timeout=f'{_OPTIONS.timeout}, of which at most {TIMEOUT:g} are used here',
 )
@@ -50,18 +52,14 @@ def client() -> PlacementClient:
 def impatient_client() -> PlacementClient:
     """Return a client without retries and with a short timeout."""
     return PlacementClient(
-        _impatient_adapter(),
+        impatient_adapter(),
         retries=0,
-        options=_IMPATIENT,
+        options=IMPATIENT,
     )
 
 
-def query_limit() -> Limit:
-    """Measure the longest query from nova-scheduler that reaches Placement."""
-    return measure(_impatient_adapter(), _IMPATIENT)
-
-
-def _impatient_adapter() -> adapter.Adapter:
+def impatient_adapter() -> adapter.Adapter:
+    """Return an adapter with a short timeout."""
     ksa_adapter = _adapter()
     # This applies to Keystone as well. By default there is no timeout.
     ksa_adapter.session.timeout = min(
@@ -83,12 +81,39 @@ def _adapter() -> adapter.Adapter:
     return ksa_adapter
 
 
+class LateShortener:
+    """A shortener that is loaded with the first query that is too long.
+
+    :param arguments: The other arguments of ``Shortener``.
+    """
+
+    def __init__(self, limit: int, *arguments: Any) -> None:
+        self.limit = limit
+        self._arguments = arguments
+
+    def fit(
+        self,
+        destination: Destination,
+        index: AggregateIndex,
+        length: int,
+        host_forced: bool = False,
+    ) -> Fitting:
+        """Find a way to write a query within the limit."""
+        return self._shortener.fit(destination, index, length, host_forced)
+
+    @lazy_property
+    def _shortener(self) -> Shortener:
+        from isolate_aggregates.query_limit.shortener import Shortener
+
+        return Shortener(self.limit, *self._arguments)
+
+
 def shortener(
     conf: cfg.ConfigOpts,
     filters: Iterable[LoadedFilter],
     sizes: Callable[[], Mapping[str, int]] | None = None,
     warn: bool = False,
-) -> Shortener:
+) -> LateShortener:
     """Return a shortener as configured.
 
     :param sizes: Returns the number of hosts by uuid of aggregate, if the
@@ -105,4 +130,4 @@ def shortener(
             '%(filter)s to enabled_filters.',
             {'filter': OUR_HOST_FILTER},
         )
-    return Shortener(limit, Pipeline(filters).locks, enabled, sizes)
+    return LateShortener(limit, Pipeline(filters).locks, enabled, sizes)

@@ -18,7 +18,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.decision import Decision
+from isolate_aggregates.decision import Decision, Shortens
 from isolate_aggregates.filters import host_check
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
@@ -27,7 +27,6 @@ from isolate_aggregates.nova.existing import Decider
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import Candidates, ReturnedHosts
-from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -73,7 +72,7 @@ class Runner:
         conf: cfg.ConfigOpts,
         filters: Sequence[LoadedFilter],
         cache: IndexCache,
-        shortener: Shortener,
+        shortener: Shortens,
         members: Membership,
         forced_hosts: ForcedHosts,
         returned_hosts: ReturnedHosts,

@@ -10,7 +10,7 @@ import itertools
 
 from isolate_aggregates.placement import group, providers
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit.shortener import Replacement
+from isolate_aggregates.query_limit.replacement import Replacement
 
 # To read the aggregates of so many providers costs Placement as much as one
 # query for the members of aggregates.

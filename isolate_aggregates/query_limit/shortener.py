@@ -17,27 +17,11 @@ from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import Rollup, rollups
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement import group
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Replacement
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
     ways,
 )
-
-OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
-
-
-@dataclasses.dataclass(frozen=True)
-class Replacement:
-    """The aggregates that a shortened query forbids.
-
-    :param forbidden: The uuids of the Placement aggregates to forbid.
-    :param rollups: The rollups among them.
-    :param left_out: The uuids of the forbidden aggregates that the query does
-        not name, whether a rollup stands for them or not.
-    """
-
-    forbidden: frozenset[str]
-    rollups: tuple[Rollup, ...] = ()
-    left_out: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,11 +109,6 @@ class Shortener:
         :returns: None if the query is short enough unchanged.
         """
         if not self.limit:
-            return None
-        # A cheap upper bound, which counts aggregates in several sets more
-        # than once. Only if it exceeds the limit, the sets are merged below.
-        number = sum(map(len, destination.forbidden))
-        if length + group.forbidden_length(number) <= self.limit:
             return None
         too_long = _TooLong(self.limit, length, destination)
         if length > self.limit:

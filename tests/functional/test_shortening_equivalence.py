@@ -18,11 +18,8 @@ from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import group, providers
-from isolate_aggregates.query_limit import (
-    OUR_HOST_FILTER,
-    Shortener,
-    memberships,
-)
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, memberships
+from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.placement import edits

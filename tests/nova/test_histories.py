@@ -45,7 +45,8 @@ from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.query_limit.shortener import Shortener
 
 CASES = int(os.environ.get('RANDOM_CASES', '2000'))
 STEPS = 40

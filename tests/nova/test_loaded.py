@@ -59,8 +59,31 @@ def plugin():
     return files
 
 
+def walked(directory, options=''):
+    """Return what ``walk.py`` prints, with options of this package."""
+    path = directory / 'nova.conf'
+    path.write_text(ON_SQLITE.format(directory) + options, 'utf-8')
+    program = pathlib.Path(__file__).with_name('walk.py')
+    result = subprocess.run(
+        [sys.executable, str(program), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
 @pytest.fixture(scope='module')
-def loaded(tmp_path_factory):
+def too_long(tmp_path_factory):
+    """Return what is loaded with a query that is too long."""
+    limit = '[isolate_aggregates]\nmax_query_length = 400\n'
+    directory = tmp_path_factory.mktemp('too-long')
+    return {*walked(directory, limit)['modules']}
+
+
+@pytest.fixture(scope='module')
+def loaded(tmp_path_factory, too_long):
     """Return what Nova loads, with all options of ours."""
     directory = tmp_path_factory.mktemp('start')
     path = directory / 'nova.conf'
@@ -68,7 +91,7 @@ def loaded(tmp_path_factory):
         f'{ALL}scheduler_metrics_directory = {directory}\n', 'utf-8'
     )
     found = starts(path)
-    return {*found['modules'], *found['of_nova_api']}
+    return {*found['modules'], *found['of_nova_api'], *too_long}
 
 
 def test_nova_loads_every_module_of_the_plugin(loaded):
@@ -79,23 +102,31 @@ def test_nova_loads_no_module_of_another_wing(loaded):
     assert sorted(loaded - plugin().keys()) == []
 
 
-def test_the_page_says_how_many_files_a_request_passes(tmp_path):
-    path = tmp_path / 'nova.conf'
-    path.write_text(ON_SQLITE.format(tmp_path), 'utf-8')
-    program = pathlib.Path(__file__).with_name('walk.py')
-    result = subprocess.run(
-        [sys.executable, str(program), str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
+def test_a_default_request_loads_no_more_than_it_needs(tmp_path, too_long):
+    """Neither what shortens queries, nor filters that are off."""
+    found = walked(tmp_path)
+    only_if_too_long = too_long - {*found['modules']}
+    assert 'isolate_aggregates.query_limit.shortener' in only_if_too_long
+    assert not {
+        f'isolate_aggregates.filters.{name}'
+        for name in ('isolate_tenants', 'blazar_reservation')
+    } & {*found['modules']}
+    files = plugin()
+    lines = sum(
+        len(files[name].read_text('utf-8').splitlines())
+        for name in found['modules']
     )
-    assert result.returncode == 0, result.stderr
-    files = json.loads(result.stdout)
-    changes = sum(a != b for a, b in itertools.pairwise(files))
+    changes = sum(a != b for a, b in itertools.pairwise(found['files']))
     page = ROOT / 'doc/source/contributor/architecture.rst'
+    text = ' '.join(page.read_text('utf-8').split())
     said = re.search(
-        r'passes (\d+) files, and a call\s+goes to another file (\d+) times',
-        page.read_text('utf-8'),
+        r'loads (\d) thousand lines.* passes (\d+) files, and a call goes to '
+        r'another file (\d+) times',
+        text,
     )
     assert said, page
-    assert (len(set(files)), changes) == tuple(map(int, said.groups()))
+    assert (
+        round(lines / 1000),
+        len(set(found['files'])),
+        changes,
+    ) == tuple(map(int, said.groups()))

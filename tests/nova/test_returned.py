@@ -14,11 +14,8 @@ from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit import (
-    Replacement,
-    RequiredSubset,
-    memberships,
-)
+from isolate_aggregates.query_limit import Replacement, memberships
+from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 

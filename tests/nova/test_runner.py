@@ -30,7 +30,8 @@ from isolate_aggregates.placement.group import (
     forbidden_length,
     required_length,
 )
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,
     InTree,

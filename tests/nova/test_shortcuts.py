@@ -58,7 +58,8 @@ from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import asking
 

@@ -16,6 +16,7 @@ from isolate_aggregates.nova import adapter, images, placement
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.rest.deadline import Deadline
+from isolate_aggregates.tools.placement.limit_probe import measure
 
 objects.register_all()
 
@@ -87,7 +88,7 @@ def test_a_dripping_server_exceeds_a_deadline():
     'call',
     [
         lambda: placement.impatient_client().resource_providers(),
-        placement.query_limit,
+        lambda: measure(placement.impatient_adapter(), placement.IMPATIENT),
     ],
     ids=['a request', 'the measured limit'],
 )

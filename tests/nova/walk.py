@@ -96,9 +96,9 @@ def main(path):
     for _ in range(2):
         spec = request()
         files = walked(spec)
-    forbidden = spec.requested_destination.forbidden_aggregates
-    assert len(forbidden) == LOCKED - 1, forbidden
-    print(json.dumps(files))
+    assert spec.requested_destination.forbidden_aggregates
+    modules = sorted(scheduler_start.loaded())
+    print(json.dumps({'files': files, 'modules': modules}))
 
 
 if __name__ == '__main__':

@@ -29,8 +29,7 @@ from web_servers import (
 from isolate_aggregates import exception
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.query_limit import measure
-from isolate_aggregates.query_limit.probe import MOST
+from isolate_aggregates.tools.placement.limit_probe import MOST, measure
 
 # By name: the server, the proxies before it, what the documentation says
 # about the limit, and what happens to a query that is longer.

@@ -11,8 +11,12 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.query_limit import Limit, LimitVerdict, measure
-from isolate_aggregates.query_limit.probe import MOST
+from isolate_aggregates.tools.placement.limit_probe import (
+    MOST,
+    Limit,
+    LimitVerdict,
+    measure,
+)
 
 NONE = {'allocation_requests': [], 'provider_summaries': {}}
 JSON = {'Content-Type': 'application/json'}

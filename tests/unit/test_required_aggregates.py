@@ -23,15 +23,13 @@ from isolate_aggregates.placement.group import (
     forbidden_length,
     required_length,
 )
-from isolate_aggregates.query_limit import (
-    OUR_HOST_FILTER,
-    Shortener,
-)
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
     needed,
     ways,
 )
+from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.request import Request, asking
 

@@ -15,7 +15,8 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.query_limit.shortener import Shortener
 
 
 def lock(name, *numbers, family='trait:'):

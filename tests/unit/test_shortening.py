@@ -13,7 +13,8 @@ from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.query_limit.shortener import Shortener
 
 LOCK = 'trait:CUSTOM_A'
 ROLLUP = uuid_of(LOCK)

@@ -31,12 +31,15 @@ from isolate_aggregates.conf.own import NEWEST_NOVA, OLDEST_NOVA
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.query_limit import LimitVerdict
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.requests import bare
 from isolate_aggregates.tools.placement import race_probe
+from isolate_aggregates.tools.placement.limit_probe import (
+    LimitVerdict,
+    measure,
+)
 from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.upgrade_check import ineffective, unknown
 
@@ -315,7 +318,7 @@ class Checks(upgradecheck.UpgradeCommands):
         from isolate_aggregates.nova import placement
 
         max_length = self._conf[ia_conf.GROUP].max_query_length
-        limit = placement.query_limit()
+        limit = measure(placement.impatient_adapter(), placement.IMPATIENT)
         too_high = limit.verdict(max_length) is LimitVerdict.TOO_HIGH
         return Result(
             Code.FAILURE if too_high else Code.SUCCESS,
