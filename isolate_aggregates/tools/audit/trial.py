@@ -79,15 +79,21 @@ class _Trial:
     ) -> Iterator[int]:
         """Yield the numbers of the findings whose repairs hold together."""
         tried: dict[int, Commands] = {}
+        given: list[Commands] = []
         for number, repair in repairs.items():
             if not _is_tried(repair):
+                # Sync carries out what the tags of the cloud say already.
+                if repair.commands == commands.SYNC:
+                    given.append(repair.commands)
                 yield number
             elif not self._refused(repair.commands):
                 tried[number] = repair.commands
         while tried:
-            after = self._after(tried.values())
+            after = self._after([*given, *tried.values()])
             left = {(each.kind, each.subject) for each in self._audit(after)}
             lost = self._stranded(after.snapshot)
+            if lost and given:
+                lost -= self._stranded_by(commands.SYNC)
             out = {
                 number
                 for number, todo in tried.items()
@@ -148,7 +154,4 @@ class _Trial:
 
 def _is_tried(repair: Repair) -> bool:
     """Return whether the commands change a copy of the cloud."""
-    return any(
-        (each,) == commands.SYNC or each.change is not changes.nothing
-        for each in repair.commands
-    )
+    return any(each.change is not changes.nothing for each in repair.commands)
