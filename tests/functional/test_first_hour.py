@@ -119,7 +119,8 @@ def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
     assert result.code == 0
     tasks = re.findall(r'^(\w[^:\n]*):\n((?:  .*\n)+)', result.out, re.M)
     titles = [title for title, _ in tasks]
-    assert titles[:3] == [
+    assert titles[:4] == [
+        'Start with',
         'See which servers may use which hosts',
         'Isolate hosts',
         'Maintain isolation',
