@@ -19,7 +19,10 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import named
 from isolate_aggregates.tools.advice import Repair, commands
-from isolate_aggregates.tools.advice.spelling import similar_traits
+from isolate_aggregates.tools.advice.spelling import (
+    groups_without_resources,
+    similar_traits,
+)
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import (
     Question,
@@ -62,7 +65,12 @@ def flavors(cloud: AuditedCloud) -> Iterator[Finding]:
     with silent():
         everywhere = _Everywhere(cloud)
         for flavor in cloud.snapshot.flavors:
-            if everywhere.has_host(flavor) or _has_ended(cloud, flavor):
+            if (
+                everywhere.has_host(flavor)
+                or _has_ended(cloud, flavor)
+                # Another check finds these.
+                or groups_without_resources(flavor)
+            ):
                 continue
             why = next(_reasons(cloud, flavor, everywhere), None)
             if why is None:
