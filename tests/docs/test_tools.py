@@ -92,7 +92,7 @@ def test_make_replaces_an_installation_of_another_clone(
     if origin:
         text = origin.format(clone=pages.ROOT)
         (information / 'direct_url.json').write_text(text)
-    for stamp in ('.demo', '.all'):
+    for stamp in ('.demo', '.unit', '.all'):
         (tmp_path / stamp).touch()
     would = subprocess.run(
         ['make', '--dry-run', f'VENV={tmp_path}', target],

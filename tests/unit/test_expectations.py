@@ -82,7 +82,7 @@ def ask(run, write):
         ('{flavor: m1.small, never: {lock: "trait:CUSTOM_GPU"}}', []),
         (
             '{flavor: m1.small, never: {host: "node-?"}}',
-            ['flavor m1.small may use node-[1-2]'],
+            ['flavor m1.small may use node-1, node-2'],
         ),
         ('{flavor: win.large, min_hosts: 2}', []),
         (
@@ -133,14 +133,14 @@ def test_a_traits_image_of_a_tenant_opens_a_lock(ask, tmp_path):
     open_cloud = tmp_path / 'open.yaml'
     open_cloud.write_text(yaml.safe_dump(document), 'utf-8')
     problems = ask('{tenant_images: open_no_lock}', cloud=open_cloud)
-    assert [p for p in problems if 'lets any flavor use win-[1-2]' in p]
+    assert [p for p in problems if 'lets any flavor use win-1, win-2' in p]
     assert all(
         'of project 9a0c3b5d7e1f4a6c8b2d4f6e8a0c1b3d' in p for p in problems
     )
     problems = ask('{tenant_images: can_open_no_lock}', cloud=open_cloud)
     assert problems[0] == (
         'an image with trait:CUSTOM_LICENSED_WINDOWS=required lets any flavor '
-        'use win-[1-2]'
+        'use win-1, win-2'
     )
     # The GPUs are also reserved for a project.
     assert not any('gpu' in problem for problem in problems)
@@ -552,7 +552,8 @@ def test_a_mutation_that_nothing_notices_is_listed_with_its_effect(run, write):
         'trait', 'provider win-1', 'CUSTOM_LICENSED_WINDOWS', None
     ] == ('flavor win.large could no longer use win-1')
     assert texts['tag', 'aggregate gpus', 'filter_tenant_id', 'altered'] == (
-        f'flavor gpu.large in project {CUSTOMER} could no longer use gpu-[1-2]'
+        f'flavor gpu.large in project {CUSTOMER} could no longer use gpu-1, '
+        'gpu-2'
     )
     assert texts[
         'extra spec',
@@ -560,8 +561,8 @@ def test_a_mutation_that_nothing_notices_is_listed_with_its_effect(run, write):
         'trait:CUSTOM_LICENSED_WINDOWS',
         'forbidden',
     ] == (
-        'flavor win.large could use node-[1-2] and could no longer use '
-        'win-[1-2]'
+        'flavor win.large could use node-1, node-2 and could no longer use '
+        'win-1, win-2'
     )
     # This one is noticed.
     key = 'trait:CUSTOM_LICENSED_WINDOWS'
