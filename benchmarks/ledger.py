@@ -29,6 +29,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
+from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.ledger import (
     chain,
     history,
@@ -301,7 +302,9 @@ def _document(
     result = ledger.make(
         SUBJECT, (SINCE, UNTIL), stays, could, looks, {}, [], [], True
     )
-    document = shown.document(result, list(result.days), None)
+    document = documents.content(
+        shown.document(result, list(result.days), None)
+    )
     json.dumps(document)
     return {
         'stays': len(document['stays']),

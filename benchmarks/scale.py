@@ -247,7 +247,8 @@ def with_servers(snapshot: Snapshot) -> Snapshot:
     return dataclasses.replace(
         snapshot,
         images=(image,),
-        servers=Servers(tuple(servers), {image.id: image}, True, (), ()),
+        servers=Servers(tuple(servers), {image.id: image}, True, ()),
+        services=(),
     )
 
 

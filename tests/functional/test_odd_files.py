@@ -238,7 +238,13 @@ def odd_files(tmp_path) -> Callable[[int], list[str]]:
 
 
 COMMANDS = (
-    *('list', 'matrix', 'matrix -f json', 'audit', 'report -', 'show h0'),
+    *(
+        'list',
+        'matrix',
+        'matrix -f json',
+        'audit',
+        'show h0',
+    ),
     *('audit --servers', 'survive', 'survive --failures 2 -f json'),
     *('explain --flavor f0', 'capacity --flavor f0', 'query --flavor f0'),
     f'explain --server {identity(2000)}',
@@ -259,6 +265,7 @@ def test_no_command_has_a_fault(run, odd_files, tmp_path, seed):
             for command in (
                 *COMMANDS,
                 f'exporter --servers --output {tmp_path}/metrics',
+                f'report --output {tmp_path}/page.html',
             )
         ),
     ):

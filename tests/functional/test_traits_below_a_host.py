@@ -95,7 +95,7 @@ def test_a_trait_below_a_host_needs_its_resources(run_json):
         'candidates': [],
         'traits': ([], {'card': ['CUSTOM_GPU']}),
         'sync': [],
-        'audit': ['trait-out-of-reach'],
+        'audit': ['trait-out-of-reach', 'no-host'],
     }
 
 

@@ -203,7 +203,7 @@ IN_TREE = len('&in_tree=') + len(A.uuid)
         pytest.param(lambda: Scenario(Hoarding()), id='kept by a filter'),
         pytest.param(lambda: Refused(Refusing()), id='refused'),
         pytest.param(lambda: Refused(Raising()), id='a filter raises'),
-        pytest.param(lambda: Refused(Holding(), limit=10), id='too long'),
+        pytest.param(lambda: Scenario(Holding(), limit=10), id='too long'),
         pytest.param(
             lambda: ForcedHost(Holding(), limit=SHORTENED + IN_TREE),
             id='forced host',

@@ -52,6 +52,7 @@ OTHER_MODULES = {'extra_spec_validators', 'status'}
 PURE = {
     'nova.context.get_admin_context',
     'nova.context.is_cell_failure_sentinel',
+    'nova.objects.ImageMeta.from_dict',
     'nova.scheduler.utils.request_is_rebuild',
 }
 

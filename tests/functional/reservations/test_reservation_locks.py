@@ -102,7 +102,7 @@ def test_a_lock_that_comes_later_is_a_problem_that_repair_mends(
     lock(host, {GPU: 'required'})
     problem = (
         f'Reservation {ID}: host {host} is closed to its servers: {REASON}: '
-        '2 slots there.\n'
+        f'2 slots there; unlock it, or run reservation repair {ID}.\n'
     )
     assert command('list').err == problem
     assert command('reconcile').err == problem

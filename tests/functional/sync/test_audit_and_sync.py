@@ -18,7 +18,7 @@ NAMES = ('a1', 'a2', 'a3')
 # Sync leaves the last one to nova-compute.
 TRAITS = (LICENSED, GOLD, 'HW_CPU_X86_VMX')
 KEYS = {f'trait:{trait}': 'required' for trait in (LICENSED, GOLD)}
-FLAVORS = (Flavor('keyed', extra_specs=KEYS),)
+FLAVORS = (Flavor('keyed', vcpus=1, extra_specs=KEYS),)
 
 
 @pytest.fixture(autouse=True)
