@@ -11,6 +11,8 @@ not which ones a request may use.
 from collections.abc import Callable, Collection, Iterable, Mapping
 import dataclasses
 
+from oslo_log import log as logging
+
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex, Lock
@@ -22,6 +24,8 @@ from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
     ways,
 )
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,13 +129,19 @@ class Shortener:
                 'IsolatedAggregatesFilter in [filter_scheduler] '
                 'enabled_filters; add it'
             )
+        sizes = self._hosts_in(index)
+        # What is computed without sizes is not remembered for later.
         return index.remember(
-            (self, most, destination.forbidden),
-            lambda: self._replacement(index, forbidden, most),
+            (self, most, destination.forbidden, bool(sizes)),
+            lambda: self._replacement(index, forbidden, most, sizes),
         )
 
     def _replacement(
-        self, index: AggregateIndex, forbidden: frozenset[str], most: int
+        self,
+        index: AggregateIndex,
+        forbidden: frozenset[str],
+        most: int,
+        sizes: Mapping[str, int],
     ) -> Replacement:
         """Return what excludes the most hosts."""
         replaced: set[str] = set()
@@ -147,7 +157,6 @@ class Shortener:
             ):
                 used.append(rollup)
                 replaced |= rollup.aggregates
-        sizes = index.remember((self, 'sizes'), lambda: self._hosts_in(index))
         # Rollups may lack hosts. So what room is left also goes to aggregates
         # that they stand for.
         named = sorted(
@@ -163,11 +172,22 @@ class Shortener:
     def _hosts_in(self, index: AggregateIndex) -> Mapping[str, int]:
         """Return the number of hosts by uuid of aggregate.
 
-        It is read once per index, as it only decides on what is better.
+        It is read once per index, and need not be known, as it only decides on
+        what is better.
         """
-        if self._sizes:
-            return self._sizes()
-        return {aggregate.uuid: len(aggregate.hosts) for aggregate in index}
+        try:
+            return index.remember(
+                (self, 'sizes'),
+                self._sizes
+                or (lambda: {each.uuid: len(each.hosts) for each in index}),
+            )
+        except (exception.ConfigError, exception.ServiceError) as exc:
+            LOG.warning(
+                'A query to Placement is shortened without the number of '
+                'hosts in the aggregates: %s',
+                exc,
+            )
+            return {}
 
     def _advice(self, destination: Destination, host_forced: bool) -> str:
         """Return a hint on too many required aggregates; may be empty."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries that are too long are shortened or refused."""
 
+from concurrent import futures
+import threading
 from urllib import parse
 
 from hypothesis import given
@@ -195,6 +197,52 @@ def test_sizes_are_read_once_per_index():
     for number in (8, 12):
         shortener.shorten(forbidding(range(number)), index, REST)
     assert len(reads) == 1
+
+
+def test_a_failure_to_read_sizes_refuses_nothing():
+    """They only tell which aggregates are better to forbid."""
+    answers = [exception.ServiceError("Nova's API database", None, 'is gone')]
+
+    def sizes():
+        if answers:
+            raise answers.pop()
+        return {uuid(11): 2}
+
+    shortener = Shortener(
+        ROOM_FOR_FOUR, IsolateAggregates().locks, [OUR_HOST_FILTER], sizes
+    )
+    index, destination = locked(12), forbidding(range(12))
+    without, then = (
+        shortener.shorten(destination, index, REST).forbidden for _ in range(2)
+    )
+    assert without == {ROLLUP, uuid(0), uuid(1), uuid(2)}
+    # The failure is not remembered.
+    assert then == {ROLLUP, uuid(11), uuid(0), uuid(1)}
+
+
+def test_sizes_that_are_read_slowly_hold_up_no_other_request():
+    is_first, others_pass = threading.Event(), threading.Event()
+
+    def sizes():
+        if is_first.is_set():
+            return {}
+        is_first.set()
+        assert others_pass.wait(60)
+        return {}
+
+    shortener = Shortener(
+        ROOM_FOR_FOUR, IsolateAggregates().locks, [OUR_HOST_FILTER], sizes
+    )
+    index, destination = locked(12), forbidding(range(12))
+    with futures.ThreadPoolExecutor() as pool:
+        slow = pool.submit(shortener.shorten, destination, index, REST)
+        assert is_first.wait(60)
+        quick = pool.submit(shortener.shorten, destination, index, REST)
+        try:
+            assert ROLLUP in quick.result(60).forbidden
+        finally:
+            others_pass.set()
+        assert slow.result(60) == quick.result()
 
 
 sets = st.frozensets(st.sampled_from('abcdefgh'), min_size=1)
