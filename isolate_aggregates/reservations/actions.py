@@ -5,6 +5,7 @@ An action is plain data. It says in words what it does, and returns the state
 as it will be after it. ``execution`` carries it out.
 """
 
+import abc
 import dataclasses
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import HostSlots, ObservedState
 
 
-class Action:
+class Action(abc.ABC):
     """One change; it can be repeated."""
 
     what: ClassVar[str] = ''
@@ -24,12 +25,12 @@ class Action:
         """What it does, in the imperative; empty if nobody need know."""
         return self.what
 
+    @abc.abstractmethod
     def after(self, state: ObservedState) -> ObservedState:
         """Return the state after it.
 
         :raises ReservationError: if it refuses a change.
         """
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
