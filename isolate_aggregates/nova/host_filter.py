@@ -26,6 +26,18 @@ LOG = logging.getLogger(__name__)
 _MOST = 10
 
 
+def host_filters(name: str) -> list[type[filters.BaseHostFilter]]:
+    """Return the host filters that a name in ``available_filters`` stands for.
+
+    It may be a module, or a function with code of others, which can raise
+    anything.
+    """
+    found: list[type[filters.BaseHostFilter]] = (
+        filters.HostFilterHandler().get_matching_classes([name])
+    )
+    return found
+
+
 class IsolatedAggregatesFilter(filters.BaseHostFilter):
     """Passes only hosts that the request filters allow.
 

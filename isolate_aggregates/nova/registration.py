@@ -32,6 +32,9 @@ from isolate_aggregates.rest.deadline import Deadline
 
 LOG = logging.getLogger(__name__)
 
+# The configuration of the programs of Nova.
+CONF: cfg.ConfigOpts = nova.conf.CONF
+
 _IN_TREE = request_filter.isolate_aggregates
 
 # The default source. It is fast enough to be read for every request, as
@@ -56,7 +59,7 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
 
     :param conf: The configuration; None for Nova's own.
     """
-    conf = nova.conf.CONF if conf is None else conf
+    conf = CONF if conf is None else conf
     ia_conf.register_opts(conf)
     filters = loading.load(conf)
     warnings = _Warnings(conf, filters)

@@ -23,6 +23,7 @@ from nova.db.api import models
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log as logging
+from oslo_utils import importutils
 import sqlalchemy as sa
 
 from isolate_aggregates import exception
@@ -129,6 +130,19 @@ _NO_ZONES = {
     'postgresql': f' WHERE key <> \'{_ZONE}\' COLLATE "C"',
     'sqlite': f" WHERE key <> '{_ZONE}' COLLATE BINARY",
 }
+
+
+def configure(conf: cfg.ConfigOpts) -> None:
+    """Configure Nova's API database, in a program other than those of Nova.
+
+    This is possible only before the database is used.
+    """
+    # As in nova-scheduler: if osprofiler is installed, Nova's database layer
+    # reads its options.
+    profiler = importutils.try_import('osprofiler.opts')
+    if profiler:
+        profiler.set_defaults(conf)
+    api_db.configure(conf)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -151,9 +151,9 @@ def test_each_program_is_shown(name):
 
 
 def test_each_check_of_the_scheduler_is_described():
-    from isolate_aggregates.tools.upgrade_check import status
+    from isolate_aggregates.tools.upgrade_check.checks import Checks
 
-    checks = [name for name, _ in status.Checks._upgrade_checks]
+    checks = [name for name, _ in Checks._upgrade_checks]
     assert set(checks) <= names(SOURCE / 'cli' / 'status.rst')
 
 

@@ -79,9 +79,9 @@ def main(path):
     validators.load_validators()
     of_nova_api = loaded() - modules
     from isolate_aggregates.nova import registration
-    from isolate_aggregates.tools.upgrade_check import status
+    from isolate_aggregates.tools.upgrade_check.checks import Checks
 
-    checks = status.Checks(CONF)
+    checks = Checks(CONF)
     options = Options()
     for file in sorted(given.iterdir()) if given.is_dir() else [given]:
         options.parse(file.read_text('utf-8').splitlines(keepends=True))

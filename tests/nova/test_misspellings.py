@@ -8,7 +8,7 @@ from oslo_upgradecheck.upgradecheck import Code
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.upgrade_check import status
+from isolate_aggregates.tools.upgrade_check.checks import Checks
 from isolate_aggregates.tools.upgrade_check.unknown import unknown_names
 
 # Every value that has a name or a limited range.
@@ -134,7 +134,7 @@ def text(sections):
 
 def problems(conf):
     """Return what the checks of the configuration alone report."""
-    checks = status.Checks(conf)
+    checks = Checks(conf)
     return ' '.join(
         result.details
         for result in (

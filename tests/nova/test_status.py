@@ -23,7 +23,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
-from isolate_aggregates.tools.upgrade_check import status
+from isolate_aggregates.tools.upgrade_check.checks import Checks
 
 STATUS = 'isolate_aggregates.tools.upgrade_check.status'
 PLUGIN = [
@@ -55,7 +55,7 @@ def conf():
 
 
 def result_of(conf, name):
-    checks = status.Checks(conf.conf)
+    checks = Checks(conf.conf)
     found = getattr(checks, f'_check_{name}')()
     return found.code, found.details
 
@@ -526,7 +526,7 @@ def test_the_sample_for_nova_scheduler_passes_the_checks():
         default_config_files=[],
         default_config_dirs=[],
     )
-    checks = status.Checks(conf)
+    checks = Checks(conf)
     assert checks._check_start().details is None
     assert checks._check_registration().code == Code.SUCCESS
     assert checks._check_filters().details == (

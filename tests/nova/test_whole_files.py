@@ -9,7 +9,7 @@ from oslo_upgradecheck.upgradecheck import Code
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.upgrade_check import status
+from isolate_aggregates.tools.upgrade_check.checks import Checks
 
 FILES = sorted(pathlib.Path(__file__).with_name('whole_files').glob('*.conf'))
 
@@ -28,7 +28,7 @@ def check(tmp_path):
             default_config_files=[],
             default_config_dirs=[],
         )
-        result = status.Checks(conf)._check_names()
+        result = Checks(conf)._check_names()
         return result.code, (result.details or '').replace(f'{path}: ', '')
 
     with config_fixture.Config(conf):

@@ -27,6 +27,7 @@ import yaml
 
 from isolate_aggregates.tools.cli import app
 from isolate_aggregates.tools.upgrade_check import status
+from isolate_aggregates.tools.upgrade_check.checks import Checks
 
 # The original, before a test replaces it.
 CONNECT = app.IsolateAggregatesApp.connect
@@ -147,7 +148,7 @@ class PageTest(CommandTest):
         assert arguments == ['upgrade', 'check']
         # Which this Nova has done at its start.
         with mock.patch('nova.db.api.api.configure'):
-            return status.Checks(CONF).check()
+            return Checks(CONF).check()
 
     def manage(self, arguments):
         """Be nova-manage, as far as pages need it."""
