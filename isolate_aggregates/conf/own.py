@@ -121,9 +121,9 @@ OpenStack-Ansible, openstack-helm, Atmosphere and DevStack raise the limit of
 uWSGI to 30,000 or more, so that the limit of the server in front of it
 applies.
 
-In a longer query, rollup aggregates, which ``isolate-aggregates sync``
-maintains, replace the aggregates they stand for. If that does not suffice, the
-request is refused. 0 means no limit.
+A longer query forbids what excludes the most hosts, with rollup aggregates
+that ``isolate-aggregates sync`` maintains. What it leaves out is checked for
+the hosts that Placement returns. 0 means no limit.
 
 Related options:
 
