@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     )
     from isolate_aggregates.query_limit.shortener import Fitting
 
+    Fit = Callable[[Destination, AggregateIndex, int, bool], Fitting]
+
 # The name under which a query that is too long is reported, like a filter's.
 QUERY_LIMIT = 'max_query_length'
 
@@ -38,14 +40,9 @@ class Shortens(Protocol):
 
     limit: int
 
-    def fit(
-        self,
-        destination: Destination,
-        index: AggregateIndex,
-        length: int,
-        host_forced: bool = False,
-    ) -> 'Fitting':
-        """Find a way to write a query within the limit."""
+    @property
+    def fit(self) -> 'Fit':
+        """Finds a way to write a query within the limit."""
 
 
 @dataclasses.dataclass(frozen=True)

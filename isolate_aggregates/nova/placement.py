@@ -16,8 +16,6 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import PlacementClient
@@ -26,7 +24,7 @@ from isolate_aggregates.rest.errors import Options
 from isolate_aggregates.text import short
 
 if TYPE_CHECKING:
-    from isolate_aggregates.query_limit.shortener import Fitting, Shortener
+    from isolate_aggregates.decision import Fit
 
 LOG = logging.getLogger(__name__)
 
@@ -91,21 +89,12 @@ class LateShortener:
         self.limit = limit
         self._arguments = arguments
 
-    def fit(
-        self,
-        destination: Destination,
-        index: AggregateIndex,
-        length: int,
-        host_forced: bool = False,
-    ) -> Fitting:
-        """Find a way to write a query within the limit."""
-        return self._shortener.fit(destination, index, length, host_forced)
-
     @lazy_property
-    def _shortener(self) -> Shortener:
+    def fit(self) -> Fit:
+        """Finds a way to write a query within the limit."""
         from isolate_aggregates.query_limit.shortener import Shortener
 
-        return Shortener(self.limit, *self._arguments)
+        return Shortener(self.limit, *self._arguments).fit
 
 
 def shortener(
