@@ -50,7 +50,7 @@ class ListReservations(common.ReservationLister):
     """Show all reservations, their slots and their problems.
 
     Sorted by start. As json or yaml: one document with everything about each.
-    With --ending-within the exit status is 3 if there are any, and 1 if one
+    With --ending-within the exit status is 4 if there are any, and 1 if one
     cannot be read. Only --mine works without the rights of an administrator.
     """
 
