@@ -421,7 +421,7 @@ def _times_of_more(
 
 
 def _starting_at(demand: Demand, start: datetime.datetime) -> Demand | None:
-    """Return a demand moved to a moved start; None if its end overflows."""
+    """Return a demand moved to a later start; None if its end overflows."""
     end = None
     if demand.end is not None:
         try:
@@ -434,7 +434,7 @@ def _starting_at(demand: Demand, start: datetime.datetime) -> Demand | None:
 
 
 class _FreeSlots:
-    """Counts the slots of a demand that fit as it moves to moved times.
+    """Counts the slots of a demand that fit as it moves to later times.
 
     At each step only the hosts whose claims have changed are computed again.
     """
@@ -452,7 +452,7 @@ class _FreeSlots:
         return self._total >= self._demand.amount
 
     def move_to(self, demand: Demand) -> None:
-        """Update the counts for a moved time."""
+        """Update the counts for a later time."""
         due = {*self._due}
         self._due = []
         while self._changes and self._changes[-1][:2] <= (demand.start, False):
