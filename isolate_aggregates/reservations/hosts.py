@@ -142,16 +142,9 @@ def _lease_of(state: ObservedState, service: str) -> Aggregate | None:
 
 def would_disable_host(store: ReservationStore, name: str) -> bool:
     """Return whether disabling a host would change anything."""
-    state = store.read()
-    host = _find_host(state, name)
-    if host is None:
-        root = _find_node(state, name).uuid
-    else:
-        _refuse_slots(host)
-        _refuse_unknown(host, state.pool)
-        if host.provider or _leaves_pool(state, host):
-            return True
-        root = host.root
+    state, root, host = _read_disablable(store, name)
+    if host and (host.provider or _leaves_pool(state, host)):
+        return True
     return bool(state.pool and _is_mirrored(store, state.pool, root))
 
 
@@ -162,17 +155,8 @@ def disable_host(store: ReservationStore, name: str) -> None:
     :raises ReservationHostError: if reservations have slots there, or it may
         be a host of Blazar.
     """
-    state = store.read()
-    host = _find_host(state, name)
-    if host is None:
-        # An ordinary host; _find_node raises NotFound if there is none.
-        node = _find_node(state, name)
-        if state.pool:
-            _remove_mirrored(store, state.pool, node.uuid)
-        return
-    _refuse_slots(host)
-    _refuse_unknown(host, state.pool)
-    if host.provider:
+    state, root, host = _read_disablable(store, name)
+    if host and host.provider:
         _remove_trait(store, host)
         try:
             inventories.delete_provider(store.placement, host.provider)
@@ -180,10 +164,30 @@ def disable_host(store: ReservationStore, name: str) -> None:
             raise errors.ReservationHostError(
                 host.name, 'has a reservation provider that is in use'
             ) from None
-    if state.pool and host.service and _leaves_pool(state, host):
-        _remove_from_pool(store, state.pool, host.service, host.root)
-    elif state.pool:
-        _remove_mirrored(store, state.pool, host.root)
+    if state.pool is None:
+        return
+    if host and host.service and _leaves_pool(state, host):
+        _remove_from_pool(store, state.pool, host.service, root)
+    else:
+        _remove_mirrored(store, state.pool, root)
+
+
+def _read_disablable(
+    store: ReservationStore, name: str
+) -> tuple[ObservedState, str, ReservationHost | None]:
+    """Return what disabling needs; raise if the host cannot be disabled.
+
+    :returns: The state, the uuid of the compute node, and the host; None for
+        an ordinary one.
+    """
+    state = store.read()
+    host = _find_host(state, name)
+    if host is None:
+        # _find_node raises NotFound if there is none.
+        return state, _find_node(state, name).uuid, None
+    _refuse_slots(host)
+    _refuse_unknown(host, state.pool)
+    return state, host.root, host
 
 
 def _leaves_pool(state: ObservedState, host: ReservationHost) -> bool:
