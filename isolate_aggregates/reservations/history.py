@@ -17,9 +17,15 @@ import datetime
 import json
 import logging
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import changes, errors, names, record
+from isolate_aggregates.reservations import (
+    changes,
+    errors,
+    names,
+    record,
+    settings,
+)
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState, Phase
@@ -87,17 +93,10 @@ def days_kept(pool: Aggregate | None) -> int:
 
     :raises InvalidRequest: if the pool has no valid number of days.
     """
-    if pool is None:
-        return DEFAULT_DAYS
-    days = pool.metadata.get(names.HISTORY_KEY, str(DEFAULT_DAYS)).strip()
-    if not (days.isdecimal() and int(days) <= _MOST_DAYS):
-        raise exception.InvalidRequest(
-            f'Aggregate {pool.name}: {names.HISTORY_KEY} must be a number of '
-            f'days from 0 to {_MOST_DAYS}, not "{text.escaped(days)}"; set it '
-            f'with "openstack aggregate set --property {names.HISTORY_KEY}='
-            f'{DEFAULT_DAYS} {pool.name}".'
-        )
-    return int(days)
+    days = settings.number(
+        pool, names.HISTORY_KEY, 'days', _MOST_DAYS, DEFAULT_DAYS
+    )
+    return DEFAULT_DAYS if days is None else days
 
 
 def remove_expired(

@@ -7,9 +7,9 @@ for each project, ``reservation_limit:<project>`` for one.
 
 import datetime
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import names, settings
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState
 
@@ -22,16 +22,9 @@ def limit_of(pool: Aggregate | None, project: str) -> int | None:
     :raises InvalidRequest: if the metadata is invalid.
     """
     for key in (_key(project), names.LIMIT_KEY):
-        if pool and key in pool.metadata:
-            value = pool.metadata[key].strip()
-            if not (value.isdecimal() and int(value) <= _MOST):
-                raise exception.InvalidRequest(
-                    f'Aggregate {pool.name}: {key} must be a number of slots '
-                    f'from 0 to {_MOST}, not "{text.escaped(value)}"; set it '
-                    f'with "openstack aggregate set --property {key}=10 '
-                    f'{pool.name}".'
-                )
-            return int(value)
+        limit = settings.number(pool, key, 'slots', _MOST, 10)
+        if limit is not None:
+            return limit
     return None
 
 

@@ -17,7 +17,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import names, settings
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
@@ -26,7 +26,7 @@ from isolate_aggregates.reservations.reservation import Reservation
 _T = TypeVar('_T')
 
 # The longest cleaning time, in seconds: a week.
-MOST_CLEANING = 604_800
+_MOST_CLEANING = 604_800
 
 # The largest difference allowed between the local clock and Placement's.
 MOST_SKEW = datetime.timedelta(seconds=10)
@@ -180,8 +180,14 @@ class ObservedState:
 
     @lazy_property
     def cleaning_time(self) -> datetime.timedelta:
-        """The minimum time between two reservations of the same capacity."""
-        return cleaning_time_of(self.pool)
+        """The minimum time between two reservations of the same capacity.
+
+        :raises InvalidRequest: if the pool has no valid number of seconds.
+        """
+        seconds = settings.number(
+            self.pool, names.CLEANING_KEY, 'seconds', _MOST_CLEANING, 600
+        )
+        return datetime.timedelta(seconds=seconds or 0)
 
     def reservation(self, reservation: str) -> Reservation:
         """Return a reservation.
@@ -331,24 +337,6 @@ class ObservedState:
 
 def _without(values: Mapping[str, _T], key: str) -> dict[str, _T]:
     return {name: value for name, value in values.items() if name != key}
-
-
-def cleaning_time_of(pool: Aggregate | None) -> datetime.timedelta:
-    """Return the minimum time between two reservations of the same capacity.
-
-    :raises InvalidRequest: if the pool has no valid number of seconds.
-    """
-    if pool is None:
-        return datetime.timedelta()
-    seconds = pool.metadata.get(names.CLEANING_KEY, '0').strip()
-    if not (seconds.isdecimal() and int(seconds) <= MOST_CLEANING):
-        raise exception.InvalidRequest(
-            f'Aggregate {pool.name}: {names.CLEANING_KEY} must be a number of '
-            f'seconds from 0 to {MOST_CLEANING}, not '
-            f'"{text.escaped(seconds)}"; set it with "openstack aggregate set '
-            f'--property {names.CLEANING_KEY}=600 {pool.name}".'
-        )
-    return datetime.timedelta(seconds=int(seconds))
 
 
 class Phase(enum.Enum):
