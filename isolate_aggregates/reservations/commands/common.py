@@ -158,17 +158,6 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_affinity(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--affinity``."""
-    parser.add_argument(
-        '--affinity',
-        choices=AFFINITY,
-        default='any',
-        help='Whether all slots must be on the same host, or each on a '
-        'different one; default: any',
-    )
-
-
 def add_reservation(
     parser: argparse.ArgumentParser,
     number: str | None = None,

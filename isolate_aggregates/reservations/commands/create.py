@@ -190,18 +190,6 @@ def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='<number>',
         help='Number of slots, each for one server; default: 1',
     )
-    _add_shape_arguments(parser)
-    common.add_affinity(parser)
-    parser.add_argument(
-        '--allow-uncounted',
-        action='store_true',
-        help='Reserve even if the flavor requests resources that cannot be '
-        'counted, such as PCI devices or huge pages: a server may then get no '
-        'host although there is a free slot',
-    )
-
-
-def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--like',
         metavar='<flavor>',
@@ -225,6 +213,20 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='<key>=<value>',
         help='Extra spec of its flavor, such as trait:HW_CPU_X86_AVX2='
         'required; may be repeated',
+    )
+    parser.add_argument(
+        '--affinity',
+        choices=common.AFFINITY,
+        default='any',
+        help='Whether all slots must be on the same host, or each on a '
+        'different one; default: any',
+    )
+    parser.add_argument(
+        '--allow-uncounted',
+        action='store_true',
+        help='Reserve even if the flavor requests resources that cannot be '
+        'counted, such as PCI devices or huge pages: a server may then get no '
+        'host although there is a free slot',
     )
 
 
