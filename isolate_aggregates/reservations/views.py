@@ -213,15 +213,6 @@ class Calendar:
     hosts: Sequence[HostCalendar]
 
 
-def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
-    """Check the period of a calendar."""
-    if utc('end', end) <= utc('start', start):
-        raise exception.InvalidRequest(
-            f'A calendar cannot end at {end.isoformat()}, because it starts '
-            f'at {start.isoformat()}.'
-        )
-
-
 def calendar(
     store: ReservationStore,
     now: datetime.datetime,
@@ -229,7 +220,11 @@ def calendar(
     end: datetime.datetime,
 ) -> list[HostCalendar]:
     """Return the free capacity of each host for reservations over a period."""
-    check_period(start, end)
+    if utc('end', end) <= utc('start', start):
+        raise exception.InvalidRequest(
+            f'A calendar cannot end at {end.isoformat()}, because it starts '
+            f'at {start.isoformat()}.'
+        )
     state = store.read()
     capacities, unread = capacity.all_hosts(state, now)
     if unread:

@@ -8,7 +8,7 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, told, uuid
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import errors, views
+from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.state import ReservationHost
 
 NEEDS = {'VCPU': 8, 'MEMORY_MB': 64}
@@ -124,7 +124,7 @@ def test_times_that_utc_does_not_have_are_refused(year):
 
 
 @pytest.mark.parametrize('end_fold', [0, 1])
-def test_an_hour_that_the_clock_shows_twice_has_two_halves(end_fold):
+def test_an_hour_that_the_clock_shows_twice_has_two_halves(world, end_fold):
     """When summer time ends, 02:15 comes once more after 02:30."""
     berlin = zoneinfo.ZoneInfo('Europe/Berlin')
     start = datetime.datetime(2027, 10, 31, 2, 30, tzinfo=berlin)
@@ -135,12 +135,12 @@ def test_an_hour_that_the_clock_shows_twice_has_two_halves(end_fold):
         assert reservation.end - reservation.start == datetime.timedelta(
             minutes=45
         )
-        views.check_period(start, end)
+        reservations.calendar(world.store, NOW, start, end)
         return
     with pytest.raises(exception.InvalidRequest, match='cannot end at'):
         reservations.new(PROJECT, 1, shape, start, end)
     with pytest.raises(exception.InvalidRequest, match='cannot end at'):
-        views.check_period(start, end)
+        reservations.calendar(world.store, NOW, start, end)
 
 
 def test_the_latest_possible_end_leaves_no_cleaning_time(world):
