@@ -66,61 +66,42 @@ def closed(cloud: AuditedCloud) -> Iterator[Finding]:
         )
 
 
-def oversold(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find reservations that have more servers than slots on a host."""
-    if cloud.reservations is None:
+def with_problems(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservations that are oversold, not ended, stale or unreadable."""
+    review = cloud.reservations
+    if review is None:
         return
-    for reservation, problem in cloud.reservations.oversold.items():
-        yield Finding(
+    for name, problems, consequence in (
+        (
             'reservation-oversold',
-            Severity.WARNING,
-            f'reservation {reservation}',
-            problem,
+            review.oversold,
             'the servers may use more than their hosts have, and others of '
             'the reservation are refused',
-        )
-
-
-def not_ended(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find reservations whose end does not complete."""
-    if cloud.reservations is None:
-        return
-    for reservation, problem in cloud.reservations.remaining.items():
-        yield Finding(
+        ),
+        (
             'reservation-not-ended',
-            Severity.WARNING,
-            f'reservation {reservation}',
-            problem,
+            review.remaining,
             'its slots stay, and nothing else is planned in their place',
-        )
-
-
-def stale(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find reservations whose record is older than their slots."""
-    if cloud.reservations is None:
-        return
-    for reservation, problem in cloud.reservations.stale.items():
-        yield Finding(
+        ),
+        (
             'reservation-stale',
-            Severity.WARNING,
-            f'reservation {reservation}',
-            problem,
+            review.stale,
             'what is shown of it may be wrong, and it is not ended',
-        )
-
-
-def unreadable(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find reservations whose record is lost or broken."""
-    if cloud.reservations is None:
-        return
-    for reservation, problem in cloud.reservations.unreadable.items():
-        yield Finding(
+        ),
+        (
             'reservation-unreadable',
-            Severity.WARNING,
-            f'reservation {reservation}',
-            problem,
+            review.unreadable,
             'it is neither started nor ended, and its slots stay as they are',
-        )
+        ),
+    ):
+        for reservation, problem in problems.items():
+            yield Finding(
+                name,
+                Severity.WARNING,
+                f'reservation {reservation}',
+                problem,
+                consequence,
+            )
 
 
 def hosts(cloud: AuditedCloud) -> Iterator[Finding]:
