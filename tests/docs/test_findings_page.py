@@ -14,19 +14,28 @@ def kinds_in_code():
     """Yield the kinds that the rules of the audit give to findings."""
     for path in (ROOT / 'isolate_aggregates/tools/audit').glob('*.py'):
         for node in ast.walk(ast.parse(path.read_text())):
-            # Kind, severity, and description of the rule.
-            is_finding = isinstance(node, ast.Call) and len(node.args) > 4
-            is_kind = isinstance(node, ast.Assign) and any(
-                isinstance(target, ast.Name) and target.id == 'kind'
-                for target in node.targets
-            )
-            if not (is_finding or is_kind):
+            if isinstance(node, ast.Call) and len(node.args) > 4:
+                # Kind, severity, and description of the rule.
+                value = node.args[0]
+            elif isinstance(node, ast.Assign) and _name_kind(*node.targets):
+                value = node.value
+            elif isinstance(node, ast.For) and _name_kind(node.target):
+                value = node.iter
+            else:
                 continue
-            for found in ast.walk(node.args[0] if is_finding else node.value):
+            for found in ast.walk(value):
                 if isinstance(found, ast.Constant) and _KIND.fullmatch(
                     str(found.value)
                 ):
                     yield found.value
+
+
+def _name_kind(*targets):
+    return any(
+        isinstance(name, ast.Name) and name.id == 'kind'
+        for target in targets
+        for name in ast.walk(target)
+    )
 
 
 def test_each_kind_has_a_section_with_a_label():

@@ -71,7 +71,7 @@ def with_problems(cloud: AuditedCloud) -> Iterator[Finding]:
     review = cloud.reservations
     if review is None:
         return
-    for name, problems, consequence in (
+    for kind, problems, consequence in (
         (
             'reservation-oversold',
             review.oversold,
@@ -96,7 +96,7 @@ def with_problems(cloud: AuditedCloud) -> Iterator[Finding]:
     ):
         for reservation, problem in problems.items():
             yield Finding(
-                name,
+                kind,
                 Severity.WARNING,
                 f'reservation {reservation}',
                 problem,
