@@ -80,6 +80,27 @@ def test_a_command_loads_no_other_command() -> None:
     assert 'isolate_aggregates.reservations' not in loaded
 
 
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        ['matrix'],
+        ['candidates', '--flavor', 'ssd.small'],
+        ['capacity', '--flavor', 'ssd.small'],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_command_without_findings_loads_no_audit(
+    arguments: list[str],
+) -> None:
+    loaded = imported(*arguments, '--snapshot', FILE)
+    assert f'isolate_aggregates.tools.{arguments[0]}' in loaded
+    assert not loaded & {
+        'isolate_aggregates.tools.advice',
+        'isolate_aggregates.tools.audit',
+        'isolate_aggregates.tools.effect',
+    }
+
+
 def test_an_option_of_the_cloud_loads_what_parses_it() -> None:
     assert 'openstack' in imported('--os-cloud', 'mine', *QUERY)
 

@@ -11,7 +11,10 @@ from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
 from isolate_aggregates.tools.cli import output, terminal, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import documents, request_arguments
+from isolate_aggregates.tools.commands import (
+    request_arguments,
+    request_documents,
+)
 from isolate_aggregates.tools.mirrored.mirror import Remark
 from isolate_aggregates.tools.request import asking
 
@@ -79,12 +82,12 @@ class ListCandidates(output.ReportLister):
             for host in hosts
         ]
 
-    def document(self) -> documents.Candidates:
+    def document(self) -> request_documents.Candidates:
         outcome = self._outcome
         _, *fallbacks = outcome.queries
-        return documents.Candidates(
+        return request_documents.Candidates(
             hosts=tuple(
-                documents.Candidate(
+                request_documents.Candidate(
                     name=host.name,
                     uuid=host.uuid,
                     free=host.free,
@@ -93,7 +96,9 @@ class ListCandidates(output.ReportLister):
                 for host in outcome.hosts
             ),
             dropped=tuple(
-                documents.Dropped(name=host.name, reasons=tuple(host.reasons))
+                request_documents.Dropped(
+                    name=host.name, reasons=tuple(host.reasons)
+                )
                 for host in outcome.dropped_hosts
             ),
             rejected=self._rejection,
@@ -184,12 +189,12 @@ class ShowQuery(usage.Command):
 
 def _shortened(
     replacement: Replacement | None,
-) -> documents.Shortened | None:
+) -> request_documents.Shortened | None:
     if replacement is None:
         return None
-    return documents.Shortened(
+    return request_documents.Shortened(
         rollups=tuple(
-            documents.Rollup(
+            request_documents.Rollup(
                 name=rollup.name,
                 uuid=rollup.uuid,
                 aggregates=len(rollup.aggregates),
@@ -201,7 +206,7 @@ def _shortened(
 
 def _constraints(
     outcome: candidates.CandidateHosts,
-) -> tuple[documents.Reason, ...]:
+) -> tuple[request_documents.Reason, ...]:
     conclusions = outcome.decision.destination.conclusions
     # A conclusion that repeats another one is shown only if a host filter
     # drops hosts for it, or is expected to.
@@ -211,7 +216,7 @@ def _constraints(
         else {conclusion.host_filter for conclusion in conclusions}
     )
     return tuple(
-        documents.Reason(
+        request_documents.Reason(
             filter=conclusion.filter_name,
             kind=conclusion.kind,
             reason=conclusion.constraint.reason,

@@ -14,7 +14,10 @@ from isolate_aggregates.tools.capacity import (
 )
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import documents, request_arguments
+from isolate_aggregates.tools.commands import (
+    request_arguments,
+    request_documents,
+)
 from isolate_aggregates.tools.request import asking
 
 
@@ -77,15 +80,15 @@ class ListCapacity(output.ReportLister):
     def _total(self) -> int:
         return sum(entry.servers for entry in self._fits)
 
-    def document(self) -> documents.Capacity:
-        return documents.Capacity(
+    def document(self) -> request_documents.Capacity:
+        return request_documents.Capacity(
             total=self._total,
             rejected=self._rejection,
             not_known=tuple(self._not_known.sentences),
             placement_differs=comparison.document(self._difference),
             **self._scheduling.document(),
             hosts=tuple(
-                documents.Fit(
+                request_documents.Fit(
                     name=entry.host,
                     uuid=entry.provider,
                     servers=entry.servers,

@@ -8,29 +8,19 @@ from typing import Annotated, Any
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.advice.openings import Opening
 from isolate_aggregates.tools.audit.finding import About
+from isolate_aggregates.tools.commands.request_documents import (
+    LeftToHostFilter,
+    Limited,
+    Mixed,
+    NotKnown,
+    Rejected,
+)
 from isolate_aggregates.tools.comparison import Deviation
 from isolate_aggregates.tools.documents import Count, Names, one_of
 from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.locks.documents import Usage
 from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange
-from isolate_aggregates.tools.taken import Limited
-
-_Rejected = Annotated[str | None, 'Why Placement would reject the query.']
-_NotKnown = Annotated[Names, 'What Nova knows and the command does not.']
-_Limited = Annotated[Limited | None, 'Null if Nova asks for all candidates.']
-_Mixed = Annotated[Names, 'The hosts that Nova may give candidates of others.']
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeftToHostFilter:
-    """A conclusion that does not fit into the query."""
-
-    filter: str
-    kind: str
-    reason: str
-    host_filter: str
-
 
 # explain
 
@@ -74,11 +64,11 @@ class ExplainSummary:
 
     hosts: Count
     candidates: Count
-    rejected: _Rejected
-    not_known: _NotKnown
+    rejected: Rejected
+    not_known: NotKnown
     placement_differs: Deviation | None
-    limited: _Limited
-    nova_mixes_hosts: _Mixed
+    limited: Limited
+    nova_mixes_hosts: Mixed
     left_to_host_filters: tuple[LeftToHostFilter, ...]
     constraints: tuple[Constraint, ...]
     together: tuple[Together, ...]
@@ -106,160 +96,6 @@ class Explanation:
 
     summary: ExplainSummary
     hosts: tuple[ExplainedHost, ...]
-
-
-# candidates
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A host that may be used."""
-
-    name: str
-    uuid: str
-    free: Annotated[Mapping[str, int], 'By resource class.']
-    candidates: Annotated[Count, 'Its allocation candidates.']
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dropped:
-    """A host that Nova drops after Placement."""
-
-    name: str
-    reasons: Names
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reason:
-    """A constraint of a filter."""
-
-    filter: str | None
-    kind: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rollup:
-    """An aggregate that stands for others in the query."""
-
-    name: str
-    uuid: str
-    aggregates: Count
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shortened:
-    """How the query was shortened."""
-
-    rollups: tuple[Rollup, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidates:
-    """The hosts for a server, and the query to Placement."""
-
-    hosts: tuple[Candidate, ...]
-    dropped: tuple[Dropped, ...]
-    rejected: _Rejected
-    not_known: _NotKnown
-    constraints: tuple[Reason, ...]
-    placement_differs: Deviation | None
-    shortened: Shortened | None
-    left_to_host_filters: tuple[LeftToHostFilter, ...]
-    limited: _Limited
-    nova_mixes_hosts: _Mixed
-    answered_by: Annotated[str, one_of('placement', 'simulator')]
-    query: str
-    microversion: str
-    fallback_query: Annotated[
-        str | None, 'What Nova asks if the query has no candidates.'
-    ]
-
-
-# capacity
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """How many more servers fit on a host."""
-
-    name: str
-    uuid: str
-    servers: Count
-    depends_on_candidates: Annotated[
-        bool,
-        'Whether Nova may take other candidates, so that more or fewer fit.',
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capacity:
-    """How many more servers of a flavor fit."""
-
-    total: Count
-    rejected: _Rejected
-    not_known: _NotKnown
-    placement_differs: Deviation | None
-    limited: _Limited
-    nova_mixes_hosts: _Mixed
-    hosts: tuple[Fit, ...]
-
-
-# matrix
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Hosts that all requests may use alike."""
-
-    hosts: Names
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """A column of the matrix."""
-
-    name: str
-    hosts: Names
-    groups: Annotated[tuple[int, ...], 'The places of their groups.']
-
-
-@dataclass(frozen=True, kw_only=True)
-class Objection(Reason):
-    """Why a request may not use some groups of hosts."""
-
-    groups: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A flavor, alone or with an image."""
-
-    flavor: str
-    projects: Annotated[
-        Names | None,
-        'The ids of the projects that may use the flavor; null for all.',
-    ]
-    image: str | None
-    verdicts: Annotated[
-        tuple[str, ...], 'For each column: whether it may use its hosts.'
-    ]
-    reasons: tuple[Objection, ...]
-    not_enforced: Annotated[
-        tuple[Objection, ...],
-        'What would exclude hosts if Placement had the members of aggregates '
-        'that Nova has.',
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matrix:
-    """Which flavors and images may use which hosts."""
-
-    by: Annotated[str, one_of('host', 'aggregate', 'lock')]
-    groups: tuple[Group, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
 
 
 # audit
@@ -386,13 +222,6 @@ class Diff:
 
 
 EXPLAIN = documents.schema(Explanation, 'Why a server may use hosts, or not')
-CANDIDATES = documents.schema(
-    Candidates, 'The hosts for a server, and the query to Placement'
-)
-CAPACITY = documents.schema(Capacity, 'How many more servers of a flavor fit')
-MATRIX = documents.schema(
-    Matrix, 'Which flavors and images may use which hosts'
-)
 AUDIT = documents.schema(Audit, 'The problems with the isolation')
 SYNC = documents.schema(Sync, 'What sync changes')
 DIFF = documents.schema(Diff, 'What differs between two cloud files')

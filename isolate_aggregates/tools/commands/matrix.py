@@ -10,7 +10,7 @@ from isolate_aggregates.text import listed
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output
-from isolate_aggregates.tools.commands import documents
+from isolate_aggregates.tools.commands import request_documents
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.matrix import (
     Objection,
@@ -106,19 +106,21 @@ class ShowMatrix(output.ReportLister):
             rows = []
         return (*about, *names), rows
 
-    def document(self) -> documents.Matrix:
-        return documents.Matrix(
+    def document(self) -> request_documents.Matrix:
+        return request_documents.Matrix(
             by=self._by,
             groups=tuple(
-                documents.Group(hosts=tuple(group.hosts))
+                request_documents.Group(hosts=tuple(group.hosts))
                 for group in self._matrix.groups
             ),
             columns=tuple(
-                documents.Column(name=c.name, hosts=c.hosts, groups=c.groups)
+                request_documents.Column(
+                    name=c.name, hosts=c.hosts, groups=c.groups
+                )
                 for c in self._columns
             ),
             rows=tuple(
-                documents.Row(
+                request_documents.Row(
                     flavor=row.request.flavor.name,
                     projects=None
                     if row.request.flavor.is_public
@@ -182,9 +184,9 @@ class ShowMatrix(output.ReportLister):
 
 def _reasons(
     cells: Iterable[Iterable[Objection]],
-) -> tuple[documents.Objection, ...]:
+) -> tuple[request_documents.Objection, ...]:
     return tuple(
-        documents.Objection(
+        request_documents.Objection(
             filter=objection.filter_name,
             kind=objection.kind,
             reason=objection.text,

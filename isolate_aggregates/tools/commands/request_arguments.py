@@ -14,7 +14,10 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.commands import documents, request_builder
+from isolate_aggregates.tools.commands import (
+    request_builder,
+    request_documents,
+)
 from isolate_aggregates.tools.commands.request_builder import PortRequest
 from isolate_aggregates.tools.commands.requested_zone import (
     RequestedZone,
@@ -273,10 +276,10 @@ def rejected_lines(rejection: str | None) -> Iterator[str]:
 
 def left_document(
     decision: Decision,
-) -> tuple[documents.LeftToHostFilter, ...]:
+) -> tuple[request_documents.LeftToHostFilter, ...]:
     """Return the conclusions left to host filters, for a document."""
     return tuple(
-        documents.LeftToHostFilter(
+        request_documents.LeftToHostFilter(
             filter=rest.filter_name,
             kind=rest.kind,
             reason=rest.constraint.reason,

@@ -2,7 +2,7 @@
 """The schemas of JSON documents, by the command that writes them."""
 
 from isolate_aggregates.tools.cli.documents import CHANGES, LOCK
-from isolate_aggregates.tools.commands import documents
+from isolate_aggregates.tools.commands import documents, request_documents
 from isolate_aggregates.tools.effect.documents import EFFECT
 from isolate_aggregates.tools.expectations.documents import TEST
 from isolate_aggregates.tools.ledger.documents import LEDGER
@@ -15,13 +15,13 @@ SCHEMAS = {
     'snapshot': documents.DIFF,
     'sync': documents.SYNC,
     'audit': documents.AUDIT,
-    'candidates': documents.CANDIDATES,
-    'capacity': documents.CAPACITY,
+    'candidates': request_documents.CANDIDATES,
+    'capacity': request_documents.CAPACITY,
     'effect': EFFECT,
     'explain': documents.EXPLAIN,
     'ledger': LEDGER,
     'list': documents.LIST,
-    'matrix': documents.MATRIX,
+    'matrix': request_documents.MATRIX,
     'relocate': RELOCATION,
     'show': SHOW,
     'survive': SURVIVAL,
