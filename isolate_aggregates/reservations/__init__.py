@@ -100,10 +100,9 @@ from isolate_aggregates.reservations.rounds import (
 from isolate_aggregates.reservations.state import (
     HostSlots,
     HostState,
-    Phase,
     ReservationHost,
-    Status,
 )
+from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import (
     HostCalendar,

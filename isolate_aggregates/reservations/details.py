@@ -9,12 +9,8 @@ from types import MappingProxyType
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import errors, record, slots
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.reservations.state import (
-    LATE,
-    Details,
-    ObservedState,
-    Remaining,
-)
+from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.status import LATE, Details, Remaining
 from isolate_aggregates.reservations.store import ReservationStore
 
 # Parallel requests.

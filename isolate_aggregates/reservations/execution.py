@@ -54,12 +54,8 @@ from isolate_aggregates.reservations.failed_hosts import Move, no_host
 from isolate_aggregates.reservations.planner import Plan
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.slots import retried
-from isolate_aggregates.reservations.state import (
-    ObservedState,
-    Phase,
-    Status,
-    status_of,
-)
+from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.placement import inventories
 

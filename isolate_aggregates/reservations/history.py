@@ -28,7 +28,8 @@ from isolate_aggregates.reservations import (
 )
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.reservations.state import ObservedState, Phase
+from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.status import Phase
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
     Problem,

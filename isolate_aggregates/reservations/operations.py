@@ -29,11 +29,8 @@ from isolate_aggregates.reservations.reservation import (
     utc,
 )
 from isolate_aggregates.reservations.slots import retried
-from isolate_aggregates.reservations.state import (
-    ObservedState,
-    Phase,
-    Status,
-)
+from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import (
     ReservationStore,
     find_reservation,

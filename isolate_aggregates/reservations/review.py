@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates.reservations import errors
-from isolate_aggregates.reservations.state import Event, Phase, Status
+from isolate_aggregates.reservations.status import Event, Phase, Status
 from isolate_aggregates.reservations.store import Problem, ReservationStore
 from isolate_aggregates.reservations.views import list_reservations
 

@@ -31,7 +31,8 @@ from isolate_aggregates.reservations.failed_hosts import (
 )
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.reservations.state import ObservedState, Status
+from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.status import Status
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
     Problem,

@@ -22,11 +22,8 @@ from isolate_aggregates.reservations.reservation import (
     Reservation,
     utc,
 )
-from isolate_aggregates.reservations.state import (
-    ObservedState,
-    Status,
-    status_of,
-)
+from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.status import Status, status_of
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
     Problem,
