@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 import time
-from typing import Any
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -62,8 +61,7 @@ class ForcedHosts:
         self._placement = placement
         self._limit = limit
         self._clock = clock
-        self._longest = longest
-        self._deadline = Deadline('Placement', longest)
+        self._deadline = Deadline('Placement', longest, clock)
         self._trouble: tuple[float, exception.IsolateAggregatesError] | None
         self._trouble = None
 
@@ -127,12 +125,15 @@ class ForcedHosts:
         :returns: These, and the aggregates of the providers that share their
             resources with them.
         """
-        now = self._clock()
-        if self._trouble and now < self._trouble[0]:
+        if self._trouble and self._clock() < self._trouble[0]:
             raise self._trouble[1].detached()
-        until = now + self._longest
+        placement = self._deadline.in_time(
+            self._placement, 'the aggregates of a forced host'
+        )
         try:
-            aggregates = self._deadline.run(lambda: self._read(nodes, until))
+            aggregates = self._deadline.run(
+                lambda: self._read(nodes, placement)
+            )
         except exception.IsolateAggregatesError as exc:
             self._trouble = self._clock() + _PAUSE, exc.detached()
             raise
@@ -140,14 +141,18 @@ class ForcedHosts:
         return aggregates
 
     def _read(
-        self, nodes: Mapping[str, Collection[str]], until: float
+        self,
+        nodes: Mapping[str, Collection[str]],
+        placement: Callable[[], PlacementClient],
     ) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
         by_host = {
             host: frozenset[str]().union(
                 *(
-                    self._aggregates(provider, until)
+                    providers.aggregates(placement(), provider['uuid'])
                     for root in roots
-                    for provider in self._providers(until, in_tree=root)
+                    for provider in placement().resource_providers(
+                        in_tree=root
+                    )
                 )
             )
             for host, roots in nodes.items()
@@ -157,39 +162,22 @@ class ForcedHosts:
             return by_host, frozenset()
         shares = os_traits.MISC_SHARES_VIA_AGGREGATE
         sharing = {
-            provider
+            provider['uuid']
             for some in memberships.parts(
                 frozenset().union(*by_host.values()),
                 self._limit,
                 rest=len(f'&required={shares}'),
             )
-            for provider in self._providers(
-                until, member_of=some, required=[shares]
+            for provider in placement().resource_providers(
+                member_of=some, required=[shares]
             )
         }
         return by_host, frozenset().union(
-            *(self._aggregates(provider, until) for provider in sharing)
-        )
-
-    def _providers(self, until: float, **query: Any) -> list[str]:
-        self._check(until)
-        return [
-            provider['uuid']
-            for provider in self._placement().resource_providers(**query)
-        ]
-
-    def _aggregates(self, provider: str, until: float) -> frozenset[str]:
-        self._check(until)
-        return providers.aggregates(self._placement(), provider)
-
-    def _check(self, until: float) -> None:
-        """End a call that no request waits for any more."""
-        if self._clock() > until:
-            raise exception.ServiceUnreachable(
-                'Placement',
-                None,
-                'takes too long to return the aggregates of a forced host.',
+            *(
+                providers.aggregates(placement(), provider)
+                for provider in sharing
             )
+        )
 
 
 def _nodes(

@@ -50,9 +50,7 @@ class ReturnedHosts:
     ) -> None:
         self._placement = placement
         self._limit = limit
-        self._clock = clock
-        self._longest = longest
-        self._deadline = Deadline('Placement', longest)
+        self._deadline = Deadline('Placement', longest, clock)
 
     def objections(
         self, decision: Decision, candidates: Mapping[str, Candidates]
@@ -71,7 +69,11 @@ class ReturnedHosts:
             return {}
         # A late call must not refer to a request that no longer waits.
         read = functools.partial(
-            self._read,
+            memberships.members,
+            self._deadline.in_time(
+                self._placement, 'the members of aggregates'
+            ),
+            self._limit,
             frozenset(candidates).union(
                 *(
                     candidate['allocations']
@@ -81,7 +83,6 @@ class ReturnedHosts:
             ),
             replacement,
             tuple(left_out),
-            functools.partial(self._check, self._clock() + self._longest),
         )
         try:
             forbidden, choices = self._deadline.run(read)
@@ -109,17 +110,3 @@ class ReturnedHosts:
                         f'{reason}; {_IS_NO_MEMBER}'
                     )
         return reasons
-
-    def _read(
-        self, *arguments: Any
-    ) -> tuple[frozenset[str], Sequence[frozenset[str]]]:
-        return memberships.members(self._placement(), self._limit, *arguments)
-
-    def _check(self, until: float) -> None:
-        """End a call that no request waits for any more."""
-        if self._clock() > until:
-            raise exception.ServiceUnreachable(
-                'Placement',
-                None,
-                'takes too long to return the members of aggregates.',
-            )

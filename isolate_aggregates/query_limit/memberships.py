@@ -18,20 +18,19 @@ _PROVIDERS_PER_QUERY = 4
 
 
 def members(
-    placement: PlacementClient,
+    placement: Callable[[], PlacementClient],
     limit: int,
     wanted: Collection[str],
     replacement: Replacement,
     choices: Sequence[frozenset[str]] = (),
-    before_each: Callable[[], None] = lambda: None,
 ) -> tuple[frozenset[str], Sequence[frozenset[str]]]:
     """Return the members of the aggregates that a query leaves out.
 
+    :param placement: Returns the client for each query.
     :param limit: The maximum length of a query in bytes.
     :param wanted: The uuids of the providers in the answer to the query. Only
         these are looked for.
     :param choices: Sets of required aggregates that the query leaves out.
-    :param before_each: Called before each query.
     :returns: The providers in forbidden aggregates that are left out, and
         those in an aggregate of each choice.
     """
@@ -43,10 +42,10 @@ def members(
     required = [list(parts(choice, limit)) for choice in choices]
     queries = len(forbidden) + sum(map(len, required))
     if len(wanted) <= _PROVIDERS_PER_QUERY * queries:
-        held = {}
-        for provider in wanted:
-            before_each()
-            held[provider] = providers.aggregates(placement, provider)
+        held = {
+            provider: providers.aggregates(placement(), provider)
+            for provider in wanted
+        }
 
         def of(aggregates: frozenset[str]) -> frozenset[str]:
             return frozenset(
@@ -60,16 +59,13 @@ def members(
     def ask(
         queries: Collection[Collection[str]], without: Collection[str] = ()
     ) -> frozenset[str]:
-        found: set[str] = set()
-        for aggregates in queries:
-            before_each()
-            found.update(
-                provider['uuid']
-                for provider in placement.resource_providers(
-                    member_of=aggregates, not_member_of=without
-                )
+        return frozenset(
+            provider['uuid']
+            for aggregates in queries
+            for provider in placement().resource_providers(
+                member_of=aggregates, not_member_of=without
             )
-        return frozenset(found)
+        )
 
     return ask(forbidden, rollups), [ask(choice) for choice in required]
 

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from concurrent import futures
 import threading
+import time
 from typing import TypeVar
 
 from isolate_aggregates import exception
@@ -25,9 +26,15 @@ class Deadline:
     other one begins.
     """
 
-    def __init__(self, service: str, seconds: float) -> None:
+    def __init__(
+        self,
+        service: str,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._service = service
         self._seconds = seconds
+        self._clock = clock
         # Guards the number of late calls; never held during a call.
         self._lock = threading.Lock()
         self._late = 0
@@ -71,6 +78,21 @@ class Deadline:
         finally:
             # An error refers to this frame; do not refer back to it.
             del future
+
+    def in_time(self, get: Callable[[], _T], what: str) -> Callable[[], _T]:
+        """Return a function that raises when nobody waits for a call any more.
+
+        :param get: Returns what the call uses for each of its requests.
+        :param what: What the call returns.
+        """
+        until = self._clock() + self._seconds
+
+        def get_in_time() -> _T:
+            if self._clock() > until:
+                raise self._unreachable(f'takes too long to return {what}.')
+            return get()
+
+        return get_in_time
 
     def _ended(self, future: 'futures.Future[_T]') -> None:
         with self._lock:

@@ -200,7 +200,7 @@ def _forbidden(
     # A query of this length has been answered.
     length = max(len(query.to_querystring()) for _, query in answers)
     forbidden, _ = memberships.members(
-        cloud.placement, length, returned, replacement
+        lambda: cloud.placement, length, returned, replacement
     )
     return forbidden
 
