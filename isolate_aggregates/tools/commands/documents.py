@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.advice.openings import Opening
 from isolate_aggregates.tools.audit.finding import About
+from isolate_aggregates.tools.cli.documents import Aggregate
 from isolate_aggregates.tools.commands.request_documents import (
     LeftToHostFilter,
     Limited,
@@ -145,14 +146,6 @@ class Audit:
 
 
 # list
-
-
-@dataclass(frozen=True, kw_only=True)
-class Aggregate:
-    """A host aggregate."""
-
-    name: str
-    uuid: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import os_resource_classes as orc
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.tools.cli import base, fields, output, preview
+from isolate_aggregates.tools.cli.documents import Aggregate
 from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.locks import details
@@ -88,7 +89,7 @@ class ListLocks(output.ReportLister):
                 documents.Lock(
                     name=entry.lock.name,
                     aggregates=tuple(
-                        documents.Aggregate(name=a.name, uuid=a.uuid)
+                        Aggregate(name=a.name, uuid=a.uuid)
                         for a in entry.lock.aggregates
                     ),
                     hosts=entry.hosts,

@@ -4,18 +4,21 @@
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
+from typing import Annotated
 
 from isolate_aggregates.tools.ledger.stays import Span, Stay
+
+Number = Annotated[int | None, 'Null if unknown.']
 
 DAY = 24 * 60 * 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostSize:
-    """The physical size of a host; None for what is unknown."""
+    """The physical size of a host, as in the JSON document of a ledger."""
 
-    sockets: int | None = None
-    cores: int | None = None
+    sockets: Number = None
+    cores: Number = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,22 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isolate_aggregates.tools import documents
-from isolate_aggregates.tools.documents import SHA256, Names, Time, one_of
-
-_Number = Annotated[int | None, 'Null if unknown.']
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """Whose ledger it is."""
-
-    kind: Annotated[str, one_of('lock', 'aggregate', 'project')]
-    name: Annotated[
-        str,
-        'The name of the lock, the uuid of the aggregate, or the id of the '
-        'project.',
-    ]
-    label: Annotated[str, 'Its name as it was given.']
+from isolate_aggregates.tools.documents import SHA256, Names, Time
+from isolate_aggregates.tools.ledger.days import HostSize, Number
+from isolate_aggregates.tools.ledger.ledger import Subject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +38,6 @@ class Peaks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
-    """The size of a host."""
-
-    sockets: _Number
-    cores: _Number
-
-
-@dataclass(frozen=True, kw_only=True)
 class Day:
     """A day on which servers ran on a host, or could."""
 
@@ -83,7 +62,7 @@ class Stay:
     server: Annotated[str, 'The id of the server.']
     project: Annotated[str, 'The id of the project.']
     flavor: Annotated[str | None, 'The name of its flavor; null if unknown.']
-    vcpus: _Number
+    vcpus: Number
     has_key: Annotated[
         bool | None,
         'In the ledger of a lock: whether the server had the key; null if '
@@ -146,7 +125,7 @@ class Ledger:
         'of them, and the sockets and cores of these hosts.',
     ]
     hosts: Annotated[
-        Mapping[str, Size], 'The sizes of the hosts in "days", by name.'
+        Mapping[str, HostSize], 'The sizes of the hosts in "days", by name.'
     ]
     days: Annotated[
         tuple[Day, ...], 'The days on which servers ran on a host, or could.'

@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
+from typing import Annotated
 
 from oslo_config import cfg
 
@@ -10,6 +11,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.tools.documents import one_of
 from isolate_aggregates.tools.ledger import days, keys
 from isolate_aggregates.tools.ledger.days import HostDay, HostSize, Peaks
 from isolate_aggregates.tools.ledger.history import History, gaps_between
@@ -20,17 +22,15 @@ from isolate_aggregates.tools.ledger.times import as_text
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """Whose ledger it is: that of a lock, an aggregate or a project.
+    """Whose ledger it is, as in its JSON document."""
 
-    :param label: The name that was given.
-    :param kind: ``lock``, ``aggregate`` or ``project``.
-    :param name: The name of the lock, the uuid of the aggregate or the id of
-        the project.
-    """
-
-    kind: str
-    name: str
-    label: str
+    kind: Annotated[str, one_of('lock', 'aggregate', 'project')]
+    name: Annotated[
+        str,
+        'The name of the lock, the uuid of the aggregate, or the id of the '
+        'project.',
+    ]
+    label: Annotated[str, 'Its name as it was given.']
 
     def counts(self, placement: Placement) -> bool:
         """Return whether a server in a ledger file may belong to it."""

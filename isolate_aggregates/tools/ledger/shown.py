@@ -2,7 +2,6 @@
 """Shows a ledger as lines, rows and a JSON document."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-import dataclasses
 import hashlib
 import json
 from typing import Any
@@ -119,7 +118,7 @@ def document(
     stays = tuple(_stay(stay, has_lock) for stay in ledger.stays)
     host_days = tuple(map(_day, days))
     return documents.Ledger(
-        subject=documents.Subject(**vars(ledger.subject)),
+        subject=ledger.subject,
         since=_time(ledger.since),
         until=_time(ledger.until),
         version=pbr.version.VersionInfo('isolate-aggregates').release_string(),
@@ -134,9 +133,7 @@ def document(
             }
         ),
         hosts={
-            host: documents.Size(
-                **dataclasses.asdict(ledger.sizes.get(host, HostSize()))
-            )
+            host: ledger.sizes.get(host, HostSize())
             for host in sorted({day.host for day in host_days})
         },
         days=host_days,

@@ -8,6 +8,7 @@ from typing import Annotated
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.documents import Count
 from isolate_aggregates.tools.effect.documents import Effect
+from isolate_aggregates.tools.room.survival import Margin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +50,6 @@ class Lock:
 
     lock: str
     without_host: Count
-
-
-@dataclass(frozen=True, kw_only=True)
-class Margin:
-    """The room for the servers of a flavor."""
-
-    lock: str
-    flavor: str
-    needed: Count
-    free: Count
-    hosts_short: Count
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 """Shows plans and survival: as lines, rows and documents."""
 
 from collections.abc import Iterable, Iterator, Sequence
-import dataclasses
 from typing import Any
 
 from isolate_aggregates.text import counted, listed, plural, quoted
@@ -132,10 +131,7 @@ def survival_document(survival: Survival) -> documents.Survival:
             documents.Lock(lock=lock, without_host=number)
             for lock, number in survival.locks.items()
         ),
-        room=tuple(
-            documents.Margin(**dataclasses.asdict(margin))
-            for margin in survival.margins
-        ),
+        room=survival.margins,
         not_evaluated=survival.not_evaluated,
         not_known=survival.not_known,
     )

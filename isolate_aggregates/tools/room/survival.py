@@ -16,6 +16,7 @@ from isolate_aggregates.text import counted, plural
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.documents import Count
 from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.room import exact, packing
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
@@ -84,9 +85,9 @@ class Margin:
 
     lock: str
     flavor: str
-    needed: int
-    free: int
-    hosts_short: int
+    needed: Count
+    free: Count
+    hosts_short: Count
 
 
 @dataclasses.dataclass(frozen=True)
