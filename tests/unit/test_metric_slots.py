@@ -184,7 +184,14 @@ def test_a_host_that_placement_has_in_no_zone_is_in_none(meter):
     assert ('zone_slots', '', 's', 'small') not in numbers
 
 
-def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
+@pytest.mark.parametrize(
+    ('zones', 'expected'),
+    [
+        pytest.param('z1, z2', (3, 3), id='fully for each zone'),
+        pytest.param('z1', (3, 0), id='not from outside a zone'),
+    ],
+)
+def test_shared_storage_counts(conf, write_cloud, zones, expected):
     meter = Cloud(conf, write_cloud("""
         aggregates:
         - {name: z1, availability_zone: z1, hosts: [h1]}
@@ -198,38 +205,13 @@ def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
           host: null
           inventories: {DISK_GB: 30}
           traits: [MISC_SHARES_VIA_AGGREGATE]
-          aggregates: [shared, z1, z2]
+          aggregates: [shared, <zones>]
         flavors:
         - {name: one, id: o, vcpus: 1, disk: 10}
-    """))  # fmt: skip
+    """.replace('<zones>', zones)))  # fmt: skip
     numbers = meter.found()
-    assert numbers['zone_free_slots', 'o', 'one', 'z1'] == 3
-    assert numbers['zone_free_slots', 'o', 'one', 'z2'] == 3
-
-
-def test_storage_that_is_shared_from_outside_a_zone_is_not_used(
-    conf, write_cloud
-):
-    meter = Cloud(conf, write_cloud("""
-        aggregates:
-        - {name: z1, availability_zone: z1, hosts: [h1]}
-        - {name: z2, availability_zone: z2, hosts: [h2]}
-        placement_aggregates:
-        - {name: shared}
-        providers:
-        - {name: h1, inventories: {VCPU: 8}, aggregates: [shared]}
-        - {name: h2, inventories: {VCPU: 8}, aggregates: [shared]}
-        - name: disks
-          host: null
-          inventories: {DISK_GB: 30}
-          traits: [MISC_SHARES_VIA_AGGREGATE]
-          aggregates: [shared, z1]
-        flavors:
-        - {name: one, id: o, vcpus: 1, disk: 10}
-    """))  # fmt: skip
-    numbers = meter.found()
-    assert numbers['zone_free_slots', 'o', 'one', 'z1'] == 3
-    assert numbers['zone_free_slots', 'o', 'one', 'z2'] == 0
+    slots = [numbers['zone_free_slots', 'o', 'one', z] for z in ('z1', 'z2')]
+    assert tuple(slots) == expected
 
 
 def test_slots_follow_the_query_of_the_nova_release(meter):
