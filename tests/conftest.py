@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
+import json
 import logging
 import os
 import pathlib
@@ -249,6 +250,21 @@ def run(
         return finish(lambda: app.main(arguments), capsys)
 
     return run_program
+
+
+@pytest.fixture
+def ask(
+    run: Callable[..., Finished], write_cloud: Callable[[str], pathlib.Path]
+) -> Callable[..., Any]:
+    """Return the document of a command about a cloud."""
+
+    def document(cloud: str, *command: str, status: int = 0) -> Any:
+        path = str(write_cloud(cloud))
+        finished = run(*command, '--snapshot', path, '-f', 'json')
+        assert (finished.code, finished.err) == (status, '')
+        return json.loads(finished.out)
+
+    return document
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@
 ``tests/nova_functional/test_answers.py`` shows that Nova does so.
 """
 
-import json
 import sys
 
 import pytest
@@ -29,21 +28,6 @@ ELSEWHERE = """
                     'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0'}
     - {name: gpu, vcpus: 1, ram: 1, extra_specs: {'resources:VGPU': '1'}}
 """
-
-
-@pytest.fixture
-def ask(run, write_cloud):
-    """Return what commands answer on a cloud file, as documents."""
-
-    def ask(cloud, command, *arguments, status=0):
-        path = write_cloud(cloud)
-        result = run(
-            command, '--snapshot', str(path), *arguments, '-f', 'json'
-        )
-        assert (result.code, result.err) == (status, '')
-        return json.loads(result.out)
-
-    return ask
 
 
 def names(document):
