@@ -63,26 +63,16 @@ REPLACED := $(shell grep -qs '"file://$(HERE)"' $(ORIGIN) && \
 .PHONY: replaced
 
 # One stamp file per set of extras, rebuilt when the requirements change.
-$(VENV)/.demo: requirements.txt setup.cfg pyproject.toml $(REPLACED)
+$(VENV)/.demo: WANTED = embedded
+$(VENV)/.unit: WANTED = unit
+$(VENV)/.all: WANTED = embedded,unit,test,doc
+$(VENV)/.all: OTHERS = $(VENV)/.demo $(VENV)/.unit
+$(VENV)/.demo $(VENV)/.unit $(VENV)/.all: requirements.txt setup.cfg pyproject.toml $(REPLACED)
 	@echo "Installing this clone into $(VENV)."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[embedded]'
-	touch $@
-
-$(VENV)/.unit: requirements.txt setup.cfg pyproject.toml $(REPLACED)
-	@echo "Installing this clone into $(VENV)."
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[unit]'
-	touch $@
-
-$(VENV)/.all: requirements.txt setup.cfg pyproject.toml $(REPLACED)
-	@echo "Installing this clone into $(VENV)."
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[embedded,unit,test,doc]'
-	touch $@ $(VENV)/.demo $(VENV)/.unit
+	$(BIN)/python -m pip install --quiet --editable '.[$(WANTED)]'
+	touch $@ $(OTHERS)
 
 # All services share an environment with the package and its tests.
 $(CLOUD_VENV)/.cloud: requirements.txt setup.cfg tests/e2e/requirements.txt
