@@ -168,11 +168,6 @@ INDEX: Columns = {
 }
 
 
-def seconds(name: str) -> Callable[[Row], str]:
-    """Return the formatter of milliseconds as seconds."""
-    return lambda row: f'{float(row[name]) / 1000:g} s'
-
-
 LEASES: Columns = {
     'Leases': number('leases'),
     'A request': amount('request'),
