@@ -237,6 +237,15 @@ def column(rows: Sequence[dict[str, str]], name: str) -> list[Point]:
     return [(float(row['aggregates']), float(row[name])) for row in rows]
 
 
+def by_filter(rows: Sequence[dict[str, str]]) -> list[Line]:
+    """Return the lines of Nova's filter and of ours."""
+    return [
+        Line("Nova's own filter", column(rows, 'in_tree')),
+        Line('ours, always fresh', column(rows, 'fresh')),
+        Line('ours, remembered', column(rows, 'cached')),
+    ]
+
+
 def results(name: str) -> list[dict[str, str]]:
     """Return the rows of a result file."""
     with open(RESULTS / f'{name}.csv', encoding='utf-8') as stream:
@@ -250,11 +259,7 @@ def plots() -> Iterator[Plot]:
         name='filter-cost',
         title='Cost of the request filter per request',
         unit='milliseconds',
-        lines=[
-            Line("Nova's own filter", column(cost, 'in_tree')),
-            Line('ours, always fresh', column(cost, 'fresh')),
-            Line('ours, remembered', column(cost, 'cached')),
-        ],
+        lines=by_filter(cost),
     )
     measured = results('databases')
     for database in sorted({row['database'] for row in measured}):
@@ -267,11 +272,7 @@ def plots() -> Iterator[Plot]:
             name=f'request-{database}',
             title=f'A request on {DATABASES[database]}, by the clock',
             unit='milliseconds',
-            lines=[
-                Line("Nova's own filter", column(rows, 'in_tree')),
-                Line('ours, always fresh', column(rows, 'fresh')),
-                Line('ours, remembered', column(rows, 'cached')),
-            ],
+            lines=by_filter(rows),
         )
     length = [row for row in results('length') if row['keys'] == 'one']
     yield Plot(
