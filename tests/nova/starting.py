@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the part of nova-scheduler that reads a nova.conf."""
+"""Starts programs in the folder of these tests that read a nova.conf."""
 
 import json
 import pathlib
@@ -8,9 +8,11 @@ import sys
 from typing import Any
 
 
-def starts(path: pathlib.Path) -> dict[str, Any]:
-    """Return what ``scheduler_start.py`` prints of a nova.conf."""
-    program = pathlib.Path(__file__).with_name('scheduler_start.py')
+def starts(
+    path: pathlib.Path, name: str = 'scheduler_start.py'
+) -> dict[str, Any]:
+    """Return what a program prints of a nova.conf."""
+    program = pathlib.Path(__file__).with_name(name)
     result = subprocess.run(
         [sys.executable, str(program), str(path)],
         capture_output=True,

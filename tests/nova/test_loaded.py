@@ -2,11 +2,8 @@
 """The plugin is what Nova loads, and a request passes few files of it."""
 
 import itertools
-import json
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 from starting import starts
@@ -63,15 +60,7 @@ def walked(directory, options=''):
     """Return what ``walk.py`` prints, with options of this package."""
     path = directory / 'nova.conf'
     path.write_text(ON_SQLITE.format(directory) + options, 'utf-8')
-    program = pathlib.Path(__file__).with_name('walk.py')
-    result = subprocess.run(
-        [sys.executable, str(program), str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return starts(path, 'walk.py')
 
 
 @pytest.fixture(scope='module')
