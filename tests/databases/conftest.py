@@ -82,6 +82,16 @@ def server(
         found.stop()
 
 
+@pytest.fixture(scope='module')
+def placement(
+    server: servers.Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[placement_service.PlacementService]:
+    """A Placement with its default configuration."""
+    folder = tmp_path_factory.mktemp('placement')
+    with placement_service.running(server, folder) as found:
+        yield found
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what wants a database with each, or with those that it marks."""
     if 'database' in metafunc.fixturenames:

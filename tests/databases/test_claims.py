@@ -39,14 +39,10 @@ UPSTREAM = pages.ROOT / 'doc/source/contributor/upstream/placement'
 
 
 @pytest.fixture(scope='module')
-def placement(
-    server: servers.Server, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PlacementService]:
-    """A Placement with its default configuration."""
-    folder = tmp_path_factory.mktemp('placement')
-    with placement_service.running(server, folder) as found:
-        found.call('PUT', f'/resource_classes/{CLASS}')
-        yield found
+def placement(placement: PlacementService) -> PlacementService:
+    """A Placement that knows the class of the slots."""
+    placement.call('PUT', f'/resource_classes/{CLASS}')
+    return placement
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from placement_service import PlacementService
 import pytest
 from reservation_world import World
 from reservation_world import uuid as uuid_of
-import servers
 import test_reservation_interleaving as interleaving
 from test_reservation_interleaving import (  # noqa: F401
     START,
@@ -45,16 +44,6 @@ COMMANDS = (
     *(interleaving.too_many, interleaving.create, interleaving.create_later),
     *(interleaving.reconcile_all, interleaving.repair, interleaving.end),
 )
-
-
-@pytest.fixture(scope='module')
-def placement(
-    server: servers.Server, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PlacementService]:
-    """A Placement with its default configuration."""
-    folder = tmp_path_factory.mktemp('placement')
-    with placement_service.running(server, folder) as found:
-        yield found
 
 
 @pytest.fixture(scope='module')
