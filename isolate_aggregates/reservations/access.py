@@ -48,11 +48,3 @@ class FlavorAccess:
                 for name, is_granted in zip(turn, answers, strict=True)
                 if not is_granted
             }
-
-    def grant(self, reservation: Reservation) -> None:
-        """Give the project access to the flavor of its reservation."""
-        self._compute.grant(reservation.id, reservation.project)
-
-    def revoke(self, reservation: str) -> None:
-        """Remove all access to the flavor of a reservation."""
-        self._compute.revoke(reservation)

@@ -25,7 +25,7 @@ def finish(
         is left.
     """
     providers = list(providers)
-    store.access.revoke(reservation)
+    store.compute.revoke(reservation)
     _change(store, reservation, providers, slots.closed)
     holders = slots.holders(
         store.placement, providers, names.resource_class(reservation)

@@ -204,7 +204,7 @@ class Run:
             case Grant():
                 self._grant(state.reservation(self.id))
             case Revoke():
-                self._store.access.revoke(self.id)
+                compute.revoke(self.id)
             case Wait():
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
@@ -262,7 +262,7 @@ class Run:
 
     def _grant(self, reservation: Reservation) -> None:
         check_newest(self._store, reservation)
-        self._store.access.grant(reservation)
+        self._store.compute.grant(self.id, reservation.project)
         if reservation.has_access:
             LOG.warning(
                 'Project %s had lost access to the flavor of its reservation '

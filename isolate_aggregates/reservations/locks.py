@@ -27,14 +27,8 @@ class Locks:
     def __init__(
         self, aggregates: Iterable[Aggregate], pipeline: Pipeline
     ) -> None:
-        self._aggregates = tuple(aggregates)
-        self._index = AggregateIndex(self._aggregates)
+        self._index = AggregateIndex(aggregates)
         self._pipeline = pipeline
-        self._memberships: dict[str, set[str]] = {}
-        for aggregate in self._aggregates:
-            for service in aggregate.hosts:
-                uuids = self._memberships.setdefault(service, set())
-                uuids.add(aggregate.uuid)
         # Most reservations differ only in the class of their slots, which no
         # lock depends on.
         self._destinations: dict[Any, ExplainedDestination] = {}
@@ -83,7 +77,7 @@ class Locks:
         required = destination.required_aggregates
         closed = {}
         for host, service in services.items():
-            uuids = self._memberships.get(service or '', set())
+            uuids = self._index.aggregates_of.get(service or '', frozenset())
             if (
                 not destination.refusals
                 and forbidden.isdisjoint(uuids)
