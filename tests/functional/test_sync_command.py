@@ -31,8 +31,6 @@ from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
 from isolate_aggregates.tools.placement import edits
 
-ROOT = pathlib.Path(__file__).parents[2]
-
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
 UUIDS = {

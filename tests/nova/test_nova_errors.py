@@ -44,7 +44,6 @@ ERRORS = [
     nova_exception.NovaException('broken'),
     ImportError('no driver'),
 ]
-NAMES = [type(error).__name__ for error in ERRORS]
 
 # These do not run for requests: a module, and a call of the upgrade check.
 OTHER_MODULES = {'extra_spec_validators'}

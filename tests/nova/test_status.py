@@ -25,7 +25,6 @@ from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.tools.upgrade_check.checks import Checks
 
-STATUS = 'isolate_aggregates.tools.upgrade_check.status'
 PLUGIN = [
     'nova.scheduler.filters.all_filters',
     'isolate_aggregates.nova.all_filters',

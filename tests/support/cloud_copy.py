@@ -60,7 +60,6 @@ class CloudCopy:
         base.apply_settings(conf, snapshot)
         self.snapshot = snapshot
         self.servers = {server.id: server for server in servers}
-        self._conf = conf
         self._pipeline = chain.as_in_nova(conf)
         self._filters = Pipeline(loading.load(conf))
 

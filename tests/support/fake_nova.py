@@ -65,9 +65,6 @@ class FakeNova:
         self.is_slow = False
         self.after_page: Callable[[], None] = lambda: None
         self.on_delete: Callable[[str], None] = lambda server: None
-        self.on_grant: Callable[[str, str], None] = lambda flavor, project: (
-            None
-        )
         self._prefix = parse.urlsplit(NOVA).path
         self._lock = threading.Lock()
 
@@ -264,7 +261,6 @@ class FakeNova:
             if change['tenant'] in projects:
                 return 409, {'conflictingRequest': {'message': 'there'}}
             projects.add(change['tenant'])
-            self.on_grant(flavor, change['tenant'])
         else:
             projects.remove(change['tenant'])
         return self.list_access(query, body, flavor)

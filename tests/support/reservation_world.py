@@ -36,14 +36,6 @@ def told(status):
     return tuple(problem.partition(';')[0] for problem in status.problems)
 
 
-class Gone(Exception):
-    """The requested object does not exist."""
-
-
-class Taken(Exception):
-    """What was to be made is there."""
-
-
 class Wire(adapters.HTTPAdapter):
     """Carries the calls to both services.
 

@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Callable
 import datetime
-import pathlib
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import units
 
 from isolate_aggregates.reservations.commands import times
 
-ROOT = pathlib.Path(__file__).parents[2]
 UNIT = 'etc/systemd/isolate-aggregates-reservations.service'
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 

@@ -53,13 +53,6 @@ def shorten(number=12, limit=ROOM_FOR_FOUR, rest=REST):
     )
 
 
-def refusal(*args, **kwargs):
-    with pytest.raises(exception.QueryNotShortened) as refused:
-        shorten(*args, **kwargs)
-    [reason] = refused.value.reasons
-    return reason
-
-
 def test_a_query_that_fits_is_not_changed():
     assert shorten(4) is None
 

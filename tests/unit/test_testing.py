@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps others to test their filters."""
 
-import pathlib
 import re
 
 from function_filter import FunctionFilter
@@ -16,8 +15,6 @@ from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import Request
 
 pytest_plugins = ['isolate_aggregates.testing.plugin']
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 @FunctionFilter

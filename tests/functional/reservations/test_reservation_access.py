@@ -13,7 +13,6 @@ pytestmark = pytest.mark.usefixtures('one_host')
 
 SHAPE = reservations.Shape(1, 64)
 ASKED = 3
-OTHER = 'b' * 32
 
 
 def reserve(world, start=0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was reserved, changed and used can be told, also after the end."""
+"""What was reserved and changed can be told, also after the end."""
 
 import csv
 import dataclasses

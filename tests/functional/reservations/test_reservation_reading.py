@@ -18,7 +18,6 @@ RUNNING, PLANNED, LEAVING = (
 )
 OPEN = HostSlots(1, 1, 1)
 CLOSED = HostSlots(2, 0, 0, is_planned=True)
-SLOTS = {'h1': {RUNNING: OPEN}, 'h2': {PLANNED: CLOSED, RUNNING: OPEN}}
 
 
 def reserve(world, name, start, end=None, **values):

@@ -16,7 +16,6 @@ from isolate_aggregates.reservations.reservation import (
 
 NOON = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
-ALL = (NOON - 10_000 * HOUR, NOON + 10_000 * HOUR)
 
 hours = st.integers(0, 100)
 
