@@ -4,11 +4,11 @@
     python benchmarks/trouble.py [--csv FILE] [--states STATE ...] [requests]
 
 A worker of nova-scheduler with 300 locked aggregates, rollups, and 8 threads
-of requests in random order. Placement is a web server on this machine. First
-everything is verified. Then one of these begins: a cell of Nova does not
-answer, or Placement accepts connections and does not answer, sends a byte
-every 50 ms, or answers 503. Times are by the clock, in this package only: what
-Nova itself asks of the same services is not part of it.
+of requests in random order. Placement is a web server on this machine. After
+one request, one of these begins: a cell of Nova does not answer, or Placement
+accepts connections and does not answer, sends a byte every 50 ms, or answers
+503. Times are by the clock, in this package only: what Nova itself asks of the
+same services is not part of it.
 
 fits
     A request whose query fits, through both entries of the request filters.

@@ -18,7 +18,6 @@ from isolate_aggregates.filters.contract import Option, RequestFilter
 from isolate_aggregates.filters.pipeline import (
     LoadedFilter,
     Pipeline,
-    Timer,
     check_class,
     value_of,
 )
@@ -119,18 +118,13 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
 
 
 def deciding(
-    conf: cfg.ConfigOpts,
-    filters: Iterable[LoadedFilter] | None = None,
-    timer: Timer | None = None,
+    conf: cfg.ConfigOpts, filters: Iterable[LoadedFilter] | None = None
 ) -> Pipeline:
     """Return the pipeline that nova-scheduler runs."""
     return Pipeline(
-        (
-            f
-            for f in (load(conf) if filters is None else filters)
-            if f.is_enabled(conf)
-        ),
-        timer,
+        f
+        for f in (load(conf) if filters is None else filters)
+        if f.is_enabled(conf)
     )
 
 

@@ -142,11 +142,7 @@ class HistoriesTest(ShorteningCloudTest):
             self.slots[slot] = None
 
     def change_in_placement_alone(self, slot):
-        """Change the members of an aggregate or a rollup in Placement only.
-
-        Nothing sees that before the rollups are verified again, so the
-        scheduler forgets what it has verified.
-        """
+        """Change the members of an aggregate or a rollup in Placement only."""
         host = self.random.choice(self.HOSTS)
         all_rollups = [rollup.uuid for rollup in self._rollups()]
         if self.slots[slot] is not None:
@@ -155,7 +151,6 @@ class HistoriesTest(ShorteningCloudTest):
             uuid = self.random.choice(all_rollups)
             self.history.append(f'{host} is put into {uuid}, or out of it')
             self._put(host, self._of(host) ^ {uuid})
-            registration.install()
 
     def sync(self):
         """Do what ``isolate-aggregates sync`` does."""
@@ -166,7 +161,6 @@ class HistoriesTest(ShorteningCloudTest):
             right = {r.uuid for r in self._rollups() if r.aggregates & mine}
             wrong = {r.uuid for r in self._rollups()} - right
             self._put(host, self._of(host) - wrong | right)
-        registration.install()
 
     def _aggregates(self):
         aggregates = self.admin_api.api_get('/os-aggregates').body[
