@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A snapshot answers for a cloud: which flavor, which image, which host."""
 
+import weakref
+
 import pytest
 
 from isolate_aggregates import exception
@@ -8,6 +10,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 CLOUD = Snapshot(
@@ -109,6 +112,18 @@ def test_for_an_unknown_host_a_similar_name_is_suggested():
 def test_the_index_has_the_host_aggregates():
     assert list(CLOUD.index) == list(CLOUD.aggregates)
     assert CLOUD.index.with_key('trait:CUSTOM_A') == CLOUD.aggregates
+
+
+def test_an_index_does_not_keep_its_snapshot():
+    service = ComputeService('host-1', is_up=False)
+    snapshot = Snapshot('test', services=(service,))
+    index = snapshot.index
+    kept = weakref.ref(snapshot)
+    del snapshot
+    assert kept() is None
+    assert [drops.objection('host-1') for drops in index.drops] == [
+        'its compute service is down'
+    ]
 
 
 def test_a_provider_with_the_sharing_trait_shares():

@@ -64,26 +64,13 @@ class Snapshot:
 
     @lazy_property
     def index(self) -> AggregateIndex:
+        services, providers = self.services, self.providers
+        # Neither keeps the snapshot: it is large, and would be in a cycle.
         return CloudIndex(
             self.aggregates,
-            self._dropped_services,
-            lambda: filter(None, (node.host for node in self.providers)),
+            lambda: _dropped_services(services or (), providers),
+            lambda: filter(None, (node.host for node in providers)),
         )
-
-    def _dropped_services(self) -> Iterator[ComputeService]:
-        """Yield the services, but what Placement knows of them already."""
-        for service in self.services or ():
-            if service.host in self._disabled_in_placement:
-                yield dataclasses.replace(service, is_enabled=True)
-            else:
-                yield service
-
-    @lazy_property
-    def _disabled_in_placement(self) -> frozenset[str]:
-        nodes = [provider for provider in self.providers if provider.host]
-        return frozenset(
-            node.host for node in nodes if node.host and _is_disabled(node)
-        ) - {node.host for node in nodes if not _is_disabled(node)}
 
     @lazy_property
     def disabled_hosts(self) -> frozenset[str]:
@@ -171,6 +158,21 @@ class Snapshot:
         if len(matches) > 1:
             raise tool_errors.NotUnique(kind, name, [t.id for t in matches])
         return matches[0]
+
+
+def _dropped_services(
+    services: Iterable[ComputeService], providers: Iterable[Provider]
+) -> Iterator[ComputeService]:
+    """Yield the services, but what Placement knows of them already."""
+    nodes = [provider for provider in providers if provider.host]
+    known = {node.host for node in nodes if _is_disabled(node)} - {
+        node.host for node in nodes if not _is_disabled(node)
+    }
+    for service in services:
+        if service.host in known:
+            yield dataclasses.replace(service, is_enabled=True)
+        else:
+            yield service
 
 
 def _is_disabled(node: Provider) -> bool:
