@@ -43,31 +43,14 @@ class ChangedMeanwhile(IsolateAggregatesError):
         )
 
 
-class CloudFileError(IsolateAggregatesError):
-    """A cloud file cannot be read, or does not describe a cloud.
+class _FileError(IsolateAggregatesError):
+    """A file cannot be used.
 
     :param problems: The problems, each with its place in the file.
     :param of_file: The problem of the file as a whole, as a predicate.
     """
 
-    def __init__(
-        self, path: object, problems: Sequence[str] = (), of_file: str = ''
-    ) -> None:
-        self.path = str(path)
-        self.problems = tuple(problems) or (of_file,)
-        super().__init__(
-            f'{path} {of_file}.'
-            if of_file
-            else f'Cloud file {path}: {"; ".join(self.problems)}.'
-        )
-
-
-class ExpectationsFileError(IsolateAggregatesError):
-    """A file of expectations cannot be read or written, or is invalid.
-
-    :param problems: The problems, each with its line.
-    :param of_file: The problem of the file as a whole, as a predicate.
-    """
+    kind = ''
 
     def __init__(
         self, path: object, problems: Sequence[str] = (), of_file: str = ''
@@ -77,8 +60,18 @@ class ExpectationsFileError(IsolateAggregatesError):
         super().__init__(
             f'{path} {of_file}.'
             if of_file
-            else f'{path}: {"; ".join(self.problems)}.'
+            else f'{self.kind}{path}: {"; ".join(self.problems)}.'
         )
+
+
+class CloudFileError(_FileError):
+    """A cloud file cannot be read, or does not describe a cloud."""
+
+    kind = 'Cloud file '
+
+
+class ExpectationsFileError(_FileError):
+    """A file of expectations cannot be read or written, or is invalid."""
 
 
 class ChangesFileError(IsolateAggregatesError):

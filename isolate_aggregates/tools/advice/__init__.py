@@ -3,9 +3,9 @@
 
 1. ``commands`` writes the commands.
 2. ``outcome`` carries them out on a snapshot, in memory.
-3. ``access`` computes who may use which hosts of a snapshot.
-4. ``effects`` compares the access before and after a repair.
-5. ``openings`` says whom a repair lets in, as data and in words.
+3. ``effects`` compares who may use which hosts before and after a repair.
+4. ``openings`` says whom a repair lets in, as data and in words.
+5. ``refusals`` finds the commands that nova-api refuses.
 """
 
 from isolate_aggregates.tools.advice.effects import Advice, Effects

@@ -103,7 +103,6 @@ RECONCILE: Commands = (Command((PROGRAM, 'reservation', 'reconcile')),)
 _BETWEEN = 'CUSTOM_CLOSED_DURING_REPAIR'
 
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
-_FIELDS = {Aggregate: 'metadata', Flavor: 'extra_specs', Image: 'properties'}
 _Thing = Aggregate | Flavor | Image
 
 # Later microversions require the generation, which may change between audit

@@ -229,7 +229,3 @@ _Worlds = tuple[Offers, Offers]
 
 def _id(thing: Flavor | Image) -> str:
     return thing.id or thing.name
-
-
-def _name(image: Image | None) -> str | None:
-    return image.name if image else None

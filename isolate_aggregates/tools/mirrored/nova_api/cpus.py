@@ -25,7 +25,6 @@ _REALTIME = 'hw:cpu_realtime'
 _HYPERTHREADING = 'HW_CPU_HYPERTHREADING'
 _TRAIT = re.compile(f'trait([1-9][0-9]*)?:{_HYPERTHREADING}')
 
-_MIX = f'{_MASK} requires {_POLICY}=mixed; set both in the flavor'
 _PIN = f'set {_POLICY}=dedicated in the flavor, or remove the setting'
 
 
