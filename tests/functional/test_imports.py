@@ -91,7 +91,7 @@ def copied(tmp_path_factory) -> pathlib.Path:
         pytest.param(
             'reservations',
             'from isolate_aggregates.nova import runner',
-            {'nova'},
+            {'nova-package'},
             id='Nova by way of its plugin',
         ),
         pytest.param(

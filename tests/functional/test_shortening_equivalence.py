@@ -112,7 +112,9 @@ def hosts_after(placement, shortened, limit):
     assert group.forbidden_length(len(shortened.forbidden)) <= limit
     offered = hosts_without(placement, shortened.forbidden)
     wanted = {HOSTS[name] for name in offered}
-    members, _ = memberships.members(placement, limit, wanted, shortened)
+    members, _ = memberships.members(
+        lambda: placement, limit, wanted, shortened
+    )
     return {name for name in offered if HOSTS[name] not in members}
 
 
