@@ -162,8 +162,9 @@ def test_each_check_of_the_scheduler_is_described():
     [
         value
         for module in (exception, tool_errors, errors)
-        for value in vars(module).values()
-        if inspect.isclass(value)
+        for name, value in vars(module).items()
+        if not name.startswith('_')
+        and inspect.isclass(value)
         and issubclass(value, exception.IsolateAggregatesError)
         and value.__module__ == module.__name__
     ],
