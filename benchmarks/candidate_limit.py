@@ -37,12 +37,12 @@ from loaded import LoadedCloud, identity  # noqa: E402
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
-from isolate_aggregates.placement.client import PlacementClient  # noqa: E402
 from isolate_aggregates.request import Flavor  # noqa: E402
 from isolate_aggregates.tools import candidates  # noqa: E402
 from isolate_aggregates.tools.cloud.snapshot import Snapshot  # noqa: E402
 from isolate_aggregates.tools.embedded import embedded_client  # noqa: E402
 from isolate_aggregates.tools.mirrored import chain  # noqa: E402
+from isolate_aggregates.tools.placement.client import PlacementClient  # noqa: E402
 from isolate_aggregates.tools.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.tools.request import Request  # noqa: E402
 

@@ -20,13 +20,16 @@ import tracemalloc
 
 import os_traits
 
-from isolate_aggregates.placement.client import (
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.placement.client import (
     AllocationCandidates,
     PlacementClient,
 )
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.simulator import Simulator
 

@@ -51,9 +51,9 @@ from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 AGGREGATES = 300
 LIMIT = 4000

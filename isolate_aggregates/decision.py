@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import TYPE_CHECKING, Protocol
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause, Refuse
 from isolate_aggregates.filters.destination import (
@@ -19,7 +19,6 @@ from isolate_aggregates.filters.destination import (
     ExplainedDestination,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.request import RequestSpec
 
@@ -148,7 +147,7 @@ class Decision:
         plain = length()
         # An upper bound, which counts aggregates in several sets repeatedly.
         number = sum(map(len, destination.forbidden))
-        if plain + group.forbidden_length(number) <= shortener.limit:
+        if plain + query_limit.forbidden_length(number) <= shortener.limit:
             return self
         try:
             fitting = shortener.fit(

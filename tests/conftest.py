@@ -21,9 +21,6 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.candidates import CandidateHosts
@@ -33,6 +30,9 @@ from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates.tools.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.microversion import Feature
 from isolate_aggregates.tools.request import Request
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters import host_check
 from isolate_aggregates.nova import adapter, database
 from isolate_aggregates.nova.placement import TIMEOUT
-from isolate_aggregates.placement import providers
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement import PlacementReader
 from isolate_aggregates.query_limit import memberships
 from isolate_aggregates.rest.deadline import Deadline
 
@@ -52,7 +51,7 @@ class ForcedHosts:
     def __init__(
         self,
         members: Membership,
-        placement: Callable[[], PlacementClient],
+        placement: Callable[[], PlacementReader],
         limit: int,
         clock: Callable[[], float] = time.monotonic,
         longest: float = TIMEOUT,
@@ -143,12 +142,12 @@ class ForcedHosts:
     def _read(
         self,
         nodes: Mapping[str, Collection[str]],
-        placement: Callable[[], PlacementClient],
+        placement: Callable[[], PlacementReader],
     ) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
         by_host = {
             host: frozenset[str]().union(
                 *(
-                    providers.aggregates(placement(), provider['uuid'])
+                    placement().aggregates(provider['uuid'])
                     for root in roots
                     for provider in placement().resource_providers(
                         in_tree=root
@@ -173,10 +172,7 @@ class ForcedHosts:
             )
         }
         return by_host, frozenset().union(
-            *(
-                providers.aggregates(placement(), provider)
-                for provider in sharing
-            )
+            *(placement().aggregates(provider) for provider in sharing)
         )
 
 

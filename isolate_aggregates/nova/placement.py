@@ -18,7 +18,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement import PlacementReader
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.rest.errors import Options
 from isolate_aggregates.text import short
@@ -31,25 +31,20 @@ LOG = logging.getLogger(__name__)
 # The timeout in seconds for calls that must not take long.
 TIMEOUT = 5.0
 
-_OPTIONS = Options(
+OPTIONS = Options(
     timeout='[placement] timeout',
     cafile='[placement] cafile',
     endpoint='[placement] endpoint_override',
 )
 IMPATIENT = dataclasses.replace(
-    _OPTIONS,
-    timeout=f'{_OPTIONS.timeout}, of which at most {TIMEOUT:g} are used here',
+    OPTIONS,
+    timeout=f'{OPTIONS.timeout}, of which at most {TIMEOUT:g} are used here',
 )
 
 
-def client() -> PlacementClient:
-    """Return a client for Placement."""
-    return PlacementClient(_adapter(), options=_OPTIONS)
-
-
-def impatient_client() -> PlacementClient:
+def impatient_client() -> PlacementReader:
     """Return a client without retries and with a short timeout."""
-    return PlacementClient(
+    return PlacementReader(
         impatient_adapter(),
         retries=0,
         options=IMPATIENT,
@@ -58,7 +53,7 @@ def impatient_client() -> PlacementClient:
 
 def impatient_adapter() -> adapter.Adapter:
     """Return an adapter with a short timeout."""
-    ksa_adapter = _adapter()
+    ksa_adapter = patient_adapter()
     # This applies to Keystone as well. By default there is no timeout.
     ksa_adapter.session.timeout = min(
         ksa_adapter.session.timeout or TIMEOUT, TIMEOUT
@@ -66,7 +61,8 @@ def impatient_adapter() -> adapter.Adapter:
     return ksa_adapter
 
 
-def _adapter() -> adapter.Adapter:
+def patient_adapter() -> adapter.Adapter:
+    """Return an adapter as Nova uses it."""
     try:
         ksa_adapter: adapter.Adapter = utils.get_ksa_adapter('placement')
     except (

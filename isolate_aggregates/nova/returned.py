@@ -16,7 +16,7 @@ from typing import Any
 from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.nova.placement import TIMEOUT
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement import PlacementReader
 from isolate_aggregates.query_limit import Replacement, memberships
 from isolate_aggregates.rest.deadline import Deadline
 
@@ -43,7 +43,7 @@ class ReturnedHosts:
 
     def __init__(
         self,
-        placement: Callable[[], PlacementClient],
+        placement: Callable[[], PlacementReader],
         limit: int,
         clock: Callable[[], float] = time.monotonic,
         longest: float = TIMEOUT,

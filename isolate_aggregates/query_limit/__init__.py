@@ -4,9 +4,46 @@
 nova-scheduler loads ``shortener.py`` with its first query that is too long.
 """
 
-from isolate_aggregates.query_limit.replacement import (
-    OUR_HOST_FILTER,
-    Replacement,
-)
+import dataclasses
+from typing import TYPE_CHECKING
 
-__all__ = ['OUR_HOST_FILTER', 'Replacement']
+if TYPE_CHECKING:
+    from isolate_aggregates.aggregates.rollups import Rollup
+
+# The host filter that checks what a shortened query leaves out.
+OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
+
+# In the encoded query, a uuid takes 36 bytes and a comma three.
+_UUID_LENGTH = 39
+_FORBIDDEN_LENGTH = len('&member_of=%21in%3A') - 3
+_REQUIRED_LENGTH = len('&member_of=in%3A') - 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Replacement:
+    """The aggregates that a shortened query forbids.
+
+    :param forbidden: The uuids of the Placement aggregates to forbid.
+    :param rollups: The rollups among them.
+    :param left_out: The uuids of the forbidden aggregates that the query does
+        not name, whether a rollup stands for them or not.
+    """
+
+    forbidden: frozenset[str]
+    rollups: tuple['Rollup', ...] = ()
+    left_out: frozenset[str] = frozenset()
+
+
+def forbidden_length(number: int) -> int:
+    """Return the length in bytes of a number of forbidden aggregates."""
+    return _FORBIDDEN_LENGTH + _UUID_LENGTH * number if number else 0
+
+
+def required_length(number: int) -> int:
+    """Return the length in bytes of a choice of required aggregates."""
+    return _REQUIRED_LENGTH + _UUID_LENGTH * number
+
+
+def most_aggregates(length: int) -> int:
+    """Return how many forbidden aggregates fit into a length in bytes."""
+    return max(0, (length - _FORBIDDEN_LENGTH) // _UUID_LENGTH)

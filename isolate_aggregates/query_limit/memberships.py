@@ -8,9 +8,9 @@ aggregates are asked for their members, as many as fit into a query.
 from collections.abc import Callable, Collection, Iterator, Sequence
 import itertools
 
-from isolate_aggregates.placement import group, providers
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit.replacement import Replacement
+from isolate_aggregates import query_limit
+from isolate_aggregates.placement import PlacementReader
+from isolate_aggregates.query_limit import Replacement
 
 # To read the aggregates of so many providers costs Placement as much as one
 # query for the members of aggregates.
@@ -18,7 +18,7 @@ _PROVIDERS_PER_QUERY = 4
 
 
 def members(
-    placement: Callable[[], PlacementClient],
+    placement: Callable[[], PlacementReader],
     limit: int,
     wanted: Collection[str],
     replacement: Replacement,
@@ -36,15 +36,14 @@ def members(
     """
     # Members of these have not been returned. The answer is shorter without
     # them.
-    room = group.most_aggregates(limit) // 2
+    room = query_limit.most_aggregates(limit) // 2
     rollups = [rollup.uuid for rollup in replacement.rollups[:room]]
     forbidden = list(parts(replacement.left_out, limit, len(rollups)))
     required = [list(parts(choice, limit)) for choice in choices]
     queries = len(forbidden) + sum(map(len, required))
     if len(wanted) <= _PROVIDERS_PER_QUERY * queries:
         held = {
-            provider: providers.aggregates(placement(), provider)
-            for provider in wanted
+            provider: placement().aggregates(provider) for provider in wanted
         }
 
         def of(aggregates: frozenset[str]) -> frozenset[str]:
@@ -78,8 +77,8 @@ def parts(
     :param rollups: How many aggregates the query forbids.
     :param rest: The length of its other parameters in bytes.
     """
-    room = limit - group.forbidden_length(rollups) - rest
-    most = max(1, group.most_aggregates(room))
+    room = limit - query_limit.forbidden_length(rollups) - rest
+    most = max(1, query_limit.most_aggregates(room))
     remaining = iter(sorted(aggregates))
     while some := list(itertools.islice(remaining, most)):
         yield some

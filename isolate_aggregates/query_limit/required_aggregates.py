@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import dataclasses
 import itertools
 
+from isolate_aggregates import query_limit
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.placement import group
 
 Choice = frozenset[str]
 
@@ -36,7 +36,7 @@ class RequiredSubset:
     def length(self) -> int:
         """The length of the query parameters in bytes."""
         return sum(
-            group.required_length(len(choice)) for choice in self.choices
+            query_limit.required_length(len(choice)) for choice in self.choices
         )
 
 

@@ -14,11 +14,10 @@ import dataclasses
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
+from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import Rollup, rollups
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Replacement
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
@@ -120,7 +119,7 @@ class Shortener:
                 self._advice(destination, host_forced)
             )
         forbidden = destination.forbidden_aggregates
-        most = group.most_aggregates(self.limit - length)
+        most = query_limit.most_aggregates(self.limit - length)
         if len(forbidden) <= most:
             return None
         if not self._shortens:
@@ -234,7 +233,7 @@ class _TooLong:
         :param why: Why the query is not shortened, and what to do.
         """
         number = len(self._destination.forbidden_aggregates)
-        length = self._length + group.forbidden_length(number)
+        length = self._length + query_limit.forbidden_length(number)
         return self._error(
             f'would take {length:,} bytes to forbid {number:,} aggregates, '
             f'{self._limit}, {why}, or raise max_query_length'

@@ -21,7 +21,6 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, plan
 from isolate_aggregates.reservations.reservation import (
@@ -34,6 +33,7 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.tools.placement import inventories
+from isolate_aggregates.tools.placement.client import ProviderSummary
 from isolate_aggregates.tools.request import Request, resources
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)

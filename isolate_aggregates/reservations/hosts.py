@@ -14,7 +14,6 @@ import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import providers
 from isolate_aggregates.reservations import errors, names, slots
 from isolate_aggregates.reservations.capacity import HostClaims
 from isolate_aggregates.reservations.compute import Node
@@ -25,7 +24,11 @@ from isolate_aggregates.reservations.state import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tool_errors
-from isolate_aggregates.tools.placement import edits, generations, inventories
+from isolate_aggregates.tools.placement import (
+    edits,
+    generations,
+    inventories,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -583,7 +586,7 @@ def _remove_from_pool(
 def _is_mirrored(store: ReservationStore, pool: Aggregate, root: str) -> bool:
     """Return whether Placement has a compute node in the pool."""
     try:
-        return pool.uuid in providers.aggregates(store.placement, root)
+        return pool.uuid in store.placement.aggregates(root)
     except exception.ServiceNotFound:
         return False
 

@@ -7,10 +7,10 @@ import datetime
 import uuid
 
 from isolate_aggregates import exception, text
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, resources
 
 # With an empty value these request nothing.

@@ -30,13 +30,13 @@ from typing import Any
 import tenacity
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import (
-    PlacementClient,
-    ProviderSummary,
-)
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.state import HostSlots
 from isolate_aggregates.tools.placement import inventories
+from isolate_aggregates.tools.placement.client import (
+    PlacementClient,
+    ProviderSummary,
+)
 
 LOG = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, settings
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.tools.placement.client import ProviderSummary
 
 _T = TypeVar('_T')
 

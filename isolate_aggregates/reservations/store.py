@@ -21,12 +21,6 @@ from keystoneauth1 import exceptions as ks_exceptions
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import providers
-from isolate_aggregates.placement.client import (
-    PlacementClient,
-    ProviderSummary,
-)
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import errors, names, record, slots
 from isolate_aggregates.reservations.access import FlavorAccess
 from isolate_aggregates.reservations.capacity import Unread
@@ -42,7 +36,12 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.placement import inventories
+from isolate_aggregates.tools.placement import inventories, providers
+from isolate_aggregates.tools.placement.client import (
+    PlacementClient,
+    ProviderSummary,
+)
+from isolate_aggregates.tools.placement.group import ResourceRequest
 
 # Parallel requests: enough to hide latency, without overloading Placement.
 _PARALLEL = 8

@@ -14,12 +14,12 @@ import dataclasses
 import re
 from typing import Any, NamedTuple
 
-from isolate_aggregates.placement.client import (
+from isolate_aggregates.tools import placement_rows
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.client import (
     AllocationCandidates,
     ProviderSummary,
 )
-from isolate_aggregates.tools import placement_rows
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.simulator import Simulator, query, refusal
 

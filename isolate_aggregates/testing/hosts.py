@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing import builders
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.simulator import Simulator
 

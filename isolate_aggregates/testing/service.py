@@ -15,7 +15,6 @@ from typing import NamedTuple
 from urllib import parse
 import uuid
 
-from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.testing.documents import (
     Document,
     Documents,
@@ -23,6 +22,7 @@ from isolate_aggregates.testing.documents import (
     Query,
 )
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement import microversion as mv
 from isolate_aggregates.tools.simulator import query, refusal
 
 NEWEST = mv.ANY_TRAITS.microversion

@@ -6,14 +6,14 @@ import dataclasses
 
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.client import AllocationCandidates
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, memberships
 from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.placement.client import AllocationCandidates
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, asking, constraints
 from isolate_aggregates.tools.simulator import Simulator
 

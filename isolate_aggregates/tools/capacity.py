@@ -22,9 +22,9 @@ import itertools
 from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator, refusal

@@ -15,13 +15,13 @@ import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.placement.client import AllocationCandidates
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.capacity import simulator
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.documents import Names
+from isolate_aggregates.tools.placement.client import AllocationCandidates
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.tools.request import Request, asking
 

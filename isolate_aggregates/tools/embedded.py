@@ -14,8 +14,8 @@ from typing import Any
 from keystoneauth1 import adapter, session, token_endpoint
 from oslo_config import cfg
 
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 _in_use = threading.Lock()
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import dataclasses
 from typing import Annotated, Any
 
-from isolate_aggregates.placement.client import AllocationCandidates
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.text import listed, plural
 from isolate_aggregates.tools.documents import Count
+from isolate_aggregates.tools.placement.client import AllocationCandidates
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.simulator import Simulator
 

@@ -27,8 +27,8 @@ import servers
 from thorough import THOROUGH
 
 from isolate_aggregates.nova import claims
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.placement import race_probe
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 CLASS = f'CUSTOM_RESERVATION_{str(uuid.uuid4()).upper().replace("-", "_")}'
 SLOTS = 3

@@ -16,10 +16,10 @@ import yaml
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.placement import microversion
 from isolate_aggregates.reservations import errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.placement import microversion
 
 NOTES = sorted((ROOT / 'releasenotes' / 'notes').glob('*'))
 SAMPLE = 'etc/isolate-aggregates/isolate-aggregates.conf.sample'

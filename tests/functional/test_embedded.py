@@ -7,8 +7,6 @@ import sys
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -16,6 +14,8 @@ from isolate_aggregates.tools.embedded import (
     EmbeddedPlacement,
     embedded_client,
 )
+from isolate_aggregates.tools.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.microversion import Feature
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 UUID = '11111111-1111-4111-8111-111111111111'

@@ -28,7 +28,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.tools import ranges, taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
@@ -36,6 +35,10 @@ from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.explain import groups as host_groups
 from isolate_aggregates.tools.explain.divided import DividedRequest
 from isolate_aggregates.tools.explain.requirements import FromNode
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.request.constraints import (

@@ -19,10 +19,9 @@ import pytest
 import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import providers
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.compute.client import ComputeNode
-from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement import edits, providers
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 NEW = '8e' * 16

@@ -3,11 +3,14 @@
 
 import pytest
 
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.file import cloud_file, load
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 CLOUD = """

@@ -19,10 +19,10 @@ import testtools
 
 from isolate_aggregates import exception, testing
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.file import cloud_file, load
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 pytest_plugins = ['isolate_aggregates.testing.plugin']
 

@@ -13,12 +13,12 @@ import placement_repairs
 from thorough import examples
 
 from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools import capacity
 from isolate_aggregates.tools.capacity import fitting_servers
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request.constraints import DropHosts
 

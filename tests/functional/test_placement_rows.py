@@ -10,11 +10,11 @@ import pytest
 import random_clouds
 from thorough import examples
 
-from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
+from isolate_aggregates.tools.placement.microversion import Feature
 
 
 @pytest.fixture(scope='module')

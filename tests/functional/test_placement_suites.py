@@ -30,11 +30,11 @@ import requests
 import webob
 import yaml
 
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.testing import service
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 SUITES = pathlib.Path(functional.__file__).parent / 'gabbits'
 DIFFERENT = yaml.safe_load(

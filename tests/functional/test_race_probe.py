@@ -7,7 +7,6 @@ That it finds something is in ``tests/databases``.
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.nova import placement as nova_placement
 from isolate_aggregates.tools.placement import race_probe
 from isolate_aggregates.tools.upgrade_check import status
 
@@ -87,7 +86,7 @@ def test_it_deletes_what_a_killed_run_has_left(placement, monkeypatch):
     ],
 )
 def test_the_command_names_the_setting(monkeypatch, capsys, sold, code, part):
-    monkeypatch.setattr(nova_placement, 'client', lambda: None)
+    monkeypatch.setattr(status, 'placement_client', lambda: None)
     monkeypatch.setattr(race_probe, 'most_sold', lambda client: sold)
     assert status._probe_placement() == code
     assert part in capsys.readouterr().out
@@ -97,7 +96,7 @@ def test_a_placement_that_does_not_answer(monkeypatch, capsys):
     def fail(client):
         raise exception.ServiceUnreachable('Placement', None, 'is down.')
 
-    monkeypatch.setattr(nova_placement, 'client', lambda: None)
+    monkeypatch.setattr(status, 'placement_client', lambda: None)
     monkeypatch.setattr(race_probe, 'most_sold', fail)
     assert status._probe_placement() == 255
     assert 'is down' in capsys.readouterr().err

@@ -14,7 +14,7 @@ import pytest
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.group import forbidden_length
+from isolate_aggregates.query_limit import forbidden_length
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud

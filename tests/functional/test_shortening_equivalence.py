@@ -13,16 +13,16 @@ import os_resource_classes as orc
 import pytest
 from thorough import examples
 
+from isolate_aggregates import query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import group, providers
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, memberships
 from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.embedded import embedded_client
-from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement import edits, group
 from isolate_aggregates.tools.request import Request
 
 HOSTS = {
@@ -109,7 +109,7 @@ def shorten(index, request, limit):
 
 def hosts_after(placement, shortened, limit):
     """Return the hosts of a shortened query, after the check."""
-    assert group.forbidden_length(len(shortened.forbidden)) <= limit
+    assert query_limit.forbidden_length(len(shortened.forbidden)) <= limit
     offered = hosts_without(placement, shortened.forbidden)
     wanted = {HOSTS[name] for name in offered}
     members, _ = memberships.members(
@@ -130,7 +130,7 @@ def some_rollups(data, index):
     )
 
 
-limits = st.integers(1, 30).map(group.forbidden_length)
+limits = st.integers(1, 30).map(query_limit.forbidden_length)
 
 
 @pytest.mark.slow
@@ -171,6 +171,6 @@ def test_stale_rollups_admit_no_other_hosts(
     stale = {
         host
         for host in expected_hosts
-        if uuids & providers.aggregates(placement, HOSTS[host])
+        if uuids & placement.aggregates(HOSTS[host])
     }
     assert expected_hosts - offered == stale

@@ -30,12 +30,12 @@ import random_clouds
 from thorough import examples
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.testing.service import MockedService
 from isolate_aggregates.tools import comparison
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates.tools.placement.microversion import Feature
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator import query as query_strings

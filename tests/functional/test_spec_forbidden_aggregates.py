@@ -7,7 +7,7 @@ https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-nega
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.group import ResourceRequest
 
 AGG1 = '11111111-1111-4111-8111-111111111111'
 AGG2 = '22222222-2222-4222-8222-222222222222'

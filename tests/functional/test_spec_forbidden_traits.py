@@ -7,7 +7,7 @@ https://specs.openstack.org/openstack/nova-specs/specs/rocky/implemented/placeme
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.group import ResourceRequest
 
 EXAMPLE = 'gpu-hosts'
 

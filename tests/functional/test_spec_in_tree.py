@@ -7,7 +7,7 @@ https://docs.openstack.org/placement/latest/specs/train/implemented/2005575-allo
 
 import pytest
 
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.group import ResourceRequest
 
 EXAMPLE = 'shared-storage'
 

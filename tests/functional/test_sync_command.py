@@ -25,11 +25,10 @@ import units
 import yaml
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import providers
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
-from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement import edits, providers
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'

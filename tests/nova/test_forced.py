@@ -9,19 +9,20 @@ from nova import context as nova_context
 from nova import objects
 import pytest
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Forbid, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova import forced
-from isolate_aggregates.placement import group
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import Replacement
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 A, B, C = (Aggregate(f'aggregate-{x}', x) for x in 'abc')
 # What a query of no more than two aggregates forbids.
-LIMIT = group.required_length(2) + len('&required=MISC_SHARES_VIA_AGGREGATE')
+LIMIT = query_limit.required_length(2) + len(
+    '&required=MISC_SHARES_VIA_AGGREGATE'
+)
 SHORTENED = Replacement(frozenset({'rollup'}))
 CONTEXT = nova_context.get_admin_context()
 
@@ -90,7 +91,7 @@ class Cloud:
     def resource_providers(self, in_tree=None, member_of=(), required=()):
         self.answer()
         if in_tree is None:
-            assert group.required_length(len(member_of)) <= LIMIT
+            assert query_limit.required_length(len(member_of)) <= LIMIT
             assert list(required) == ['MISC_SHARES_VIA_AGGREGATE']
             return [
                 {'uuid': name}
@@ -103,10 +104,9 @@ class Cloud:
             if name.startswith(in_tree)
         ]
 
-    def read(self, path, parser):
+    def aggregates(self, provider):
         self.answer()
-        held = {**self.in_placement, **self.shared}[path.split('/')[2]]
-        return parser({'aggregates': held, 'resource_provider_generation': 0})
+        return frozenset({**self.in_placement, **self.shared}[provider])
 
     def check(self, *constraints, **fields):
         """Return the decision after the check."""

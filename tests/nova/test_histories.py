@@ -31,7 +31,7 @@ from server_requests import OPERATIONS, TAGS, TRAITS, demands
 from simulated_placement import Clock, SimulatedPlacement
 from simulated_scheduler import Node, Scheduler, isolating
 
-from isolate_aggregates import exception, testing
+from isolate_aggregates import exception, query_limit, testing
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import rollups
@@ -44,7 +44,6 @@ from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
-from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
 
@@ -65,7 +64,7 @@ SLOTS = range(8)
 # Limits for three, four or five aggregates in the query of a boot.
 LIMITS = tuple(
     len('limit=1000&resources=MEMORY_MB%3A64%2CVCPU%3A1')
-    + group.forbidden_length(number)
+    + query_limit.forbidden_length(number)
     for number in (3, 4, 5)
 )
 

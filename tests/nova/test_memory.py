@@ -21,7 +21,7 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
 )
 from isolate_aggregates.nova.adapter import NovaRequest
-from isolate_aggregates.placement.group import forbidden_length
+from isolate_aggregates.query_limit import forbidden_length
 
 CONTEXT = nova_context.get_admin_context()
 # Enough to tell what grows with each request from what does not.

@@ -226,7 +226,7 @@ USES = [
     lambda _: source.NovaDatabaseSource(cfg.ConfigOpts(), None).aggregates_of(
         ['h1']
     ),
-    lambda _: placement.client(),
+    lambda _: placement.patient_adapter(),
     no_build_request,
 ]
 

@@ -14,8 +14,8 @@ import pytest
 from thorough import examples
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, resources
 
 pytestmark = pytest.mark.skipif(

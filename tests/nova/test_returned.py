@@ -5,17 +5,16 @@ from dripping import dripping_server
 import pytest
 from simulated_placement import SimulatedPlacement
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Forbid, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova.returned import ReturnedHosts
-from isolate_aggregates.placement import group
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import Replacement, memberships
 from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 
@@ -30,7 +29,7 @@ HOST, OTHER, CHILD, DISKS = (
     f'bbbbbbbb-0000-4000-8000-00000000000{n}' for n in range(4)
 )
 # Room for two aggregates, or for one and the rollup.
-LIMIT = group.forbidden_length(1) + group.forbidden_length(2)
+LIMIT = query_limit.forbidden_length(1) + query_limit.forbidden_length(2)
 
 
 class Placement(SimulatedPlacement):

@@ -26,11 +26,11 @@ from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import host_filter, registration
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.nova.runner import Runner
-from isolate_aggregates.placement.group import (
+from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
     forbidden_length,
     required_length,
 )
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,

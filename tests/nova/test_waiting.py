@@ -13,9 +13,9 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import adapter, images, placement
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.rest.deadline import Deadline
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.limit_probe import measure
 
 objects.register_all()

@@ -16,18 +16,18 @@ from base import CONF, ISOLATE, RESERVATIONS, ShorteningCloudTest
 from server_requests import PROJECTS, TAGS, TRAITS, Demand, demands, hosts_for
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import query_limit
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import registration
-from isolate_aggregates.placement import group
 
 CASES = int(os.environ.get('RANDOM_CASES', '200'))
 SEED = os.environ.get('RANDOM_SEED') or str(random.randrange(10**6))
 SLOTS = 7
 # Room for four of the aggregates in the query of a boot.
-LIMIT = 130 + group.forbidden_length(4)
+LIMIT = 130 + query_limit.forbidden_length(4)
 PREFIX = ['reservation:']
 
 

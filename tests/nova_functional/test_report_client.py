@@ -14,10 +14,10 @@ from nova.scheduler.client import report
 from small_clouds import NESTED, RACK
 
 from isolate_aggregates import testing
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 UUIDS = {provider.name: provider.uuid for provider in NESTED.providers}
 CONSUMER = placement_rows.consumer(NESTED.providers[1])

@@ -19,8 +19,8 @@ from nova.scheduler.client import report
 import pytest
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import query_limit
 from isolate_aggregates.nova import adapter
-from isolate_aggregates.placement import group
 
 # Four uuids besides the resources, and no more.
 SHORT = 300
@@ -176,7 +176,7 @@ class ShorteningTest(ShorteningCloudTest):
         assert self.host_for(self.plain) == 'host2'
         self.forced_to('host3', 'ACTIVE')
         assert [len(url.partition('?')[2]) for url in self.queries] == [
-            each + group.forbidden_length(1) for each in lengths
+            each + query_limit.forbidden_length(1) for each in lengths
         ]
         assert lengths[1] > lengths[0]
 

@@ -4,8 +4,7 @@
 from base import ISOLATE
 from page_cloud import PageTest
 
-from isolate_aggregates.placement import providers
-from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement import edits, providers
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -53,7 +52,7 @@ class UninstallPageTest(PageTest):
         members = {
             uuid
             for host in ('win-1', 'win-2')
-            for uuid in providers.aggregates(placement, self.provider(host))
+            for uuid in placement.aggregates(self.provider(host))
         }
         return traits | (members - uuids)
 

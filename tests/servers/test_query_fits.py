@@ -14,7 +14,7 @@ import pytest
 import requests
 from web_servers import GUNICORN, UWSGI
 
-from isolate_aggregates.placement import group
+from isolate_aggregates import query_limit
 
 # What the servers say to a query that is too long: the status, or None if
 # the connection is closed without an answer.
@@ -134,6 +134,6 @@ def test_the_documented_limits_are_right(placement, rest, documented):
     assert refused == TOO_LONG[placement.server]
     # The recommended value works, with any other parts of the query.
     room = placement.server.max_query_length - len(parse.urlencode(rest))
-    recommended = group.most_aggregates(room)
+    recommended = query_limit.most_aggregates(room)
     assert recommended <= most - about
     assert status(placement, forbidding(recommended, rest)) == 200

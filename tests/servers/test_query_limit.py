@@ -27,8 +27,8 @@ from web_servers import (
 )
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.limit_probe import MOST, measure
 
 # By name: the server, the proxies before it, what the documentation says

@@ -16,11 +16,11 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest.client import Service
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.testing import PlacementFixture, make_snapshot
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Provider
 
 AUTH_URL = 'http://keystone.test/v3'

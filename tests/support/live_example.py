@@ -8,10 +8,10 @@ from http_fakes import GLANCE, NOVA, FakeGlance, FakeKeystone
 import placement_backup
 import requests_mock
 
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.cloud.file import cloud_file, load
 from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.embedded import EmbeddedPlacement
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
 

@@ -21,10 +21,10 @@ import requests
 from requests import adapters
 
 from isolate_aggregates import reservations
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.reservations import names
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.placement import inventories
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 NOW = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)

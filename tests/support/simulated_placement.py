@@ -11,9 +11,9 @@ from typing import Any
 from keystoneauth1 import adapter, session, token_endpoint
 import requests
 
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.testing import service
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Provider
 
 _URL = 'http://placement.test'

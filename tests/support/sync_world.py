@@ -21,12 +21,12 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.operate.sync import apply
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 PARTS = ('traits', 'aggregates')
 LICENSED, GOLD = 'CUSTOM_LICENSED', 'CUSTOM_GOLD'

@@ -14,7 +14,7 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,

@@ -25,17 +25,17 @@ import functools
 import itertools
 import operator
 
-from isolate_aggregates import testing
+from isolate_aggregates import query_limit, testing
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters import host_check
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.placement import group
 from isolate_aggregates.tools.request import Request, asking
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator import query as query_strings
@@ -223,13 +223,13 @@ def test_a_shortened_query_admits_a_subset_of_the_full_one():
         for request in requests():
             plain = decide(request, cloud, FILTERS)
             expected_hosts = offered(query_of(plain, request))
-            without = len(query_of(plain, request)) - group.forbidden_length(
-                len(plain.forbidden)
-            )
+            without = len(
+                query_of(plain, request)
+            ) - query_limit.forbidden_length(len(plain.forbidden))
             synchronized = in_sync(cloud)
             for most in (0, 1, 2):
                 asked += 1
-                limit = without + group.forbidden_length(most)
+                limit = without + query_limit.forbidden_length(most)
                 short = asking.fitted(
                     decide(request, cloud, FILTERS),
                     request,

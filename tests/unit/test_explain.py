@@ -23,7 +23,6 @@ from isolate_aggregates.filters.destination import (
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing.builders import (
     Tree,
@@ -37,6 +36,10 @@ from isolate_aggregates.testing.builders import (
 )
 from isolate_aggregates.tools.explain import Explanation, explain
 from isolate_aggregates.tools.explain.requirements import Concluded
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import resources
 from isolate_aggregates.tools.request.constraints import (

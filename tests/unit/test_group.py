@@ -4,7 +4,10 @@
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 
 
 def request(*groups, **fields):

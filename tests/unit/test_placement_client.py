@@ -10,12 +10,15 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import (
+from isolate_aggregates.tools.placement.client import (
     AllocationCandidates,
     PlacementClient,
     ProviderSummary,
 )
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 
 HOST, SHARE = 'uuid-host', 'uuid-share'
 ANSWER: dict[str, Any] = {

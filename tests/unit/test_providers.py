@@ -9,9 +9,8 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import providers
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement import edits, providers
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 UUID = '00000000-0000-4000-8000-000000000001'
 CHANGES = {
@@ -192,9 +191,10 @@ def test_a_missing_provider_is_reported(
         http.get(url, status_code=404, json={})
         with pytest.raises(exception.ServiceNotFound):
             CHANGES[what](placement, UUID, add_a)
-    for read in (providers.traits, providers.aggregates):
-        with pytest.raises(exception.ServiceNotFound):
-            read(placement, UUID)
+    with pytest.raises(exception.ServiceNotFound):
+        providers.traits(placement, UUID)
+    with pytest.raises(exception.ServiceNotFound):
+        placement.aggregates(UUID)
 
 
 def test_a_failure_that_stays_is_tried_five_times(

@@ -18,12 +18,11 @@ from isolate_aggregates.decision import QUERY_LIMIT, decide
 from isolate_aggregates.filters.constraints import Forbid, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.group import (
-    ResourceRequest,
+from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
     forbidden_length,
     required_length,
 )
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,
     needed,
@@ -31,6 +30,7 @@ from isolate_aggregates.query_limit.required_aggregates import (
 )
 from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, asking
 
 NAMES = 'abcde'

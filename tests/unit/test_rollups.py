@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
+from isolate_aggregates import query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates import rollups as ru
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
@@ -14,7 +15,6 @@ from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
 
@@ -123,7 +123,9 @@ def test_all_locks_but_one_are_few_rollups(number):
         a.uuid for lk in locks[1:] for a in lk.aggregates
     )
     replacement = Shortener(
-        1 + group.forbidden_length(84), lambda index: locks, [OUR_HOST_FILTER]
+        1 + query_limit.forbidden_length(84),
+        lambda index: locks,
+        [OUR_HOST_FILTER],
     ).shorten(destination, AggregateIndex(), 1)
     assert len(replacement.forbidden) == 84
     stood_for = frozenset().union(

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.tools.placement import group
 
 LOCK = 'trait:CUSTOM_A'
 ROLLUP = uuid_of(LOCK)
 REST = 100
-ROOM_FOR_FOUR = REST + group.forbidden_length(4)
+ROOM_FOR_FOUR = REST + query_limit.forbidden_length(4)
 
 
 def uuid(number):
@@ -71,7 +71,7 @@ def test_a_rollup_stands_for_its_aggregates():
 
 def test_other_parameters_take_space():
     assert len(shorten(4, rest=REST + 1).forbidden) == 3
-    rest = ROOM_FOR_FOUR - group.forbidden_length(1)
+    rest = ROOM_FOR_FOUR - query_limit.forbidden_length(1)
     assert shorten(12, rest=rest).forbidden == {ROLLUP}
 
 
@@ -133,7 +133,7 @@ def replacement(locks, forbidden, most, sizes=None):
         for name in locks
     ]
     shortener = Shortener(
-        1 + group.forbidden_length(most),
+        1 + query_limit.forbidden_length(most),
         lambda index: made,
         [OUR_HOST_FILTER],
         sizes and (lambda: sizes),
@@ -262,11 +262,11 @@ def test_lengths_are_those_of_the_encoded_query(forbidden):
     params = [p for p in request.to_queryparams() if p[0] == 'member_of']
     # With the & before the parameter.
     length = len(parse.urlencode(params)) + bool(params)
-    assert group.forbidden_length(len(forbidden)) == length
+    assert query_limit.forbidden_length(len(forbidden)) == length
 
 
 @given(st.integers(0, 10_000))
 def test_the_number_of_aggregates_that_fit_is_right(length):
-    most = group.most_aggregates(length)
-    assert most == 0 or group.forbidden_length(most) <= length
-    assert group.forbidden_length(most + 1) > length
+    most = query_limit.most_aggregates(length)
+    assert most == 0 or query_limit.forbidden_length(most) <= length
+    assert query_limit.forbidden_length(most + 1) > length

@@ -9,7 +9,10 @@ differ gets a test here.
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.simulator import Simulator
 

@@ -11,12 +11,12 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.client import ComputeNode, NovaClient
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 NODE = '00000000-0000-4000-8000-000000000001'

@@ -11,12 +11,12 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.cloud.file import document
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode, NovaClient
 from isolate_aggregates.tools.operate.sync.snapshot import read
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 NODE, NUMA, SHARE, IRONIC = (

@@ -12,7 +12,6 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import ending, errors, names, slots
 from isolate_aggregates.reservations.blazar.connection import Connections
@@ -25,6 +24,7 @@ from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.placement import inventories
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 
 class Backend:

@@ -11,10 +11,10 @@ from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, asking, resources
 
 

@@ -7,11 +7,11 @@ import itertools
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.mirrored.compute_services import HostsObjection
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet

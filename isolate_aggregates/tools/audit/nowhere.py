@@ -14,7 +14,6 @@ import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import named
@@ -35,6 +34,10 @@ from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import NOWHERE, traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 
 # What nova-compute has to be configured with to report a trait, by how the
 # trait begins.

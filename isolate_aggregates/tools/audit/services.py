@@ -9,14 +9,14 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.request import ComputeHost, Flavor
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
+from isolate_aggregates.tools.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.microversion import Feature
 from isolate_aggregates.tools.request import Request, asking
 
 # The data read from Nova, with the microversion that it needs.

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.domains import Projects
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
@@ -16,6 +15,7 @@ from isolate_aggregates.tools.compute.servers import (
     Port,
     Server,
 )
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import ResourceGroup

@@ -16,7 +16,6 @@ from oslo_config import cfg
 from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
 from isolate_aggregates.tools.answers import deciding, offers, scope
@@ -25,6 +24,7 @@ from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
 from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import trees
 from isolate_aggregates.tools.request import Request, constraints
 from isolate_aggregates.tools.simulator.index import ProviderIndex

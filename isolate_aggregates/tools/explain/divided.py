@@ -8,7 +8,6 @@ from isolate_aggregates.filters.destination import (
     Conclusion,
     ExplainedDestination,
 )
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.tools.explain.requirements import (
     Amount,
     Concluded,
@@ -23,6 +22,10 @@ from isolate_aggregates.tools.explain.requirements import (
     WithinTree,
 )
 from isolate_aggregates.tools.mirrored.mirror import Remark
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.simulator import query, refusal
 

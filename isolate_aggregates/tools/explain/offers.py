@@ -11,8 +11,11 @@ from collections.abc import Sequence
 import functools
 import itertools
 
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.tools.explain.divided import DividedRequest
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.simulator import conditions, groups, merge
 from isolate_aggregates.tools.simulator.index import (
     ProviderIndex,

@@ -26,7 +26,6 @@ from isolate_aggregates.filters.destination import (
     Conclusion,
     ExplainedDestination,
 )
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.capacity import check_traits
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain import together
@@ -39,6 +38,7 @@ from isolate_aggregates.tools.explain.requirements import (
     FromNode,
     Requirement,
 )
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet

@@ -8,10 +8,10 @@ only on the providers that the candidate allocates from.
 from collections.abc import Collection, Iterable, Iterator
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools.answers.requests import bare
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import Request, resources
 

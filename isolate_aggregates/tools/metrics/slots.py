@@ -22,7 +22,6 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import candidates
@@ -33,6 +32,7 @@ from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import (
     Request,
     asking,

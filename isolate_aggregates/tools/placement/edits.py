@@ -19,9 +19,8 @@ import os_traits
 import tenacity
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import providers
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.tools.placement import generations
+from isolate_aggregates.tools.placement import generations, providers
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Any
 import tenacity
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.providers import GENERATION
+from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates.tools.placement.providers import GENERATION
 
 LOG = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.providers import GENERATION
 from isolate_aggregates.tools.placement import generations
+from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates.tools.placement.providers import GENERATION
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib import parse
 import uuid
 
-from isolate_aggregates import exception
-from isolate_aggregates.placement import group
-from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates import exception, query_limit
+from isolate_aggregates.tools.placement import microversion as mv
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 if TYPE_CHECKING:
     from keystoneauth1 import adapter
@@ -204,7 +203,7 @@ def _query(length: int) -> str:
     """Return a query of a given length in bytes, similar to Nova's."""
     room = length - len(_BEGINNING) - len(_END)
     forbidden = ''
-    if number := group.most_aggregates(room):
+    if number := query_limit.most_aggregates(room):
         uuids = ','.join([_NOTHING] * number)
         forbidden = f'&{parse.urlencode({"member_of": f"!in:{uuids}"})}'
     # Pad with leading zeros of the parameter "limit".

@@ -10,8 +10,8 @@ from concurrent import futures
 import contextlib
 import uuid
 
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.placement import inventories
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 ROUNDS = 20
 CLAIMS = 8

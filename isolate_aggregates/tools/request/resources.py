@@ -13,9 +13,9 @@ import os_resource_classes as orc
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import group as placement_group
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.placement import group as placement_group
 from isolate_aggregates.tools.request import implied
 from isolate_aggregates.tools.request.request import Request, ResourceGroup
 

@@ -12,7 +12,6 @@ from oslo_config import cfg
 
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.deciding import Question
@@ -30,6 +29,7 @@ from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
 from isolate_aggregates.tools.mirrored.nova_api import moves
 from isolate_aggregates.tools.mirrored.nova_api.moves import Action
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, constraints
 from isolate_aggregates.tools.server_images import ServerImages
 

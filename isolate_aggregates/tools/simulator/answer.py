@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
 import itertools
 
-from isolate_aggregates.placement.client import (
+from isolate_aggregates.tools.placement.client import (
     AllocationCandidates,
     ProviderSummary,
 )

@@ -10,7 +10,7 @@ condition that excludes a provider. The query parameters are those of
 
 from collections.abc import Iterable
 
-from isolate_aggregates.placement.group import RequestGroup
+from isolate_aggregates.tools.placement.group import RequestGroup
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
 

@@ -3,8 +3,8 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement import microversion as mv
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.simulator.refusal import (
     BAD_VALUE,
     MISSING_VALUE,

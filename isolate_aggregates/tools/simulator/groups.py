@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.group import RequestGroup
+from isolate_aggregates.tools.placement.group import RequestGroup
 from isolate_aggregates.tools.simulator import conditions
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 

@@ -15,7 +15,7 @@ import itertools
 import os_traits
 
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.client import ProviderSummary
+from isolate_aggregates.tools.placement.client import ProviderSummary
 from isolate_aggregates.tools.placement.provider import Provider
 
 ProviderSet = int

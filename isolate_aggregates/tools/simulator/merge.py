@@ -11,7 +11,7 @@ import functools
 import itertools
 import operator
 
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.simulator.groups import Pick, Serving
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 

@@ -15,8 +15,8 @@ import uuid
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement.group import (
+from isolate_aggregates.tools.placement import microversion as mv
+from isolate_aggregates.tools.placement.group import (
     Param,
     RequestGroup,
     ResourceRequest,

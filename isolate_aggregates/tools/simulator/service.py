@@ -8,8 +8,11 @@ import sys
 import os_resource_classes
 import os_traits
 
-from isolate_aggregates.placement.client import AllocationCandidates
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.tools.placement.client import AllocationCandidates
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.simulator import (
     conditions,

@@ -20,11 +20,12 @@ from isolate_aggregates.aggregates import (
 from isolate_aggregates.conf.own import NEWEST_NOVA, OLDEST_NOVA
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.requests import bare
+from isolate_aggregates.tools.placement import microversion as mv
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.limit_probe import (
     LimitVerdict,
     measure,
@@ -39,12 +40,20 @@ _IN_TREE = 'isolate_aggregates'
 Result = upgradecheck.Result
 Code = upgradecheck.Code
 
-
 _WITHOUT_NOVA = Result(
     Code.FAILURE, 'Not checked, because Nova cannot be used.'
 )
 
 _Check = Callable[['Checks'], Result]
+
+
+def placement_client() -> PlacementClient:
+    """Return a client for Placement with the options of Nova."""
+    from isolate_aggregates.nova import placement
+
+    return PlacementClient(
+        placement.patient_adapter(), options=placement.OPTIONS
+    )
 
 
 def _needs_nova(check: _Check) -> _Check:
@@ -277,11 +286,9 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_start
     def _check_placement(self) -> Result:
-        from isolate_aggregates.nova import placement
-
         # An aggregate that does not exist; only the length matters.
         path = f'/resource_providers?member_of=!{uuid.UUID(int=0)}'
-        placement.client().get(path, mv.FORBIDDEN_AGGREGATES)
+        placement_client().get(path, mv.FORBIDDEN_AGGREGATES)
         return Result(Code.SUCCESS)
 
     @_needs_start

@@ -21,7 +21,10 @@ from oslo_upgradecheck.upgradecheck import Code
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.tools.placement import race_probe
-from isolate_aggregates.tools.upgrade_check.checks import Checks
+from isolate_aggregates.tools.upgrade_check.checks import (
+    Checks,
+    placement_client,
+)
 
 # By these names oslo.config finds the files of nova-scheduler.
 _PROJECT = 'nova'
@@ -46,10 +49,8 @@ _NOT_SOLD_TWICE = (
 
 def _probe_placement() -> int:
     """Try whether Placement sells more than there is, and say so."""
-    from isolate_aggregates.nova import placement
-
     try:
-        sold = race_probe.most_sold(placement.client())
+        sold = race_probe.most_sold(placement_client())
     except (exception.IsolateAggregatesError, cfg.Error) as exc:
         print(exc, file=sys.stderr)
         return _NOT_CHECKED

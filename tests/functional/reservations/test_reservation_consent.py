@@ -9,7 +9,6 @@ import pytest
 import reservation_world
 from reservation_world import PROJECT, uuid
 
-from isolate_aggregates.placement import providers
 from isolate_aggregates.reservations import names
 from isolate_aggregates.tools.placement import edits, inventories
 
@@ -263,7 +262,7 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
         {'host': 'h1', 'result': 'nothing to do'},
         {'host': 'h2', 'result': 'done'},
     ]
-    assert pool.uuid in providers.aggregates(reserved.direct, root)
+    assert pool.uuid in reserved.direct.aggregates(root)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import reservations
-from isolate_aggregates.placement import providers
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.review import review
 from isolate_aggregates.tools.placement import edits, inventories
@@ -135,7 +134,7 @@ def test_a_host_that_blazar_took_is_not_put_back(world, reserved, takes):
         )
         assert world.nova.aggregates[1]['hosts'] == ['h2']
     assert world.wire.meddle is None
-    assert not providers.aggregates(world.direct, uuid(1, 'h1'))
+    assert not world.direct.aggregates(uuid(1, 'h1'))
     (problem,) = found
     assert 'Blazar' in problem.problem
     # Once Blazar has given it back, all is well again.

@@ -14,10 +14,10 @@ import pytest
 from sync_world import GOLD, LICENSED, uuid
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.microversion import NESTED
 from isolate_aggregates.tools.operate.sync import apply, marks
 from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates.tools.placement.microversion import NESTED
 
 AVX, SRIOV = 'HW_CPU_X86_AVX2', 'HW_NIC_SRIOV'
 MARK = marks.of_trait(LICENSED)

@@ -7,17 +7,17 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.providers import GENERATION
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement import generations
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import (
     MAX_INT,
     Inventory,
     Provider,
 )
+from isolate_aggregates.tools.placement.providers import GENERATION
 
 _CUSTOM = 'CUSTOM_'
 # The largest number that Placement accepts as an allocation ratio.

@@ -8,12 +8,12 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.servers import Port
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.placement.provider import Provider, trees
 from isolate_aggregates.tools.request import ResourceGroup

@@ -17,8 +17,6 @@ from isolate_aggregates.aggregates import (
     sources,
 )
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement import providers
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cloud.live import snapshots
@@ -39,6 +37,7 @@ from isolate_aggregates.tools.compute.servers import (
 )
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import ResourceGroup
 
@@ -319,7 +318,7 @@ class LiveCloud:
 
     def _aggregates_of(self, segment: str) -> frozenset[str]:
         try:
-            return providers.aggregates(self.placement, segment)
+            return self.placement.aggregates(segment)
         except exception.ServiceNotFound:
             return frozenset()
 

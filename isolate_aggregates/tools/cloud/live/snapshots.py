@@ -11,17 +11,17 @@ import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import providers as placement_providers
-from isolate_aggregates.placement.client import (
-    PlacementClient,
-    ProviderSummary,
-)
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.client import NovaClient
 from isolate_aggregates.tools.placement import edits, inventories
+from isolate_aggregates.tools.placement import providers as placement_providers
+from isolate_aggregates.tools.placement.client import (
+    PlacementClient,
+    ProviderSummary,
+)
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 PARALLEL = edits.PARALLEL
@@ -210,7 +210,7 @@ def _provider(
         inventories=placement.read(f'{path}/inventories', _inventories),
         usages={rc: amount for rc, amount in usages.items() if amount},
         traits=traits,
-        aggregates=placement_providers.aggregates(placement, uuid),
+        aggregates=placement.aggregates(uuid),
     )
 
 
@@ -242,7 +242,7 @@ def _root(
             if summary
             else placement_providers.traits(placement, uuid)
         )
-        aggregates = placement_providers.aggregates(placement, uuid)
+        aggregates = placement.aggregates(uuid)
     except exception.ServiceNotFound:
         return None
     return Provider(

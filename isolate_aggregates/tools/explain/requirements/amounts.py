@@ -4,11 +4,11 @@
 from collections.abc import Iterator
 import dataclasses
 
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.explain.host import HostProviders, provider_names
 from isolate_aggregates.tools.explain.requirements.requirement import (
     Requirement,
 )
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 

@@ -8,7 +8,6 @@ import os_traits
 
 from isolate_aggregates.filters.destination import Conclusion
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.explain.host import HostProviders
 from isolate_aggregates.tools.explain.requirements.aggregates import (
     InAggregates,
@@ -18,6 +17,7 @@ from isolate_aggregates.tools.explain.requirements.aggregates import (
 from isolate_aggregates.tools.explain.requirements.requirement import (
     Requirement,
 )
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
 

@@ -3,11 +3,11 @@
 
 import dataclasses
 
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.explain.host import HostProviders
 from isolate_aggregates.tools.explain.requirements.requirement import (
     Requirement,
 )
+from isolate_aggregates.tools.placement.group import ResourceRequest
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,8 @@ import abc
 from collections.abc import Hashable
 import dataclasses
 
-from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.tools.explain.host import HostProviders
+from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 
 

@@ -24,7 +24,6 @@ from isolate_aggregates.aggregates import (
     Lock,
     tags,
 )
-from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.operate.sync import marks
@@ -32,6 +31,7 @@ from isolate_aggregates.tools.operate.sync.plan import SyncPlan, make
 from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange, Target
 from isolate_aggregates.tools.placement import edits
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 # After so many consecutive failures, the cause is not a single provider.
 _MOST_FAILURES = 10

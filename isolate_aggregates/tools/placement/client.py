@@ -1,41 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client for Placement's HTTP API.
+"""A client for Placement's API, which also finds candidates and writes."""
 
-Each call uses the oldest microversion that supports it, so that an older
-Placement works for every feature it supports. Formats are those of
-the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
-"""
-
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import datetime
 import email.utils
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib import parse
+from typing import TYPE_CHECKING, Any
 
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement import PlacementReader
+from isolate_aggregates.tools.placement import microversion as mv
+from isolate_aggregates.tools.placement.group import ResourceRequest
 
 if TYPE_CHECKING:
-    from keystoneauth1 import adapter
     import requests
-
-    from isolate_aggregates.rest.errors import Options
-
-# From this microversion on, summaries have the root of each provider's tree,
-# and candidates can combine several providers of a tree.
-_OLDEST = mv.NESTED
 
 # Placement's error message for an empty query. If the query was not empty,
 # uWSGI has dropped it because it exceeded its buffer.
 _NOTHING_ASKED = 'At least one request group'
 _ASKED = re.compile('[?&]resources[^=&]*=')
-
-_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,95 +109,15 @@ class AllocationCandidates:
         )
 
 
-class PlacementClient:
-    """A client for Placement.
-
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first retry, doubled for each further one.
-    :param long_query: The length in bytes of path and query above which a
-        failure may be due to the length. Callers that search for the limit
-        give a length that was answered. None for the default limits of web
-        servers.
-    """
-
-    def __init__(
-        self,
-        client: 'adapter.Adapter',
-        retry_delay: float | None = None,
-        retries: int | None = None,
-        long_query: int | None = None,
-        options: 'Options | None' = None,
-    ) -> None:
-        # Imported late: commands on a cloud file use only the data classes of
-        # this module, and keystoneauth is slow to import.
-        from isolate_aggregates.rest.client import Service
-        from isolate_aggregates.rest.errors import OF_COMMANDS
-
-        self._service = Service(
-            'Placement',
-            client,
-            retry_delay,
-            retries,
-            long_query,
-            options or OF_COMMANDS,
-        )
+class PlacementClient(PlacementReader):
+    """A client for Placement."""
 
     def allocation_candidates(
         self, request: ResourceRequest
     ) -> AllocationCandidates:
         """Return the allocation candidates for a request."""
         path = f'/allocation_candidates?{request.to_querystring()}'
-        return self.read(path, _candidates, max(_OLDEST, request.needed))
-
-    def resource_providers(
-        self,
-        name: str | None = None,
-        in_tree: str | None = None,
-        member_of: Iterable[str] = (),
-        not_member_of: Iterable[str] = (),
-        required: Iterable[str] = (),
-    ) -> list[dict[str, Any]]:
-        """List resource providers.
-
-        :param member_of: Only members of at least one of the aggregates with
-            these uuids.
-        :param not_member_of: Only members of none of the aggregates with
-            these uuids.
-        """
-        feature = _OLDEST
-        params = []
-        if name is not None:
-            params.append(('name', name))
-        if in_tree is not None:
-            params.append(('in_tree', in_tree))
-        traits = sorted(required)
-        if traits:
-            params.append(('required', ','.join(traits)))
-        uuids = sorted(member_of)
-        if uuids:
-            params.append(('member_of', f'in:{",".join(uuids)}'))
-        uuids = sorted(not_member_of)
-        if uuids:
-            params.append(('member_of', f'!in:{",".join(uuids)}'))
-            feature = mv.FORBIDDEN_AGGREGATES
-        path = '/resource_providers'
-        if params:
-            path += f'?{parse.urlencode(params)}'
-        return self.read(path, _providers, feature)
-
-    def read(
-        self,
-        path: str,
-        parser: Callable[[Any], _T],
-        feature: mv.Feature = _OLDEST,
-    ) -> _T:
-        """Send a GET request and parse the response."""
-        return self._service.parsed(path, parser, self.get(path, feature))
-
-    def get(self, path: str, feature: mv.Feature = _OLDEST) -> Any:
-        """Send a GET request and return the JSON object of the response."""
-        answer = self._ask('GET', path, None, feature, (200,))
-        return self._service.decode(answer, path)
+        return self.read(path, _candidates, max(mv.NESTED, request.needed))
 
     def date(self) -> datetime.datetime | None:
         """Return the ``Date`` header of Placement's web server.
@@ -225,17 +131,12 @@ class PlacementClient:
             return None
         return date if date.tzinfo else None
 
-    @property
-    def endpoint(self) -> str:
-        """The endpoint, for messages."""
-        return self._service.endpoint
-
     def send(
         self,
         method: str,
         path: str,
         body: Any = None,
-        feature: mv.Feature = _OLDEST,
+        feature: mv.Feature = mv.NESTED,
         accept: Iterable[int] = (200, 201, 204),
     ) -> Any:
         """Send a request that changes data."""
@@ -251,9 +152,7 @@ class PlacementClient:
         accept: Iterable[int],
     ) -> 'requests.Response':
         try:
-            answer = self._service.request(
-                method, path, feature.microversion, body, accept=(*accept, 406)
-            )
+            return super()._ask(method, path, body, feature, accept)
         except exception.BadQuery as exc:
             if _NOTHING_ASKED in exc.problem and _ASKED.search(path):
                 raise exception.QueryTooLong(
@@ -263,29 +162,6 @@ class PlacementClient:
                     len(path.partition('?')[2]),
                 ) from exc
             raise
-        if answer.status_code != 406:
-            return answer
-        try:
-            newest = answer.json()['errors'][0]['max_version']
-        except (LookupError, TypeError, ValueError):
-            # The response comes from a proxy in front of Placement.
-            raise self._service.failure(method, path, answer) from None
-        raise exception.ServiceTooOld(
-            'Placement',
-            self._service.endpoint,
-            newest,
-            f'{feature.microversion} ({feature.release})',
-            feature.purpose,
-        )
-
-
-def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    providers = document['resource_providers']
-    for provider in providers:
-        # Check the keys that all callers use.
-        provider['uuid'], provider['name'], provider['generation']
-        provider['parent_provider_uuid'], provider['root_provider_uuid']
-    return list(providers)
 
 
 def _candidates(document: Mapping[str, Any]) -> AllocationCandidates:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads traits and aggregates of one resource provider."""
 
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.tools.placement.client import PlacementClient
 
 # The key of the generation of a resource provider in a response.
 GENERATION = 'resource_provider_generation'
@@ -10,11 +10,6 @@ GENERATION = 'resource_provider_generation'
 def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the traits of a resource provider."""
     return read(placement, provider, 'traits')[0]
-
-
-def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
-    """Return the uuids of the aggregates of a resource provider."""
-    return read(placement, provider, 'aggregates')[0]
 
 
 def read(

@@ -13,15 +13,10 @@ import dataclasses
 from urllib import parse
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools.placement import microversion as mv
 
 Param = tuple[str, str]
-
-# In the encoded query, a uuid takes 36 bytes and a comma three.
-_UUID_LENGTH = 39
-_FORBIDDEN_LENGTH = len('&member_of=%21in%3A') - 3
-_REQUIRED_LENGTH = len('&member_of=in%3A') - 3
 
 
 @dataclasses.dataclass
@@ -208,18 +203,3 @@ class ResourceRequest:
     def microversion(self) -> str:
         """The oldest microversion that supports this request."""
         return self.needed.microversion
-
-
-def forbidden_length(number: int) -> int:
-    """Return the length in bytes of a number of forbidden aggregates."""
-    return _FORBIDDEN_LENGTH + _UUID_LENGTH * number if number else 0
-
-
-def required_length(number: int) -> int:
-    """Return the length in bytes of a choice of required aggregates."""
-    return _REQUIRED_LENGTH + _UUID_LENGTH * number
-
-
-def most_aggregates(length: int) -> int:
-    """Return how many forbidden aggregates fit into a length in bytes."""
-    return max(0, (length - _FORBIDDEN_LENGTH) // _UUID_LENGTH)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads resource providers from Placement.
+
+Each call uses the oldest microversion that supports it, so that an older
+Placement works for every feature it supports. Formats are those of
+the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib import parse
+
+from isolate_aggregates import exception
+
+if TYPE_CHECKING:
+    from keystoneauth1 import adapter
+    import requests
+
+    from isolate_aggregates.rest.errors import Options
+
+_T = TypeVar('_T')
+
+
+@functools.total_ordering
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """A feature of Placement.
+
+    :param minor: The microversion that introduced it, without the ``1.``.
+    :param purpose: A description, as the subject of "... needs 1.x".
+    """
+
+    minor: int
+    purpose: str
+    release: str
+
+    def __lt__(self, other: 'Feature') -> bool:
+        """Order features by the microversion they need."""
+        return self.minor < other.minor
+
+    @property
+    def microversion(self) -> str:
+        """The complete microversion, for example ``1.33``."""
+        return f'1.{self.minor}'
+
+
+# The oldest that is used: summaries have the root of each provider's tree, and
+# candidates can combine several providers of a tree.
+NESTED = Feature(29, 'reading nested resource providers', 'Rocky')
+FORBIDDEN_AGGREGATES = Feature(32, 'forbidding aggregates', 'Train')
+
+
+class PlacementReader:
+    """Reads resource providers.
+
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first retry, doubled for each further one.
+    :param long_query: The length in bytes of path and query above which a
+        failure may be due to the length. Callers that search for the limit
+        give a length that was answered. None for the default limits of web
+        servers.
+    """
+
+    def __init__(
+        self,
+        client: 'adapter.Adapter',
+        retry_delay: float | None = None,
+        retries: int | None = None,
+        long_query: int | None = None,
+        options: 'Options | None' = None,
+    ) -> None:
+        # Imported late: nova-scheduler needs no client for most requests, and
+        # commands on a cloud file need none.
+        from isolate_aggregates.rest.client import Service
+        from isolate_aggregates.rest.errors import OF_COMMANDS
+
+        self._service = Service(
+            'Placement',
+            client,
+            retry_delay,
+            retries,
+            long_query,
+            options or OF_COMMANDS,
+        )
+
+    def resource_providers(
+        self,
+        name: str | None = None,
+        in_tree: str | None = None,
+        member_of: Iterable[str] = (),
+        not_member_of: Iterable[str] = (),
+        required: Iterable[str] = (),
+    ) -> list[dict[str, Any]]:
+        """List resource providers.
+
+        :param member_of: Only members of at least one of the aggregates with
+            these uuids.
+        :param not_member_of: Only members of none of the aggregates with
+            these uuids.
+        """
+        feature = NESTED
+        params = []
+        if name is not None:
+            params.append(('name', name))
+        if in_tree is not None:
+            params.append(('in_tree', in_tree))
+        traits = sorted(required)
+        if traits:
+            params.append(('required', ','.join(traits)))
+        uuids = sorted(member_of)
+        if uuids:
+            params.append(('member_of', f'in:{",".join(uuids)}'))
+        uuids = sorted(not_member_of)
+        if uuids:
+            params.append(('member_of', f'!in:{",".join(uuids)}'))
+            feature = FORBIDDEN_AGGREGATES
+        path = '/resource_providers'
+        if params:
+            path += f'?{parse.urlencode(params)}'
+        return self.read(path, _providers, feature)
+
+    def aggregates(self, provider: str) -> frozenset[str]:
+        """Return the uuids of the aggregates of a resource provider."""
+        return self.read(
+            f'/resource_providers/{provider}/aggregates',
+            lambda document: frozenset(document['aggregates']),
+        )
+
+    def read(
+        self,
+        path: str,
+        parser: Callable[[Any], _T],
+        feature: Feature = NESTED,
+    ) -> _T:
+        """Send a GET request and parse the response."""
+        return self._service.parsed(path, parser, self.get(path, feature))
+
+    def get(self, path: str, feature: Feature = NESTED) -> Any:
+        """Send a GET request and return the JSON object of the response."""
+        answer = self._ask('GET', path, None, feature, (200,))
+        return self._service.decode(answer, path)
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint, for messages."""
+        return self._service.endpoint
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        feature: Feature,
+        accept: Iterable[int],
+    ) -> 'requests.Response':
+        answer = self._service.request(
+            method, path, feature.microversion, body, accept=(*accept, 406)
+        )
+        if answer.status_code != 406:
+            return answer
+        try:
+            newest = answer.json()['errors'][0]['max_version']
+        except (LookupError, TypeError, ValueError):
+            # The response comes from a proxy in front of Placement.
+            raise self._service.failure(method, path, answer) from None
+        raise exception.ServiceTooOld(
+            'Placement',
+            self._service.endpoint,
+            newest,
+            f'{feature.microversion} ({feature.release})',
+            feature.purpose,
+        )
+
+
+def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    providers = document['resource_providers']
+    for provider in providers:
+        # Check the keys that all callers use.
+        provider['uuid'], provider['name'], provider['generation']
+        provider['parent_provider_uuid'], provider['root_provider_uuid']
+    return list(providers)
