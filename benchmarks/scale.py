@@ -4,12 +4,12 @@
     python benchmarks/scale.py [--csv FILE] [--commands NAME ...] [hosts ...]
 
 Each command that only reads, and the plan of sync, runs in a process of its
-own on a cloud file, with its default output format; ``matrix`` also as JSON.
-Those that judge servers have ten on each host. It is processor time, and other
-work of the machine does not count. The exponent compares a row with the row of
-the next smaller cloud: with 1, a cloud of ten times the size takes ten times
-as long. All commands start Python and read the file; ``filter list`` only
-starts, and ``show`` does little else than read.
+own on a cloud file, with its default output format; ``matrix list`` also as
+JSON. Those that judge servers have ten on each host. It is processor time, and
+other work of the machine does not count. The exponent compares a row with that
+of the next smaller cloud: with 1, a cloud of ten times the size takes ten
+times as long. All commands start Python and read the file; ``filter list``
+only starts, and ``lock show`` does little else than read.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -96,25 +96,27 @@ def _on_servers(*words: str) -> Arguments:
 
 COMMANDS: Mapping[str, Arguments] = {
     'filter list': lambda _: ['filter', 'list'],
-    'show': _on_file('show', 'rack-0'),
-    'list': _on_file('list'),
-    'query': _on_file('query', '--flavor', 'flavor-0'),
-    'candidates': _on_file('candidates', '--flavor', 'flavor-0'),
+    'lock show': _on_file('lock', 'show', 'rack-0'),
+    'lock list': _on_file('lock', 'list'),
+    'candidate list --query': _on_file(
+        'candidate', 'list', '--query', '--flavor', 'flavor-0'
+    ),
+    'candidate list': _on_file('candidate', 'list', '--flavor', 'flavor-0'),
     'explain': _on_file('explain', '--flavor', 'flavor-0'),
-    'capacity': _on_file('capacity', '--flavor', 'flavor-0'),
-    'matrix': _on_file('matrix'),
-    'matrix as JSON': _on_file('matrix', '-f', 'json'),
+    'capacity list': _on_file('capacity', 'list', '--flavor', 'flavor-0'),
+    'matrix list': _on_file('matrix', 'list'),
+    'matrix list as JSON': _on_file('matrix', 'list', '-f', 'json'),
     'audit': _on_file('audit'),
     'audit of servers': _on_servers('audit', '--servers'),
-    'survive': _on_servers('survive'),
-    'report': _on_file('report'),
+    'survival list': _on_servers('survival', 'list'),
+    'report save': _on_file('report', 'save'),
     'exporter': lambda files: [
         *_on_file('exporter', '--output', str(files.output))(files)
     ],
     'sync': _on_file('sync', '--dry-run', '--no-effect'),
     'sync with effect': _on_file('sync', '--dry-run'),
-    'snapshot diff': lambda files: [
-        *('snapshot', 'diff', files.cloud, files.later)
+    'effect show --to': lambda files: [
+        *_on_file('effect', 'show', '--to', files.later)(files)
     ],
 }
 

@@ -132,9 +132,9 @@ function create_isolate_aggregates_example {
     for host in ${ISOLATE_AGGREGATES_EXAMPLE_HOSTS//,/ }; do
         $client aggregate add host win-hosts "$host"
     done
-    isolate_aggregates lock win-hosts --trait $trait --yes
+    isolate_aggregates lock create win-hosts --trait $trait --yes
     $client flavor create win.small --vcpus 1 --ram 512 --disk 1
-    isolate_aggregates grant --flavor win.small --trait $trait --yes
+    isolate_aggregates key add --flavor win.small --trait $trait --yes
 }
 
 # stop_isolate_aggregates - Stop the timer

@@ -17,10 +17,10 @@ quoted() {
 }
 
 ask() {
-    echo "\$ isolate-aggregates candidates \\"
+    echo "\$ isolate-aggregates candidate list \\"
     echo "      --snapshot $cloud \\"
     echo "      $*"
-    "$command" candidates --snapshot "$cloud" "$@"
+    "$command" candidate list --snapshot "$cloud" "$@"
     echo
 }
 
@@ -36,7 +36,7 @@ What to type next, in this folder:
 ${BIN:+  . $(quoted "$BIN/activate")
 }  isolate-aggregates explain --snapshot $cloud \\
       --flavor m1.small --image debian-12 --host win-1
-  isolate-aggregates matrix --snapshot $cloud
-  isolate-aggregates report --snapshot $cloud \\
+  isolate-aggregates matrix list --snapshot $cloud
+  isolate-aggregates report save --snapshot $cloud \\
       --output report.html
 END

@@ -89,10 +89,10 @@ def invocations(directory: str) -> Iterator[list[str]]:
         for f in flavors:
             for image in (None, *images):
                 asked = ['--flavor', f, *(['--image', image] if image else [])]
-                for cmd in ('explain', 'capacity', 'query'):
-                    yield [cmd, *asked, *at]
-                for cmd in ('explain', 'capacity'):
-                    yield [cmd, *asked, *at, '-f', 'json']
+                for cmd in (['explain'], ['capacity', 'list']):
+                    yield [*cmd, *asked, *at]
+                    yield [*cmd, *asked, *at, '-f', 'json']
+                yield ['candidate', 'list', '--query', *asked, *at]
             yield ['explain', '--flavor', f, '--hosts', '--long', *at]
             yield ['explain', '--flavor', f, *at, '-f', 'csv']
             yield [
@@ -106,38 +106,47 @@ def invocations(directory: str) -> Iterator[list[str]]:
                 *at,
             ]
         for f in flavors[:1]:
-            yield ['candidates', '--flavor', f, *at]
-            yield ['candidates', '--flavor', f, *at, '-f', 'json']
+            yield ['candidate', 'list', '--flavor', f, *at]
+            yield ['candidate', 'list', '--flavor', f, *at, '-f', 'json']
         for fmt in ('table', 'json', 'csv'):
             for by in ('host', 'aggregate', 'lock'):
-                yield ['matrix', '--by', by, *at, '-f', fmt]
-            yield ['list', *at, '-f', fmt]
+                yield ['matrix', 'list', '--by', by, *at, '-f', fmt]
+            yield ['lock', 'list', *at, '-f', fmt]
             yield ['audit', *at, '-f', fmt]
             yield ['sync', *at, '-f', fmt]
             yield ['filter', 'list', *at, '-f', fmt]
             for cmd in (
                 ['audit', '--servers'],
-                ['list', '--servers'],
-                ['survive'],
-                ['survive', '--failures', '2'],
-                ['relocate', '--host', hosts[0]],
-                ['relocate', '--out-of-place'],
+                ['lock', 'list', '--servers'],
+                ['survival', 'list'],
+                ['survival', 'list', '--failures', '2'],
+                ['relocation', 'create', '--host', hosts[0]],
+                ['relocation', 'create', '--out-of-place'],
                 [
-                    'relocate',
+                    'relocation',
+                    'create',
                     '--rolling',
                     *itertools.chain(*(['--host', h] for h in hosts[:3])),
                 ],
-                ['relocate', '--room-for', (flavors or ['x'])[0]],
+                ['relocation', 'create', '--room-for', (flavors or ['x'])[0]],
             ):
                 yield [*cmd, *at, '-f', fmt]
         for out in ('commands', 'watcher'):
-            yield ['relocate', '--host', hosts[0], '--as', out, *at]
+            yield [
+                'relocation',
+                'create',
+                '--host',
+                hosts[0],
+                '--as',
+                out,
+                *at,
+            ]
         yield ['audit', '--dry-run', '--fix', *at]
         for g in groups:
-            yield ['show', g['name'], *at]
-            yield ['show', g['name'], *at, '-f', 'json']
+            yield ['lock', 'show', g['name'], *at]
+            yield ['lock', 'show', g['name'], *at, '-f', 'json']
             for key in list(g.get('metadata', {}))[:2]:
-                yield ['show', key, *at, '-f', 'json']
+                yield ['lock', 'show', key, *at, '-f', 'json']
         traits = {
             key.removeprefix('trait:')
             for g in groups
@@ -147,18 +156,18 @@ def invocations(directory: str) -> Iterator[list[str]]:
         for fmt in ('table', 'json'):
             for g in groups[:1]:
                 new = ['--trait', 'CUSTOM_NEW']
-                yield ['lock', g['name'], *new, *at, '-f', fmt]
-                yield ['unlock', g['name'], *at, '-f', fmt]
+                yield ['lock', 'create', g['name'], *new, *at, '-f', fmt]
+                yield ['lock', 'delete', g['name'], *at, '-f', fmt]
             for trait in sorted(traits)[:1]:
                 for f in flavors[:2]:
                     key = ['--flavor', f, '--trait', trait]
-                    yield ['grant', *key, *at, '-f', fmt]
-                    yield ['revoke', *key, *at, '-f', fmt]
+                    yield ['key', 'add', *key, *at, '-f', fmt]
+                    yield ['key', 'remove', *key, *at, '-f', fmt]
         for f in flavors[:1]:
             yield ['check', '--flavor', f, '--host', hosts[0], *at]
         for h in hosts[:2]:
-            yield ['show', h, *at, '-f', 'json']
-        yield ['show', 'nothing', *at]
+            yield ['lock', 'show', h, *at, '-f', 'json']
+        yield ['lock', 'show', 'nothing', *at]
         changes = []
         for g in groups:
             changes += [
@@ -193,21 +202,31 @@ def invocations(directory: str) -> Iterator[list[str]]:
         ]
         for c in changes:
             for fmt in ('table', 'json'):
-                yield ['effect', *c, *at, '-f', fmt]
-        yield ['effect', *itertools.chain(*changes[:5]), '--sync', *at]
-        yield ['effect', *itertools.chain(*changes[:8]), *at, '-f', 'json']
+                yield ['effect', 'show', *c, *at, '-f', fmt]
+        yield ['effect', 'show', *itertools.chain(*changes[:5]), '--sync', *at]
+        yield [
+            'effect',
+            'show',
+            *itertools.chain(*changes[:8]),
+            *at,
+            '-f',
+            'json',
+        ]
         file = f'{directory}/{name}.expect.yaml'
         yield ['test', '--init', '--output', file, *at]
         yield ['test', file, '--mutate', *at]
         yield ['test', file, *at, '-f', 'json']
         for c in changes[:3]:
             yield ['test', file, *c, *at]
-        yield ['report', *at]
-        yield ['report', '--servers', *at]
+        yield ['report', 'save', *at]
+        yield ['report', 'save', '--servers', *at]
         yield ['exporter', '--output', f'{directory}/{name}.prom', *at]
     rack = [str(EXAMPLES / f'licensed-rack{e}.yaml') for e in ('', '-moved')]
     for fmt in ('table', 'json', 'csv'):
-        yield ['snapshot', 'diff', *rack, '-f', fmt]
+        yield [
+            *('effect', 'show', '--snapshot', rack[0], '--to', rack[1]),
+            *('-f', fmt),
+        ]
         yield [
             'test',
             str(EXAMPLES / 'expectations/hosting.yaml'),
@@ -240,28 +259,26 @@ def invocations(directory: str) -> Iterator[list[str]]:
     yield ['help']
     for cmd in (
         'audit',
-        'candidates',
-        'capacity',
-        'effect',
+        'candidate list',
+        'capacity list',
+        'effect show',
         'explain',
         'exporter',
         'filter list',
-        'grant',
+        'key add',
         'ledger',
-        'list',
-        'lock',
-        'matrix',
-        'query',
-        'relocate',
-        'revoke',
-        'show',
-        'report',
-        'snapshot diff',
+        'lock list',
+        'lock create',
+        'matrix list',
+        'relocation create',
+        'key remove',
+        'lock show',
+        'report save',
         'snapshot save',
-        'survive',
+        'survival list',
         'sync',
         'test',
-        'unlock',
+        'lock delete',
         'reservation',
         'reservation list',
         'reservation create',

@@ -9,8 +9,8 @@ which runs after the query to Placement. For a host in several such aggregates
 this filter is stricter: all of them must name the project, while Nova's filter
 passes the host if any of them does.
 
-``lock --domain`` writes such keys for a Keystone domain and its projects. They
-are compared like all others; only the reason names the domain.
+``lock create --domain`` writes such keys for a Keystone domain and its
+projects. They are compared like all others; only the reason names the domain.
 """
 
 import collections

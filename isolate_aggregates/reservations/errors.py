@@ -36,7 +36,7 @@ class StaleRecord(ReservationError):
         super().__init__(
             reservation,
             'has a record in Nova that is older than its slots in Placement, '
-            'so nothing of it is ended or deleted; run reservation update '
+            'so nothing of it is ended or deleted; run reservation set '
             f'{reservation} --end TIME with the end that it should have, or '
             f'reservation end {reservation}',
         )

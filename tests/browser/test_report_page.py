@@ -395,7 +395,7 @@ def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
     first, second = finding.locator('.repair').all_inner_texts()
     assert 'openstack flavor unset --property trait:CUSTOM_FPGA ' in first
     assert ' lets flavor fpga.small use ' in first
-    assert second.startswith('or: isolate-aggregates lock AGGREGATE ')
+    assert second.startswith('or: isolate-aggregates lock create AGGREGATE ')
 
 
 def test_findings_with_the_same_repair_stand_together(open_report):

@@ -231,12 +231,14 @@ def test_the_installed_program_works(
     assert imported.startswith(str(site))
     program = site / 'bin' / 'isolate-aggregates'
     locks = execute(
-        *(program, 'list', '--snapshot', EXAMPLE), cwd=tmp_path, **installed
+        *(program, 'lock', 'list', '--snapshot', EXAMPLE),
+        cwd=tmp_path,
+        **installed,
     )
     assert 'CUSTOM_LICENSED_WINDOWS' in locks
     page = tmp_path / 'page.html'
     execute(
-        *(program, 'report', '--snapshot', EXAMPLE, '--output', page),
+        *(program, 'report', 'save', '--snapshot', EXAMPLE, '--output', page),
         cwd=tmp_path,
         **installed,
     )

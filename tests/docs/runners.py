@@ -60,7 +60,7 @@ BY_OTHERS = {
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
-    r'isolate-aggregates .* \\\n +relocate ': (
+    r'isolate-aggregates .* \\\n +relocation create ': (
         'tests/nova_functional/test_room_live.py'
     ),
     r'OS_CLOUD=mycloud python import_from_blazar\.py ': (

@@ -106,8 +106,8 @@ def test_the_job_of_gitlab_comments_and_ends_as_the_effect(
     }
     assert run(script, status, **variables) == result
     assert (
-        'isolate-aggregates effect --snapshot cloud.yaml --terraform-plan '
-        'plan.json --detailed-exitcode\n'
+        'isolate-aggregates effect show --snapshot cloud.yaml '
+        '--terraform-plan plan.json --detailed-exitcode\n'
     ) in calls(tmp_path)
     assert (
         'PRIVATE-TOKEN: effect-token --data-urlencode body@note.md '
@@ -164,8 +164,8 @@ def test_the_workflow_of_github_comments_and_ends_as_the_effect(
         result
     )
     assert (
-        'isolate-aggregates effect --snapshot cloud.yaml --terraform-plan '
-        'plan.json --detailed-exitcode\n'
+        'isolate-aggregates effect show --snapshot cloud.yaml '
+        '--terraform-plan plan.json --detailed-exitcode\n'
         'gh pr comment the-url --body-file note.md\n'
     ) in calls(tmp_path)
     # No line is anything but text.
@@ -263,18 +263,18 @@ RECIPES = {
 
 # Each puts a mistake into a recipe.
 MISTAKES = {
-    'command': ('isolate-aggregates effect', 'isolate-aggregates efect'),
+    'command': ('isolate-aggregates effect show', 'isolate-aggregates efect'),
     'option': ('--detailed-exitcode', '--detailed-exitcode --detaled'),
     'option without value': ('--snapshot cloud.yaml', '--snapshot'),
     'name of an option': ('--snapshot', '--snapshto'),
-    'program': ('isolate-aggregates effect', 'isolate-agregates effect'),
+    'program': ('isolate-aggregates effect show', 'isolate-agregates effect'),
     'configuration': (
-        'isolate-aggregates effect',
-        'isolate-aggregates --config-file gone.conf effect',
+        'isolate-aggregates effect show',
+        'isolate-aggregates --config-file gone.conf effect show',
     ),
     'option before': (
-        'isolate-aggregates effect',
-        'isolate-aggregates --detaled effect',
+        'isolate-aggregates effect show',
+        'isolate-aggregates --detaled effect show',
     ),
     'empty file name': ('cloud.yaml', "''"),
     'file that is not there': ('cloud.yaml', 'clod.yaml'),

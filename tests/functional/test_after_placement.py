@@ -36,7 +36,7 @@ def names(document):
 
 def test_a_host_is_skipped_if_its_compute_node_gives_nothing(ask):
     asked = ('--flavor', 'only-gpu')
-    answer = ask(ELSEWHERE, 'candidates', *asked)
+    answer = ask(ELSEWHERE, 'candidate', 'list', *asked)
     assert names(answer) == ['cn2']
     [dropped] = answer['dropped']
     assert dropped['name'] == 'cn1'
@@ -53,7 +53,7 @@ def test_a_host_is_skipped_if_its_compute_node_gives_nothing(ask):
         for c in explained['summary']['constraints']
         if c['kind'] == 'compute-node'
     ] == [1]
-    assert names(ask(ELSEWHERE, 'capacity', *asked)) == ['cn2']
+    assert names(ask(ELSEWHERE, 'capacity', 'list', *asked)) == ['cn2']
 
 
 def test_a_host_is_used_if_its_compute_node_gives_something(ask):
@@ -62,7 +62,9 @@ def test_a_host_is_used_if_its_compute_node_gives_something(ask):
     assert 'compute-node' not in {
         c['kind'] for c in explained['summary']['constraints']
     }
-    assert names(ask(ELSEWHERE, 'candidates', '--flavor', 'gpu')) == ['cn1']
+    assert names(ask(ELSEWHERE, 'candidate', 'list', '--flavor', 'gpu')) == [
+        'cn1'
+    ]
 
 
 def test_no_command_advises_to_drop_what_nova_relies_on(run, write_cloud):
@@ -91,21 +93,27 @@ def many(count, limit):
 """
 
 
-@pytest.mark.parametrize('command', ['explain', 'candidates', 'capacity'])
+@pytest.mark.parametrize(
+    'command', ['explain', 'candidate list', 'capacity list']
+)
 def test_more_candidates_than_nova_receives_are_named(
     ask, run, write_cloud, command
 ):
     for limit in (7, 8):
-        answer = ask(many(7, limit), command, '--flavor', 'f')
+        answer = ask(many(7, limit), *command.split(), '--flavor', 'f')
         assert answer.get('summary', answer)['limited'] is None
-    answer = ask(many(7, 6), command, '--flavor', 'f')
+    answer = ask(many(7, 6), *command.split(), '--flavor', 'f')
     assert answer.get('summary', answer)['limited'] == {
         'candidates': 7,
         'hosts': 7,
         'max_placement_results': 6,
     }
     result = run(
-        command, '--snapshot', str(write_cloud(many(7, 6))), '--flavor', 'f'
+        *command.split(),
+        '--snapshot',
+        str(write_cloud(many(7, 6))),
+        '--flavor',
+        'f',
     )
     assert (
         'Of 7 allocation candidates on 7 hosts Nova sees 6, and not always '
@@ -145,7 +153,9 @@ def wide(hosts):
 """
 
 
-@pytest.mark.parametrize('command', ['explain', 'candidates', 'capacity'])
+@pytest.mark.parametrize(
+    'command', ['explain', 'candidate list', 'capacity list']
+)
 @pytest.mark.parametrize(
     ('hosts', 'said'),
     [
@@ -165,7 +175,11 @@ def test_more_results_do_not_help_with_wide_trees(
     run, write_cloud, command, hosts, said
 ):
     result = run(
-        command, '--snapshot', str(write_cloud(wide(hosts))), '--flavor', 'f'
+        *command.split(),
+        '--snapshot',
+        str(write_cloud(wide(hosts))),
+        '--flavor',
+        'f',
     )
     text = ' '.join(result.out.split())
     assert said in text
@@ -190,7 +204,7 @@ def pinned(fallback):
 
 def test_pinned_cpus_are_also_requested_as_vcpu(ask):
     cloud, asked = pinned('false'), ('--flavor', 'f')
-    answer = ask(cloud, 'candidates', *asked)
+    answer = ask(cloud, 'candidate', 'list', *asked)
     assert {host['name']: host['candidates'] for host in answer['hosts']} == {
         'both': 2,
         'new': 1,
@@ -212,7 +226,7 @@ def test_pinned_cpus_are_also_requested_as_vcpu(ask):
         'PCPU: has none',
         'VCPU: requested 2, free 1 (1 total x 1.0 - 0 used)',
     ]
-    capacity = ask(cloud, 'capacity', *asked)
+    capacity = ask(cloud, 'capacity', 'list', *asked)
     assert {host['name']: host['servers'] for host in capacity['hosts']} == {
         'both': 3,
         'new': 2,
@@ -222,14 +236,14 @@ def test_pinned_cpus_are_also_requested_as_vcpu(ask):
 
 def test_without_the_fallback_pinned_cpus_are_pcpu(ask):
     cloud, asked = pinned('true'), ('--flavor', 'f')
-    answer = ask(cloud, 'candidates', *asked)
+    answer = ask(cloud, 'candidate', 'list', *asked)
     assert names(answer) == ['both', 'new']
     assert answer['fallback_query'] is None
     assert names(ask(cloud, 'explain', *asked, '--candidates')) == [
         'both',
         'new',
     ]
-    capacity = ask(cloud, 'capacity', *asked)
+    capacity = ask(cloud, 'capacity', 'list', *asked)
     assert {host['name']: host['servers'] for host in capacity['hosts']} == {
         'both': 1,
         'new': 2,
@@ -254,18 +268,24 @@ SHARING = """
 """
 
 
-@pytest.mark.parametrize('command', ['explain', 'candidates', 'capacity'])
+@pytest.mark.parametrize(
+    'command', ['explain', 'candidate list', 'capacity list']
+)
 def test_a_host_that_may_get_resources_of_another_is_named(
     ask, run, write_cloud, command
 ):
-    asked = (command, '--flavor', 'f')
+    asked = (*command.split(), '--flavor', 'f')
     answer = ask(SHARING, *asked)
     assert answer.get('summary', answer)['nova_mixes_hosts'] == ['sharing']
     without = SHARING.replace('[MISC_SHARES_VIA_AGGREGATE]', '[]')
     answer = ask(without, *asked)
     assert answer.get('summary', answer)['nova_mixes_hosts'] == []
     result = run(
-        command, '--snapshot', str(write_cloud(SHARING)), '--flavor', 'f'
+        *command.split(),
+        '--snapshot',
+        str(write_cloud(SHARING)),
+        '--flavor',
+        'f',
     )
     assert (
         'Nova may start it with resources of another host on sharing, which '
@@ -288,13 +308,18 @@ def test_capacity_says_where_it_depends_on_the_candidates(
     flavors:
     - {name: f, vcpus: 1, ram: 1, extra_specs: {'resources:VGPU': '1'}}
 """
-    answer = ask(cloud, 'capacity', '--flavor', 'f')
+    answer = ask(cloud, 'capacity', 'list', '--flavor', 'f')
     assert [
         (host['servers'], host['depends_on_candidates'])
         for host in answer['hosts']
     ] == [(2, True), (1, False)]
     result = run(
-        'capacity', '--snapshot', str(write_cloud(cloud)), '--flavor', 'f'
+        'capacity',
+        'list',
+        '--snapshot',
+        str(write_cloud(cloud)),
+        '--flavor',
+        'f',
     )
     assert (
         'On 1 host Nova may take other candidates than those counted; then '
@@ -305,7 +330,7 @@ def test_capacity_says_where_it_depends_on_the_candidates(
 def test_without_the_embedded_placement_the_simulator_answers(
     ask, run, write_cloud, monkeypatch
 ):
-    cloud, asked = pinned('false'), ('candidates', '--flavor', 'f')
+    cloud, asked = pinned('false'), ('candidate', 'list', '--flavor', 'f')
     embedded = ask(cloud, *asked)
     assert embedded.pop('answered_by') == 'placement'
     # Makes the import fail as if the package were not installed.
@@ -313,8 +338,7 @@ def test_without_the_embedded_placement_the_simulator_answers(
     simulated = ask(cloud, *asked)
     assert simulated.pop('answered_by') == 'simulator'
     assert simulated == embedded
-    command, *rest = asked
-    result = run(command, '--snapshot', str(write_cloud(cloud)), *rest)
+    result = run(*asked, '--snapshot', str(write_cloud(cloud)))
     assert 'The simulator has answered' in result.out
     shared = ask(SHARING, *asked)
     assert shared['nova_mixes_hosts'] == ['sharing']
@@ -326,6 +350,6 @@ def test_the_simulator_rejects_what_placement_rejects(ask, monkeypatch):
     flavors: [{name: f, vcpus: 1, extra_specs: {'trait:CUSTOM_NEW': required}}]
 """
     monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
-    answer = ask(cloud, 'candidates', '--flavor', 'f', status=4)
+    answer = ask(cloud, 'candidate', 'list', '--flavor', 'f', status=4)
     assert answer['hosts'] == []
     assert 'CUSTOM_NEW' in answer['rejected']

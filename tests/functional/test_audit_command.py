@@ -150,7 +150,7 @@ def test_both_repairs_are_offered_for_a_trait_that_no_host_has(audit):
     repairs = audit(CLEAN + other).out.partition('Repairs')[2].splitlines()
     assert '--property trait:CUSTOM_B' in repairs[1]
     assert repairs[2].startswith(
-        '    or: isolate-aggregates lock AGGREGATE --trait CUSTOM_B'
+        '    or: isolate-aggregates lock create AGGREGATE --trait CUSTOM_B'
     )
     # sync gives it to a host of an aggregate that requires it.
     assert '    or: ' not in audit(MISSING).out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``candidates`` leaves out what Nova drops after Placement."""
+"""``candidate list`` leaves out what Nova drops after Placement."""
 
 from collections.abc import Callable
 import json
@@ -28,7 +28,14 @@ def test_hosts_dropped_by_nova_are_listed_separately(
 ) -> None:
     path = tmp_path / 'cloud.yaml'
     path.write_text(CLOUD)
-    arguments = ('candidates', '--snapshot', str(path), '--flavor', 'fast')
+    arguments = (
+        'candidate',
+        'list',
+        '--snapshot',
+        str(path),
+        '--flavor',
+        'fast',
+    )
     document = json.loads(run(*arguments, '-f', 'json').out)
     assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
     assert document['dropped'] == [
@@ -70,7 +77,9 @@ def test_reasons_of_a_request_filter_are_not_repeated(
 ) -> None:
     path = filtering(tmp_path)
     arguments = ('--snapshot', str(path), '--flavor', 'fast')
-    document = json.loads(run('candidates', *arguments, '-f', 'json').out)
+    document = json.loads(
+        run('candidate', 'list', *arguments, '-f', 'json').out
+    )
     assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
     assert document['dropped'] == []
     assert {
@@ -81,7 +90,9 @@ def test_reasons_of_a_request_filter_are_not_repeated(
     named = {each['filter'] for each in document['constraints']}
     assert 'AggregateInstanceExtraSpecsFilter' not in named
     snapshot = ('--snapshot', str(path))
-    [row] = json.loads(run('matrix', *snapshot, '-f', 'json').out)['rows']
+    [row] = json.loads(run('matrix', 'list', *snapshot, '-f', 'json').out)[
+        'rows'
+    ]
     told = [
         (row['verdicts'], reason['filter'], reason['reason'])
         for reason in row['reasons']
@@ -93,7 +104,7 @@ def test_reasons_of_a_request_filter_are_not_repeated(
             'aggregate ssd: flavor fast requires ssd=true',
         )
     ]
-    capacity = run('capacity', *arguments, '-f', 'value')
+    capacity = run('capacity', 'list', *arguments, '-f', 'value')
     assert capacity.out.splitlines() == ['cn1 8']
 
 
@@ -103,7 +114,9 @@ def test_requirements_left_to_a_host_filter_are_reported(
     """Placement offers all hosts, and Nova drops those without."""
     path = filtering(tmp_path, '    max_query_length: 80\n')
     arguments = ('--snapshot', str(path), '--flavor', 'fast')
-    document = json.loads(run('candidates', *arguments, '-f', 'json').out)
+    document = json.loads(
+        run('candidate', 'list', *arguments, '-f', 'json').out
+    )
     assert 'member_of' not in document['query']
     assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
     assert [host['name'] for host in document['dropped']] == [
@@ -124,7 +137,7 @@ def test_requirements_left_to_a_host_filter_are_reported(
         'aggregate_instance_extra_specs: aggregate ssd: flavor fast requires '
         'ssd=true\n'
     )
-    for command in ('candidates', 'explain'):
-        assert said in run(command, *arguments).out
-    capacity = run('capacity', *arguments, '-f', 'value')
+    for command in (('candidate', 'list'), ('explain',)):
+        assert said in run(*command, *arguments).out
+    capacity = run('capacity', 'list', *arguments, '-f', 'value')
     assert capacity.out.splitlines() == ['cn1 8']

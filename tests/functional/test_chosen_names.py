@@ -37,8 +37,12 @@ CLOUD = f"""
 """
 COMMANDS = [
     *(
-        (command, '--flavor', flavor, '--image', image)
-        for command in ('explain', 'candidates', 'capacity')
+        (*command, '--flavor', flavor, '--image', image)
+        for command in (
+            ('explain',),
+            ('candidate', 'list'),
+            ('capacity', 'list'),
+        )
         for flavor, image in (
             *(('f', f'i{number}') for number in (1, 2, 4, 5)),
             ('boot', 'i3'),

@@ -58,7 +58,14 @@ def hosts(result: Any) -> list[str]:
 def test_credentials_of_the_environment_are_enough(
     run: Run, live: Live, config: Callable[[str], str]
 ) -> None:
-    arguments = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
+    arguments = (
+        '--config-file',
+        config(ISOLATE),
+        'candidate',
+        'list',
+        '-f',
+        'json',
+    )
     linux = run(*arguments, *LINUX)
     assert (linux.code, linux.err) == (0, '')
     assert hosts(linux) == ['linux-1', 'linux-2']
@@ -71,7 +78,7 @@ def test_a_cloud_of_clouds_yaml_is_enough(
 ) -> None:
     linux = run(
         *('--config-file', config(ISOLATE), '--os-cloud', 'mine'),
-        *('candidates', '-f', 'json', *LINUX),
+        *('candidate', 'list', '-f', 'json', *LINUX),
     )
     assert (linux.code, linux.err) == (0, '')
     assert hosts(linux) == ['linux-1', 'linux-2']
@@ -87,7 +94,14 @@ def test_the_only_cloud_of_clouds_yaml_need_not_be_named(
     (tmp_path / 'clouds.yaml').write_text(
         json.dumps({'clouds': {'mine': {'auth': CREDENTIALS}}})
     )
-    result = run('--config-file', config(ISOLATE), 'query', *LINUX)
+    result = run(
+        '--config-file',
+        config(ISOLATE),
+        'candidate',
+        'list',
+        '--query',
+        *LINUX,
+    )
     assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
@@ -96,7 +110,7 @@ def test_credentials_of_the_configuration_file_are_enough(
 ) -> None:
     linux = run(
         *('--config-file', config(in_configuration())),
-        *('candidates', '-f', 'json', *LINUX),
+        *('candidate', 'list', '-f', 'json', *LINUX),
     )
     assert (linux.code, linux.err) == (0, '')
     assert hosts(linux) == ['linux-1', 'linux-2']
@@ -108,7 +122,7 @@ def test_the_environment_takes_precedence_over_the_configuration(
 ) -> None:
     elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
     path = config(in_configuration(elsewhere))
-    result = run('--config-file', path, 'query', *LINUX)
+    result = run('--config-file', path, 'candidate', 'list', '--query', *LINUX)
     assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
@@ -123,7 +137,7 @@ def test_auth_type_none_takes_precedence_over_the_configuration(
     monkeypatch.setenv('OS_IMAGE_ENDPOINT_OVERRIDE', GLANCE)
     elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
     path = config(in_configuration(elsewhere))
-    result = run('--config-file', path, 'query', *LINUX)
+    result = run('--config-file', path, 'candidate', 'list', '--query', *LINUX)
     assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
@@ -139,7 +153,7 @@ def test_the_configuration_takes_precedence_over_an_unnamed_cloud(
         json.dumps({'clouds': {'other': {'auth': elsewhere}}})
     )
     path = config(in_configuration())
-    result = run('--config-file', path, 'query', *LINUX)
+    result = run('--config-file', path, 'candidate', 'list', '--query', *LINUX)
     assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
@@ -156,7 +170,7 @@ def test_a_token_and_endpoints_do_without_keystone(
         *('--os-compute-endpoint-override', NOVA),
         *('--os-image-endpoint-override', GLANCE),
         *('--os-placement-endpoint-override', live.placement_url),
-        *('candidates', '-f', 'json', *LINUX),
+        *('candidate', 'list', '-f', 'json', *LINUX),
     )
     assert (linux.code, linux.err) == (0, '')
     assert hosts(linux) == ['linux-1', 'linux-2']
@@ -170,7 +184,7 @@ def test_without_authentication_only_endpoints_are_needed(
         *('--config-file', config(ISOLATE), '--os-auth-type', 'none'),
         *('--os-compute-endpoint-override', NOVA),
         *('--os-image-endpoint-override', GLANCE),
-        *('query', *LINUX),
+        *('candidate', 'list', '--query', *LINUX),
     )
     assert (result.code, result.err) == (0, '')
     assert result.out == LINUX_QUERY
@@ -193,7 +207,9 @@ def test_each_request_has_a_timeout(
     seconds: int,
 ) -> None:
     http.reset_mock()
-    run(*options, '--config-file', config(ISOLATE), 'candidates', *LINUX)
+    run(
+        *options, '--config-file', config(ISOLATE), 'candidate', 'list', *LINUX
+    )
     requests = http.request_history
     hosts = {request.hostname for request in requests}
     assert hosts >= {'keystone.test', 'nova.test', 'glance.test'}
@@ -216,7 +232,7 @@ def test_a_requested_host_is_looked_up_in_nova(
     found: list[str],
 ) -> None:
     result = run(
-        *('--config-file', config(ISOLATE), 'candidates', '-f', 'json'),
+        *('--config-file', config(ISOLATE), 'candidate', 'list', '-f', 'json'),
         *(*LINUX, '--host', host),
     )
     assert hosts(result) == found
@@ -229,7 +245,14 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     config: Callable[[str], str],
     tmp_path: pathlib.Path,
 ) -> None:
-    arguments = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
+    arguments = (
+        '--config-file',
+        config(ISOLATE),
+        'candidate',
+        'list',
+        '-f',
+        'json',
+    )
     before = [run(*arguments, *LINUX), run(*arguments, *WINDOWS)]
     path = str(tmp_path / 'saved.yaml')
     saved = run(
@@ -253,7 +276,7 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     )
     live.stop()
     # Its settings are in the file.
-    arguments = ('candidates', '-f', 'json', '--snapshot', path)
+    arguments = ('candidate', 'list', '-f', 'json', '--snapshot', path)
     assert before == [run(*arguments, *LINUX), run(*arguments, *WINDOWS)]
 
 
@@ -282,10 +305,10 @@ def test_no_secret_is_shown_or_saved_even_when_debugging(
     options = ('--debug', '-v', '--config-file', config(in_configuration()))
     shown = ''
     for command in (
-        ('candidates', *LINUX),
-        ('query', *LINUX),
+        ('candidate', 'list', *LINUX),
+        ('candidate', 'list', '--query', *LINUX),
         ('snapshot', 'save', '--output', str(path)),
-        ('query', '--flavor', 'nobody'),
+        ('candidate', 'list', '--query', '--flavor', 'nobody'),
     ):
         result = run(*options, *command)
         shown += result.out + result.err
@@ -300,7 +323,7 @@ def test_no_secret_is_shown_or_saved_even_when_debugging(
 def test_tagged_aggregates_without_the_option_are_warned_about(
     run: Run, live: Live
 ) -> None:
-    result = run('query', *LINUX)
+    result = run('candidate', 'list', '--query', *LINUX)
     assert result.code == 0
     assert result.err == textwrap.dedent("""\
         Aggregates tagged trait:<NAME>=required: 1; the tag has no effect \

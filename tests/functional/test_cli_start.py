@@ -24,7 +24,15 @@ CLOUD = {'keystoneauth1', 'novaclient', 'openstack', 'requests', 'urllib3'}
 OTHERS = {
     *('jinja2', 'networkx', 'nova', 'placement', 'sqlalchemy', 'tqdm'),
 }
-QUERY = ['query', '--snapshot', FILE, '--flavor', 'ssd.small']
+QUERY = [
+    'candidate',
+    'list',
+    '--query',
+    '--snapshot',
+    FILE,
+    '--flavor',
+    'ssd.small',
+]
 
 
 def imported(*arguments: str) -> set[str]:
@@ -83,9 +91,9 @@ def test_a_command_loads_no_other_command() -> None:
 @pytest.mark.parametrize(
     'arguments',
     [
-        ['matrix'],
-        ['candidates', '--flavor', 'ssd.small'],
-        ['capacity', '--flavor', 'ssd.small'],
+        ['matrix', 'list'],
+        ['candidate', 'list', '--flavor', 'ssd.small'],
+        ['capacity', 'list', '--flavor', 'ssd.small'],
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -127,14 +135,21 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
 
 def test_the_package_runs_as_a_program() -> None:
     result = subprocess.run(
-        [sys.executable, '-m', 'isolate_aggregates', 'list', '--no-such'],
+        [
+            sys.executable,
+            '-m',
+            'isolate_aggregates',
+            'lock',
+            'list',
+            '--no-such',
+        ],
         capture_output=True,
         text=True,
     )
     assert result.returncode == 2
     assert result.stderr == (
-        'isolate-aggregates list: there is no option --no-such. See '
-        'isolate-aggregates list --help.\n'
+        'isolate-aggregates lock list: there is no option --no-such. See '
+        'isolate-aggregates lock list --help.\n'
     )
 
 
@@ -142,19 +157,23 @@ def test_the_package_runs_as_a_program() -> None:
     ('shell', 'said'),
     [
         (
-            '"$@" query --snapshot "$FILE" --flavor ssd.small >/dev/full',
+            '"$@" candidate list --query --snapshot "$FILE" '
+            '--flavor ssd.small >/dev/full',
             'The output cannot be written: No space left on device.\n',
         ),
         (
-            '"$@" query --snapshot "$FILE" --flavor ssd.small >&-',
+            '"$@" candidate list --query --snapshot "$FILE" '
+            '--flavor ssd.small >&-',
             'The standard output is closed.\n',
         ),
         (
-            '"$@" query --snapshot /dev/zero --flavor ssd.small',
+            '"$@" candidate list --query --snapshot /dev/zero '
+            '--flavor ssd.small',
             '/dev/zero cannot be read: Not a text file.\n',
         ),
         (
-            '"$@" --config-file /dev/zero query --flavor ssd.small',
+            '"$@" --config-file /dev/zero candidate list --query '
+            '--flavor ssd.small',
             'The configuration /dev/zero cannot be read: Not a text file.\n',
         ),
     ],
@@ -183,7 +202,14 @@ def test_names_that_the_terminal_cannot_show_are_escaped(
     path.write_text(text.replace('win-hosts', '日本'), 'utf-8')
     output = subprocess.run(
         [
-            *(sys.executable, '-m', 'isolate_aggregates', 'show', 'win-1'),
+            *(
+                sys.executable,
+                '-m',
+                'isolate_aggregates',
+                'lock',
+                'show',
+                'win-1',
+            ),
             *('--snapshot', str(path)),
         ],
         capture_output=True,
@@ -219,7 +245,10 @@ def test_options_of_the_cloud_can_be_given_anywhere() -> None:
     assert '--os-cloud' in of_the_cloud
     assert '--insecure' in of_the_cloud
     for name in sorted(of_the_cloud):
-        for given in ([name, 'x'], ['query', f'{name}=x']):
+        for given in (
+            [name, 'x'],
+            ['candidate', 'list', '--query', f'{name}=x'],
+        ):
             known = app.IsolateAggregatesApp(given).parser
             assert name in known._option_string_actions, given
 

@@ -21,11 +21,11 @@ answer = agreement.answer
 
 # One host of win-hosts lacks the trait.
 CHANGES = [
-    (['lock', 'rack-1', *TRAIT],
+    (['lock', 'create', 'rack-1', *TRAIT],
      'tag aggregate rack-1 trait:CUSTOM_LICENSED_WINDOWS=required'),
-    (['unlock', 'win-hosts'],
+    (['lock', 'delete', 'win-hosts'],
      'untag aggregate win-hosts trait:CUSTOM_LICENSED_WINDOWS'),
-    (['grant', '--flavor', 'm1.small', *TRAIT],
+    (['key', 'add', '--flavor', 'm1.small', *TRAIT],
      'set trait:CUSTOM_LICENSED_WINDOWS=required on flavor m1.small'),
     (['sync'], 'linux-1, linux-1: add trait CUSTOM_LICENSED_WINDOWS'),
     (['audit', '--fix'],
@@ -134,7 +134,7 @@ def test_a_plan_that_grew_is_confirmed_again(
     ]
     live.nova.aggregates[:] = joined
     answer('y\nn\n', join)
-    result = run('--config-file', path, 'lock', 'rack-1', *TRAIT)
+    result = run('--config-file', path, 'lock', 'create', 'rack-1', *TRAIT)
     first, again = result.err.split('The cloud has changed meanwhile.')
     assert shown in first
     assert more not in first

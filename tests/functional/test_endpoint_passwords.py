@@ -32,7 +32,7 @@ def test_a_password_in_the_service_catalog_is_not_shown(
     url = f'http://user:{password}@127.0.0.1:{port}/v2.1'
     with requests_mock.Mocker(real_http=True) as http:
         FakeKeystone(http, {'compute': url, 'placement': url, 'image': url})
-        result = run('list')
+        result = run('lock', 'list')
     assert result.code == 1
     assert result.err.count('\n') == 1
     for piece in ('user', 'pa55', 'word'):

@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
 
-# "isolate-aggregates candidates ...  -> win-1, win-2 (with a remark)"
+# "isolate-aggregates candidate list ...  -> win-1, win-2 (with a remark)"
 _PROMISE = re.compile(r'^ +isolate-aggregates (.+?) +-> (.+?)(?: \(.*\))?$')
 
 

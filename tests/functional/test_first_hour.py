@@ -78,10 +78,35 @@ def see(run: Run) -> Run:
             id='the beginning of several',
         ),
         pytest.param(
-            'rev --flavor m1.small --trait CUSTOM_A',
-            "There is no command 'rev' (did you mean revoke?). See "
+            'rep --output page.html',
+            "There is no command 'rep' (did you mean report save?). See "
             'isolate-aggregates --help.',
             id='the beginning of one',
+        ),
+        pytest.param(
+            'move win-1',
+            "There is no command 'move win-1' (did you mean relocation "
+            'create?). See isolate-aggregates --help.',
+            id='another word',
+        ),
+        pytest.param(
+            'reservation find',
+            "There is no command 'reservation find' (did you mean "
+            'reservation calendar list?). See isolate-aggregates help '
+            'reservation.',
+            id='two other words',
+        ),
+        pytest.param(
+            'reservation lend',
+            "There is no command 'reservation lend' (did you mean reservation "
+            'end?). See isolate-aggregates help reservation.',
+            id='like another one of the group',
+        ),
+        pytest.param(
+            'lock win-hosts',
+            "There is no command 'lock win-hosts'. See isolate-aggregates "
+            'help lock.',
+            id='like none of the group',
         ),
         pytest.param(
             'help nosuch',
@@ -103,7 +128,7 @@ def test_an_unknown_command_is_named(run: Run, words: str, said: str) -> None:
     ],
 )
 def test_an_unknown_column_is_named(run: Run, column: str, said: str) -> None:
-    result = run('list', *CAMPUS, '-c', column)
+    result = run('lock', 'list', *CAMPUS, '-c', column)
     assert (result.code, result.out) == (1, '')
     assert result.err == (
         f'There is no column {column}{said}; the columns are Lock, '
@@ -210,20 +235,24 @@ def fits(output: str) -> bool:
 @pytest.mark.parametrize(
     'arguments',
     [
-        pytest.param(('list', *CAMPUS), id='list'),
-        pytest.param(('matrix', *CAMPUS), id='matrix', marks=pytest.mark.slow),
+        pytest.param(('lock', 'list', *CAMPUS), id='list'),
+        pytest.param(
+            ('matrix', 'list', *CAMPUS), id='matrix', marks=pytest.mark.slow
+        ),
         pytest.param(('audit', *CAMPUS), id='audit', marks=pytest.mark.slow),
         pytest.param(
             ('explain', *CAMPUS, '--flavor', 'm1.large'), id='explain'
         ),
         pytest.param(
-            ('show', 'gpus', *CAMPUS), id='show', marks=pytest.mark.slow
+            ('lock', 'show', 'gpus', *CAMPUS),
+            id='show',
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             ('filter', 'list'), id='filter list', marks=pytest.mark.slow
         ),
         pytest.param(
-            ('snapshot', 'diff', *CAMPUS[1:], CAMPUS[1]),
+            ('effect', 'show', *CAMPUS, '--to', CAMPUS[1]),
             id='empty',
             marks=pytest.mark.slow,
         ),
@@ -234,7 +263,7 @@ def fits(output: str) -> bool:
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            ('capacity', '--flavor', 'x'),
+            ('capacity', 'list', '--flavor', 'x'),
             id='no credentials',
             marks=pytest.mark.slow,
         ),
@@ -309,7 +338,7 @@ MISTAKES = [
 def ask(path: pathlib.Path, flavor: str = 'm1.small') -> str:
     """Ask for the hosts of a server; return the output."""
     output = on_terminal(
-        'candidates', '--snapshot', path.name, '--flavor', flavor,
+        'candidate', 'list', '--snapshot', path.name, '--flavor', flavor,
         cwd=path.parent,
     )  # fmt: skip
     assert fits(output)
@@ -355,11 +384,14 @@ def test_an_extra_spec_that_nova_ignores_is_reported_once(
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
-        ('matrix', 'There are no compute hosts.\n'),
-        ('matrix --by lock', 'There are no locks and no compute hosts.\n'),
-        ('matrix --by aggregate', 'There are no aggregates.\n'),
+        ('matrix list', 'There are no compute hosts.\n'),
         (
-            'capacity --flavor f',
+            'matrix list --by lock',
+            'There are no locks and no compute hosts.\n',
+        ),
+        ('matrix list --by aggregate', 'There are no aggregates.\n'),
+        (
+            'capacity list --flavor f',
             'No more servers of this flavor fit. Use explain to see why.\n',
         ),
         ('explain --flavor f', 'There are no compute hosts.\n'),
@@ -380,11 +412,11 @@ def test_a_cloud_without_hosts_is_reported(
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
-        ('list', 'No aggregate is locked'),
-        ('matrix', 'no flavors'),
+        ('lock list', 'No aggregate is locked'),
+        ('matrix list', 'no flavors'),
         ('audit', 'no flavors'),
         ('sync', 'Nothing to do'),
-        ('snapshot diff c.yaml', 'Both files describe the same cloud'),
+        ('effect show --to c.yaml', 'The file describes the same cloud'),
     ],
 )
 def test_an_empty_cloud_is_reported(
@@ -392,8 +424,7 @@ def test_an_empty_cloud_is_reported(
 ) -> None:
     (tmp_path / 'c.yaml').write_text('version: 1\n')
     words = arguments.split()
-    file = ['c.yaml'] if 'diff' in words else ['--snapshot', 'c.yaml']
-    output = on_terminal(*words, *file, cwd=tmp_path)
+    output = on_terminal(*words, '--snapshot', 'c.yaml', cwd=tmp_path)
     assert fits(output)
     assert said in output
 

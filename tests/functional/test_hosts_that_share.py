@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which providers are hosts if compute nodes or child providers share.
 
-The answer is that of a real Placement. ``explain`` and ``capacity``, which
-have the providers before them, have to agree with it.
+The answer is that of a real Placement. ``explain`` and ``capacity list``,
+which have the providers before them, have to agree with it.
 """
 
 import json
@@ -96,7 +96,7 @@ def test_only_compute_nodes_are_hosts_when_providers_share(
     run, write_cloud, cloud, flavor, hosts
 ):
     arguments = ('--snapshot', str(write_cloud(cloud)), '--flavor', flavor)
-    result = run('candidates', *arguments, '-f', 'json')
+    result = run('candidate', 'list', *arguments, '-f', 'json')
     assert (result.code, result.err) == (0, '')
     assert {
         host['name']: host['candidates']
@@ -104,7 +104,7 @@ def test_only_compute_nodes_are_hosts_when_providers_share(
     } == hosts
     explained = run('explain', *arguments, '--candidates', '-f', 'json')
     assert [h['name'] for h in json.loads(explained.out)['hosts']] == [*hosts]
-    capacity = run('capacity', *arguments, '-f', 'json')
+    capacity = run('capacity', 'list', *arguments, '-f', 'json')
     assert [h['name'] for h in json.loads(capacity.out)['hosts']] == [*hosts]
 
 
@@ -121,5 +121,7 @@ def test_capacity_counts_compute_nodes_that_share(run, write_cloud):
       children:
       - {{name: numa, inventories: {{VCPU: 3}}}}
 {FLAVORS}""")
-    result = run('capacity', '--snapshot', str(path), '--flavor', 'small')
+    result = run(
+        'capacity', 'list', '--snapshot', str(path), '--flavor', 'small'
+    )
     assert result.out.startswith('3 more servers of this flavor fit.\n')

@@ -64,7 +64,7 @@ INCIDENTS = {
     'the flavor lost its key': Incident(
         cloud(hosts=VGPU, flavors=FLAVORS + gpu()),
         '--flavor gpu.small',
-        'isolate-aggregates grant --flavor=',
+        'isolate-aggregates key add --flavor=',
     ),
     'the value of the key is misspelled': Incident(
         cloud(
@@ -93,7 +93,7 @@ INCIDENTS = {
             flavors=FLAVORS + gpu(),
         ),
         '--flavor gpu.small',
-        'isolate-aggregates grant --flavor=',
+        'isolate-aggregates key add --flavor=',
     ),
     'the tag is misspelled': Incident(
         cloud(tagged('trait:custom_gpu_pool=required')),
@@ -184,7 +184,7 @@ INCIDENTS = {
             + flavor('aggregate_instance_extra_specs:ssd', 'true'),
         ),
         '--flavor gpu.small',
-        'isolate-aggregates grant --flavor=',
+        'isolate-aggregates key add --flavor=',
     ),
     'the metadata is no number': Incident(
         cloud(

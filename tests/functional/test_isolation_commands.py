@@ -159,7 +159,7 @@ def test_an_aggregate_can_be_given_by_name_number_or_uuid(
         nova.aggregates[1], uuid='cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e'
     )
     document = operator.document(
-        'lock', name, '--trait', 'CUSTOM_A', '--dry-run'
+        'lock', 'create', name, '--trait', 'CUSTOM_A', '--dry-run'
     )
     assert 'tag aggregate rack-1 trait:CUSTOM_A=required' in whats(document)
 
@@ -171,7 +171,7 @@ def test_a_name_of_two_aggregates_is_refused_with_their_uuids(
         Aggregate('uuid-x', 'twice', id=8),
         Aggregate('uuid-y', 'twice', id=9),
     ]
-    result = operator.does('lock', 'twice', '--trait', 'CUSTOM_A')
+    result = operator.does('lock', 'create', 'twice', '--trait', 'CUSTOM_A')
     assert result.code == 1
     assert result.err == (
         "The aggregate name 'twice' is not unique; name one of uuid-x, uuid-y "
@@ -187,7 +187,7 @@ def test_a_tag_of_another_value_is_replaced(operator: Operator) -> None:
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1], metadata={'trait:CUSTOM_A': 'Required'}
     )
-    operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    operator.document('lock', 'create', 'rack-1', '--trait', 'CUSTOM_A')
     [(path, body)] = operator.written
     assert path.endswith('/os-aggregates/2/action')
     assert body == {
@@ -208,7 +208,7 @@ def test_lock_warns_of_flavors_that_want_the_aggregate_without_a_key(
     operator: Operator, sources: str, unless: str
 ) -> None:
     config = f'{of_metadata(operator)}trait_sources = {sources}\n'
-    lock = ('lock', 'rack-1', '--trait', 'CUSTOM_A', '--dry-run')
+    lock = ('lock', 'create', 'rack-1', '--trait', 'CUSTOM_A', '--dry-run')
     notes = operator.document(*lock, config=config)['notes']
     assert notes[-1] == (
         'flavor fast requires metadata of aggregate rack-1 but not '
@@ -228,9 +228,9 @@ def test_show_lists_the_flavors_that_want_metadata_of_an_aggregate(
     operator: Operator,
 ) -> None:
     config = of_metadata(operator)
-    shown = operator.document('show', 'rack-1', config=config)
+    shown = operator.document('lock', 'show', 'rack-1', config=config)
     assert shown['sent_flavors'] == ['fast', 'render']
-    rack = operator.document('show', 'rack-1')
+    rack = operator.document('lock', 'show', 'rack-1')
     assert rack['sent_flavors'] is None
 
 
@@ -242,7 +242,7 @@ def test_unlock_takes_off_a_tag_that_nothing_can_open(
         nova.aggregates[1],
         metadata={'TRAIT:custom-a': 'required', 'trait:CUSTOM_B': 'maybe'},
     )
-    operator.document('unlock', 'rack-1')
+    operator.document('lock', 'delete', 'rack-1')
     assert [body for _, body in operator.written] == [
         {'set_metadata': {'metadata': {'TRAIT:custom-a': None}}}
     ]
@@ -251,15 +251,19 @@ def test_unlock_takes_off_a_tag_that_nothing_can_open(
 def test_unlock_takes_the_traits_before_a_host_leaves(
     operator: Operator,
 ) -> None:
-    operator.document('lock', 'rack-1', '--trait', LICENSED)
+    operator.document('lock', 'create', 'rack-1', '--trait', LICENSED)
     host = sorted(operator.live.nova.aggregates[1].hosts)[0]
     assert (
         whats(
-            operator.document('unlock', 'rack-1', '--host', host, '--dry-run')
+            operator.document(
+                'lock', 'delete', 'rack-1', '--host', host, '--dry-run'
+            )
         )[-1]
         == f'remove host {host} from aggregate rack-1'
     )
-    result = operator.does('unlock', 'rack-1', '--host', host, '--trait', 'A')
+    result = operator.does(
+        'lock', 'delete', 'rack-1', '--host', host, '--trait', 'A'
+    )
     assert result.code == 2
     assert '--host is not allowed with --trait or --domain' in result.err
 
@@ -267,10 +271,12 @@ def test_unlock_takes_the_traits_before_a_host_leaves(
 def test_unlock_reports_that_an_aggregate_is_not_locked(
     operator: Operator,
 ) -> None:
-    nothing = operator.document('unlock', 'rack-1')
+    nothing = operator.document('lock', 'delete', 'rack-1')
     assert nothing['changes'] == []
     assert nothing['notes'] == ['aggregate rack-1 is not locked by any trait']
-    wrong = operator.document('unlock', 'rack-1', '--trait', 'CUSTOM_A')
+    wrong = operator.document(
+        'lock', 'delete', 'rack-1', '--trait', 'CUSTOM_A'
+    )
     assert wrong['changes'] == []
     assert wrong['notes'] == [
         'aggregate rack-1 has no tag trait:CUSTOM_A=required'
@@ -281,7 +287,9 @@ def test_placement_gives_the_uuids_that_an_old_nova_omits(
     operator: Operator,
 ) -> None:
     operator.live.nova.newest = '2.41'
-    document = operator.document('lock', 'rack-1', '--trait', LICENSED)
+    document = operator.document(
+        'lock', 'create', 'rack-1', '--trait', LICENSED
+    )
     # win-1 has it already.
     assert f'add trait {LICENSED} to host linux-1' in whats(document)
     assert f'add trait {LICENSED} to host win-1' not in whats(document)
@@ -302,7 +310,9 @@ def test_each_node_of_a_bare_metal_host_gets_the_trait(
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1], hosts=frozenset({'ironic'})
     )
-    document = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    document = operator.document(
+        'lock', 'create', 'rack-1', '--trait', 'CUSTOM_A'
+    )
     assert [what for what in whats(document) if 'add trait' in what] == [
         f'add trait CUSTOM_A to host ironic (node linux-{number})'
         for number in (1, 2, 3)
@@ -314,7 +324,7 @@ def test_a_host_without_a_node_is_named_and_the_others_are_locked(
 ) -> None:
     nova = operator.live.nova
     nova.nodes = [node for node in nova.nodes if node.name != 'win-1']
-    result = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    result = operator.does('lock', 'create', 'rack-1', '--trait', 'CUSTOM_A')
     assert result.code == 1
     assert result.err == (
         'Host win-1: Nova lists no compute node for it; start nova-compute '
@@ -326,7 +336,9 @@ def test_a_host_without_a_node_is_named_and_the_others_are_locked(
 
 def test_lock_works_without_glance_and_reports_it(operator: Operator) -> None:
     operator.http.get(f'{GLANCE}/v2/images', status_code=500, text='Oops')
-    document = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    document = operator.document(
+        'lock', 'create', 'rack-1', '--trait', 'CUSTOM_A'
+    )
     assert {change['result'] for change in document['changes']} == {'done'}
     assert document['lock']['traits'] == ['CUSTOM_A']
     assert document['lock']['aggregate']['name'] == 'rack-1'
@@ -339,13 +351,13 @@ def test_lock_works_without_glance_and_reports_it(operator: Operator) -> None:
 def test_images_do_not_count_when_only_flavors_open(
     operator: Operator,
 ) -> None:
-    lock = ('lock', 'win-hosts', '--trait', LICENSED)
+    lock = ('lock', 'create', 'win-hosts', '--trait', LICENSED)
     assert operator.document(*lock)['notes'] == [
         f'{LICENSED} is required by flavor win.small and image windows-2022'
     ]
     document = operator.document(*lock, config=FLAVORS_ONLY)
     assert document['notes'] == [f'{LICENSED} is required by flavor win.small']
-    grant = ('grant', '--image', 'windows-2022', '--trait', LICENSED)
+    grant = ('key', 'add', '--image', 'windows-2022', '--trait', LICENSED)
     document = operator.document(*grant, config=FLAVORS_ONLY)
     assert any(
         'images open nothing here' in note for note in document['notes']
@@ -354,7 +366,12 @@ def test_images_do_not_count_when_only_flavors_open(
 
 def test_a_lock_without_effect_is_warned_about(operator: Operator) -> None:
     result = operator.does(
-        'lock', 'win-hosts', '--trait', LICENSED, config='[scheduler]\n'
+        'lock',
+        'create',
+        'win-hosts',
+        '--trait',
+        LICENSED,
+        config='[scheduler]\n',
     )
     assert result.code == 0
     assert 'the tag has no effect' in result.err
@@ -371,11 +388,11 @@ def test_unlock_names_flavors_and_images_that_still_require_the_trait(
         return {'aggregate': {}}
 
     operator.http.post(f'{NOVA}/os-aggregates/1/action', json=untag)
-    document = operator.document('unlock', 'win-hosts')
+    document = operator.document('lock', 'delete', 'win-hosts')
     assert document['left'] == [
         f'{LICENSED} is still required by flavor win.small and image '
         'windows-2022, but by no aggregate any more; their servers find a '
-        'host only if another program added the trait; next, run revoke'
+        'host only if another program added the trait; next, run key remove'
     ]
 
 
@@ -387,7 +404,7 @@ def test_a_flavor_with_the_id_detail_can_be_changed(
 ) -> None:
     operator.live.nova.flavors.append(Flavor('odd', 'detail'))
     operator.takes('POST', f'{NOVA}/flavors/detail/os-extra_specs')
-    operator.document('grant', '--flavor', 'detail', '--trait', LICENSED)
+    operator.document('key', 'add', '--flavor', 'detail', '--trait', LICENSED)
     [(path, body)] = operator.written
     assert path.endswith('/flavors/detail/os-extra_specs')
     assert body == {'extra_specs': {TAG: 'required'}}
@@ -400,8 +417,8 @@ def test_a_trait_in_a_request_group_is_a_key_and_is_not_revoked(
         Flavor('vf', 'vf', extra_specs={f'trait_NIC:{LICENSED}': 'required'})
     )
     key = ('--flavor', 'vf', '--trait', LICENSED)
-    assert operator.document('grant', *key)['changes'] == []
-    result = operator.does('revoke', *key)
+    assert operator.document('key', 'add', *key)['changes'] == []
+    result = operator.does('key', 'remove', *key)
     assert result.code == 1
     assert (
         f'Flavor vf still requires {LICENSED} through trait_NIC:{LICENSED}, '
@@ -419,7 +436,7 @@ def test_a_key_without_a_lock_is_granted_with_a_note(
         for aggregate in nova.aggregates
     ]
     document = operator.document(
-        'grant', '--flavor', 'm1.small', '--trait', LICENSED
+        'key', 'add', '--flavor', 'm1.small', '--trait', LICENSED
     )
     assert whats(document) == [f'set {TAG}=required on flavor m1.small']
     assert any('no aggregate requires' in note for note in document['notes'])
@@ -428,7 +445,7 @@ def test_a_key_without_a_lock_is_granted_with_a_note(
 def test_an_image_that_no_tenant_owns_needs_no_warning(
     operator: Operator,
 ) -> None:
-    grant = ('grant', '--image', 'debian-12', '--trait', LICENSED)
+    grant = ('key', 'add', '--image', 'debian-12', '--trait', LICENSED)
     document = operator.document(*grant, '--dry-run')
     assert document['notes'] == [
         'existing servers keep what they were booted with'
@@ -442,7 +459,7 @@ def test_a_protected_image_property_is_one_sentence(
         requests_mock.ANY, status_code=403, text='Property is protected'
     )
     result = operator.does(
-        'revoke', '--image', 'windows-2022', '--trait', LICENSED
+        'key', 'remove', '--image', 'windows-2022', '--trait', LICENSED
     )
     assert result.code == 1
     assert 'failed' in result.out
@@ -457,7 +474,7 @@ def test_a_conflict_is_not_mistaken_for_a_missing_property(
         requests_mock.ANY, status_code=409, text='Image is being deleted'
     )
     result = operator.does(
-        'revoke', '--image', 'windows-2022', '--trait', LICENSED
+        'key', 'remove', '--image', 'windows-2022', '--trait', LICENSED
     )
     assert result.code == 1
     assert 'Image is being deleted' in result.err
@@ -470,7 +487,7 @@ def test_completed_changes_are_reported_after_an_interruption(
         raise KeyboardInterrupt
 
     operator.http.post(f'{NOVA}/os-aggregates/2/action', json=interrupted)
-    result = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    result = operator.does('lock', 'create', 'rack-1', '--trait', 'CUSTOM_A')
     assert result.code != 0
     assert 'Traceback' not in result.err
     rows = [line.split('|')[1:3] for line in result.out.splitlines()[3:8]]
@@ -489,7 +506,7 @@ def test_completed_changes_are_reported_if_flavors_cannot_be_read(
 ) -> None:
     operator.http.get(f'{NOVA}/flavors/detail', status_code=403, json={})
     result = operator.does(
-        'lock', 'rack-1', '--trait', 'CUSTOM_A', '-f', 'json'
+        'lock', 'create', 'rack-1', '--trait', 'CUSTOM_A', '-f', 'json'
     )
     assert result.code == 1
     assert '(403)' in result.err
@@ -543,7 +560,7 @@ def told(result: Any) -> Any:
 def test_a_host_outside_an_aggregate_without_locks_is_shown(
     broken: Run,
 ) -> None:
-    output = told(broken('show', 'fast', '-f', 'json'))
+    output = told(broken('lock', 'show', 'fast', '-f', 'json'))
     assert output['problems'] == [
         'host cn2 is in aggregate fast, but its resource provider cn2 is not, '
         'so that servers that are sent there cannot use it'
@@ -551,7 +568,7 @@ def test_a_host_outside_an_aggregate_without_locks_is_shown(
 
 
 def test_show_lists_the_problems_of_a_lock(broken: Run) -> None:
-    output = told(broken('show', 'CUSTOM_A', '-f', 'json'))
+    output = told(broken('lock', 'show', 'CUSTOM_A', '-f', 'json'))
     assert output['kind'] == 'lock'
     assert output['name'] == 'trait:CUSTOM_A'
     assert output['problems'] == [
@@ -574,14 +591,14 @@ def test_show_lists_the_problems_of_a_lock(broken: Run) -> None:
 def test_show_lists_only_flavors_and_images_that_open_all_locks(
     broken: Run, kind: str, flavors: list[str], images: list[str]
 ) -> None:
-    output = told(broken('show', 'cn1', '--kind', kind, '-f', 'json'))
+    output = told(broken('lock', 'show', 'cn1', '--kind', kind, '-f', 'json'))
     assert output['kind'] == kind
     assert output['locks'] == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
     assert (output['flavors'], output['images']) == (flavors, images)
 
 
 def test_an_ambiguous_name_is_refused(broken: Run) -> None:
-    result = broken('show', 'cn1')
+    result = broken('lock', 'show', 'cn1')
     assert result.code == 1
     assert result.err == (
         "The lock, aggregate or host name 'cn1' is not unique; name one of "
@@ -590,13 +607,13 @@ def test_an_ambiguous_name_is_refused(broken: Run) -> None:
 
 
 def test_an_unknown_name_is_one_sentence(broken: Run) -> None:
-    result = broken('show', 'cn1', '--kind', 'lock')
+    result = broken('lock', 'show', 'cn1', '--kind', 'lock')
     assert result.code == 1
     assert result.err.startswith("There is no lock with the name or id 'cn1'")
 
 
 def test_a_host_has_the_name_of_its_node(broken: Run) -> None:
-    output = told(broken('show', 'node1', '-f', 'json'))
+    output = told(broken('lock', 'show', 'node1', '-f', 'json'))
     assert (output['name'], output['nodes']) == ('metal', ['node1'])
     assert output['capacity'] == {'CUSTOM_M': {'free': 1, 'used': 0}}
     assert output['locks'] == []
@@ -604,14 +621,14 @@ def test_a_host_has_the_name_of_its_node(broken: Run) -> None:
 
 
 def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
-    output = told(broken('show', 'gone', '-f', 'json'))
+    output = told(broken('lock', 'show', 'gone', '-f', 'json'))
     assert output['nodes'] == []
     [problem] = output['problems']
     assert problem.startswith('host gone ')
 
 
 def test_locks_are_listed_with_their_aggregates_and_hosts(broken: Run) -> None:
-    rows = broken('list', '-f', 'csv', '--quote', 'none')
+    rows = broken('lock', 'list', '-f', 'csv', '--quote', 'none')
     assert rows.out.splitlines() == [
         'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB,'
         'VCPU used,MEMORY_MB used,DISK_GB used',
@@ -619,7 +636,7 @@ def test_locks_are_listed_with_their_aggregates_and_hosts(broken: Run) -> None:
         'trait:CUSTOM_B,1,2,4,,,0,,',
     ]
     # An empty cell could not be told from its separator.
-    assert broken('list', '-f', 'value').out.splitlines() == [
+    assert broken('lock', 'list', '-f', 'value').out.splitlines() == [
         'trait:CUSTOM_A 2 2 4 - - 0 - -',
         'trait:CUSTOM_B 1 2 4 - - 0 - -',
     ]
@@ -629,8 +646,10 @@ def test_locks_are_listed_with_their_aggregates_and_hosts(broken: Run) -> None:
 def test_nested_values_are_json_in_flat_formats(
     broken: Run, form: str
 ) -> None:
-    document = told(broken('show', 'cn1', '--kind', 'host', '-f', 'json'))
-    arguments = ('show', 'cn1', '--kind', 'host', '-f', form)
+    document = told(
+        broken('lock', 'show', 'cn1', '--kind', 'host', '-f', 'json')
+    )
+    arguments = ('lock', 'show', 'cn1', '--kind', 'host', '-f', form)
     for name, value in document.items():
         written = broken(*arguments, '-c', name).out.rstrip('\n')
         if form == 'shell':
@@ -646,7 +665,9 @@ def test_locks_without_the_option_are_listed_with_a_warning(
 ) -> None:
     text = BROKEN.replace('filtering: true', 'filtering: false')
     path = str(write_cloud(text))
-    result = run('list', '--snapshot', path, '-f', 'value', '-c', 'Lock')
+    result = run(
+        'lock', 'list', '--snapshot', path, '-f', 'value', '-c', 'Lock'
+    )
     assert result.out.splitlines() == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
     assert 'the tag has no effect' in result.err
 
@@ -654,7 +675,9 @@ def test_locks_without_the_option_are_listed_with_a_warning(
 def test_a_cloud_without_locks_is_reported(
     run: Run, write_cloud: Callable[[str], Any]
 ) -> None:
-    result = run('list', '--snapshot', str(write_cloud('aggregates: []')))
+    result = run(
+        'lock', 'list', '--snapshot', str(write_cloud('aggregates: []'))
+    )
     assert (result.code, result.out) == (0, 'No aggregate is locked.\n')
 
 
@@ -664,7 +687,7 @@ DOMAIN = f'{ISOLATE}[isolate_aggregates]\nrequest_filters = isolate_tenants\n'
 def test_an_aggregate_is_reserved_for_a_domain_that_sync_follows(operator):
     keystone = FakeProjects(operator.http)
     lock = operator.document(
-        'lock', 'rack-1', '--domain', 'sales', config=DOMAIN
+        'lock', 'create', 'rack-1', '--domain', 'sales', config=DOMAIN
     )
     assert [change['result'] for change in lock['changes']] == ['done']
     own = f'filter_tenant_id:domain:{SALES}'
@@ -680,14 +703,20 @@ def test_an_aggregate_is_reserved_for_a_domain_that_sync_follows(operator):
     rack = operator.live.nova.aggregates[1]
     assert rack.metadata == {own: SALES, f'{own}:{NEW}': NEW}
 
-    operator.document('unlock', 'rack-1', '--domain', 'sales', config=DOMAIN)
+    operator.document(
+        'lock', 'delete', 'rack-1', '--domain', 'sales', config=DOMAIN
+    )
     assert operator.live.nova.aggregates[1].metadata == {}
 
 
 def test_repairs_of_other_findings_let_no_project_in(operator):
     keystone = FakeProjects(operator.http)
-    operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A', config=DOMAIN)
-    operator.document('lock', 'rack-1', '--domain', 'sales', config=DOMAIN)
+    operator.document(
+        'lock', 'create', 'rack-1', '--trait', 'CUSTOM_A', config=DOMAIN
+    )
+    operator.document(
+        'lock', 'create', 'rack-1', '--domain', 'sales', config=DOMAIN
+    )
     before = operator.live.nova.aggregates[1]
     keystone.projects[1] = {'id': NEW, 'name': 'new', 'domain_id': SALES}
     placement = operator.live.placement
@@ -706,7 +735,9 @@ def test_repairs_of_other_findings_let_no_project_in(operator):
 
 def test_sync_fails_and_changes_no_tag_if_keystone_does(operator):
     FakeProjects(operator.http)
-    operator.document('lock', 'rack-1', '--domain', 'sales', config=DOMAIN)
+    operator.document(
+        'lock', 'create', 'rack-1', '--domain', 'sales', config=DOMAIN
+    )
     before = list(operator.live.nova.aggregates)
     operator.http.get(PROJECTS, status_code=403)
 
@@ -718,6 +749,8 @@ def test_sync_fails_and_changes_no_tag_if_keystone_does(operator):
 
 
 def test_a_key_for_a_domain_needs_an_aggregate(operator):
-    result = operator.does('grant', '--domain', 'sales', '--trait', LICENSED)
+    result = operator.does(
+        'key', 'add', '--domain', 'sales', '--trait', LICENSED
+    )
     assert result.code == 2
     assert '--domain and --aggregate need each other' in result.err

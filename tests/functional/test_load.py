@@ -247,7 +247,7 @@ def test_rejected_data_is_reported_in_one_sentence(run, write_cloud):
         providers: [{{name: cn1, {TOO_MUCH}}}]
         flavors: [{{name: f, vcpus: 1}}]
         """)
-    result = run('candidates', '--snapshot', str(path), '--flavor', 'f')
+    result = run('candidate', 'list', '--snapshot', str(path), '--flavor', 'f')
     assert result.code == 1
     assert result.err.startswith(
         f'Cloud file {path}: provider cn1: Placement rejected the request as '
@@ -260,6 +260,6 @@ def test_a_rejected_cloud_does_not_affect_the_next_one(
     run, write_cloud, cloud_from
 ):
     path = write_cloud(f'providers: [{{name: cn1, {TOO_MUCH}}}]')
-    run('candidates', '--snapshot', str(path), '--flavor', 'f')
+    run('candidate', 'list', '--snapshot', str(path), '--flavor', 'f')
     cloud = cloud_from('providers: [{name: cn2, inventories: {VCPU: 1}}]')
     assert cloud.candidates(asking(VCPU=1)) == ['cn2 (VCPU)']

@@ -193,7 +193,14 @@ def test_slots_in_zones_are_what_capacity_says(
             if key[0] == 'isolate_aggregates_zone_free_slots'
             and flavor.id in key
         }
-        ask = ('capacity', '--snapshot', example, '--flavor', flavor.id)
+        ask = (
+            'capacity',
+            'list',
+            '--snapshot',
+            example,
+            '--flavor',
+            flavor.id,
+        )
         assert (
             sum(told.values())
             == json.loads(run(*ask, '-f', 'json').out)['total']

@@ -239,19 +239,33 @@ def odd_files(tmp_path) -> Callable[[int], list[str]]:
 
 COMMANDS = (
     *(
-        'list',
-        'matrix',
-        'matrix -f json',
+        'lock list',
+        'matrix list',
+        'matrix list -f json',
         'audit',
-        'show h0',
+        'lock show h0',
     ),
-    *('audit --servers', 'survive', 'survive --failures 2 -f json'),
-    *('explain --flavor f0', 'capacity --flavor f0', 'query --flavor f0'),
+    *(
+        'audit --servers',
+        'survival list',
+        'survival list --failures 2 -f json',
+    ),
+    *(
+        'explain --flavor f0',
+        'capacity list --flavor f0',
+        'candidate list --query --flavor f0',
+    ),
     f'explain --server {identity(2000)}',
     *('sync --dry-run', 'sync --dry-run -f json'),
-    *('effect --add-host agg0 h0', 'effect --unset agg0 trait:CUSTOM_A'),
-    *('relocate --host h0 --dry-run', 'relocate --out-of-place --dry-run'),
-    'relocate --room-for f0 --dry-run -f json',
+    *(
+        'effect show --add-host agg0 h0',
+        'effect show --unset agg0 trait:CUSTOM_A',
+    ),
+    *(
+        'relocation create --host h0 --dry-run',
+        'relocation create --out-of-place --dry-run',
+    ),
+    'relocation create --room-for f0 --dry-run -f json',
 )
 
 
@@ -259,13 +273,13 @@ COMMANDS = (
 def test_no_command_has_a_fault(run, odd_files, tmp_path, seed):
     before, after = odd_files(seed)
     for command in (
-        f'snapshot diff {before} {after}',
+        f'effect show --snapshot {before} --to {after}',
         *(
             f'{command} --snapshot {before}'
             for command in (
                 *COMMANDS,
                 f'exporter --servers --output {tmp_path}/metrics',
-                f'report --output {tmp_path}/page.html',
+                f'report save --output {tmp_path}/page.html',
             )
         ),
     ):

@@ -206,7 +206,7 @@ class Commands:
         return {host['name'] for host in hosts}
 
     def matrix(self, *asked):
-        table = self.document('matrix', *asked)
+        table = self.document('matrix', 'list', *asked)
         [row] = table['rows']
         return {
             host
@@ -257,8 +257,8 @@ def check(number, run, tmp_path):
     # With what is in use.
     zoned = [*asked, *(['--availability-zone', zone] if zone else [])]
     offered = now.explained(*zoned)
-    assert now.listed('candidates', *zoned) == offered
-    assert now.listed('capacity', *zoned) == offered
+    assert now.listed('candidate', 'list', *zoned) == offered
+    assert now.listed('capacity', 'list', *zoned) == offered
 
     # If every host was empty.
     possible = empty.explained(*asked)
@@ -286,7 +286,7 @@ def check_slots(now, flavor, run, tmp_path):
     run('exporter', '--snapshot', str(now._path), '--output', str(file))
     for zone in ZONES:
         capacity = now.document(
-            'capacity', '--flavor', flavor, '--availability-zone', zone
+            'capacity', 'list', '--flavor', flavor, '--availability-zone', zone
         )
         total = sum(host['servers'] for host in capacity.get('hosts', ()))
         found = re.search(
@@ -305,7 +305,7 @@ def check_effect(world, now, tmp_path, run, flavor):
     after = Commands(run, tmp_path / 'after.yaml', changed)
     asked = '--flavor', flavor
     was, will_be = now.matrix(*asked), after.matrix(*asked)
-    effect = now.document('effect', '--unset', 'win', f'trait:{WIN}')
+    effect = now.document('effect', 'show', '--unset', 'win', f'trait:{WIN}')
     gained, lost = set(), set()
     for each in effect['flavors']:
         if each['flavor'] == flavor and each['image'] is None:
@@ -318,7 +318,7 @@ def check_server(world, now, empty):
     [server] = world.document['servers']
     home = server['host']
     elsewhere = now.explained('--server', 's1') - {home}
-    cases = now.document('survive')['cases']
+    cases = now.document('survival', 'list')['cases']
     # Only failures that servers do not survive are listed.
     stranded = any(case['hosts'] == [home] for case in cases)
     assert stranded == (not elsewhere)

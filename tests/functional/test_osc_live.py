@@ -217,8 +217,9 @@ def test_no_secret_is_shown_even_when_debugging(
             '--os-cloud',
             'mine',
             'isolation',
-            'query',
-            'show',
+            'candidate',
+            'list',
+            '--query',
             *LINUX,
         )
     )
@@ -235,7 +236,15 @@ def test_a_cloud_file_needs_no_cloud_that_works(
     root = pathlib.Path(__file__).parents[2]
     example = str(root / 'examples/windows-licensing.yaml')
     result = openstack(
-        *('--os-cloud', 'mine', 'isolation', 'query', 'show', *LINUX),
+        *(
+            '--os-cloud',
+            'mine',
+            'isolation',
+            'candidate',
+            'list',
+            '--query',
+            *LINUX,
+        ),
         *('--snapshot', example),
     )
     assert (result.code, result.err) == (0, '')
@@ -327,7 +336,9 @@ def test_an_unreadable_clouds_yaml_is_one_sentence(
     clouds()
     path = tmp_path / 'clouds.yaml'
     path.write_text('clouds:\n  mine: [\n')
-    assert sentence(openstack('isolation', 'query', 'show', *LINUX)) == (
+    assert sentence(
+        openstack('isolation', 'candidate', 'list', '--query', *LINUX)
+    ) == (
         f'The file {path} cannot be read: line 3: invalid YAML; put '
         'values with special characters in quotes.'
     )

@@ -2,7 +2,7 @@
 """Commands show where Placement's answer differs from the documented one.
 
 The hosts that Placement leaves out depend on the order of Python sets. Nova
-gets the same response as ``candidates``.
+gets the same response as ``candidate list``.
 """
 
 import json
@@ -110,7 +110,7 @@ def lost(document):
 def test_hosts_that_placement_leaves_out_are_named(run_json, write_cloud):
     path = write_cloud(SHARED_DISK)
 
-    document = run_json('candidates', path, 'grouped')
+    document = run_json('candidate', 'list', path, 'grouped')
     offered = [host['name'] for host in document['hosts']]
     assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
 
@@ -125,7 +125,7 @@ def test_hosts_that_placement_leaves_out_are_named(run_json, write_cloud):
     }
     assert document['summary']['candidates'] == len(HOSTS) - len(left_out)
 
-    document = run_json('capacity', path, 'grouped')
+    document = run_json('capacity', 'list', path, 'grouped')
     assert lost(document['placement_differs'])
     assert document['total'] == 24
 
@@ -133,14 +133,16 @@ def test_hosts_that_placement_leaves_out_are_named(run_json, write_cloud):
 def test_the_flavor_that_the_page_suggests_is_served(run_json, write_cloud):
     path = write_cloud(SHARED_DISK)
     for flavor in ('otherwise', 'plain'):
-        document = run_json('candidates', path, flavor)
+        document = run_json('candidate', 'list', path, flavor)
         assert [host['name'] for host in document['hosts']] == HOSTS
         assert document['placement_differs'] is None
 
 
 def test_the_table_shows_a_difference_in_sentences(run, write_cloud):
     path = str(write_cloud(SHARED_DISK))
-    said = run('capacity', '--snapshot', path, '--flavor', 'grouped').out
+    said = run(
+        'capacity', 'list', '--snapshot', path, '--flavor', 'grouped'
+    ).out
     assert said.startswith(
         '24 more servers of this flavor fit according to '
         "Placement's documentation.\n"
@@ -155,11 +157,13 @@ def test_the_table_shows_a_difference_in_sentences(run, write_cloud):
 
 def test_added_amounts_are_reported(run_json, write_cloud):
     path = write_cloud(TWO_NUMA_NODES)
-    document = run_json('candidates', path, 'grouped')['placement_differs']
+    document = run_json('candidate', 'list', path, 'grouped')[
+        'placement_differs'
+    ]
     assert document['other_amounts'] == ['host']
     assert (document['leaves_out'], document['adds']) == ([], [])
     assert run_json('explain', path, 'grouped')['summary']['candidates'] == 1
-    document = run_json('candidates', path, 'otherwise')
+    document = run_json('candidate', 'list', path, 'otherwise')
     assert document['placement_differs'] is None
 
 
@@ -168,7 +172,7 @@ def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
 ):
     path = write_cloud(SHARING_CHILD)
     arguments = ('--snapshot', str(path), '--flavor', 'plain')
-    result = run('candidates', *arguments)
+    result = run('candidate', 'list', *arguments)
     assert (result.code, result.out) == (1, '')
     assert ' with 500: ' in result.err
 
@@ -199,7 +203,7 @@ def live(http, write_cloud, in_environment):
 
 def test_a_live_cloud_is_compared_with_its_providers(run, live):
     live(SHARED_DISK)
-    result = run('candidates', '--flavor', 'grouped', '-f', 'json')
+    result = run('candidate', 'list', '--flavor', 'grouped', '-f', 'json')
     document = json.loads(result.out)
     offered = [host['name'] for host in document['hosts']]
     assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
@@ -222,7 +226,7 @@ def test_all_providers_are_only_read_if_the_answers_may_differ(
     run, live, http, cloud, flavor, is_read
 ):
     live(cloud)
-    assert run('candidates', '--flavor', flavor).code == 0
+    assert run('candidate', 'list', '--flavor', flavor).code == 0
     read = [
         request
         for request in http.request_history

@@ -58,7 +58,7 @@ def test_a_project_can_be_given_by_name(
         option = ('--os-isolation-config-file', kept)
         result = openstack(*option, 'isolation', 'candidate', 'list', *ask)
     else:
-        result = run('--config-file', kept, 'candidates', *ask)
+        result = run('--config-file', kept, 'candidate', 'list', *ask)
     assert (result.code, result.err) == (0, '')
     hosts = [host['name'] for host in json.loads(result.out)['hosts']]
     assert hosts == ['linux-1', 'linux-2'][-found:]
@@ -68,7 +68,15 @@ def test_a_name_in_several_domains_is_refused_with_its_ids(
     run: Run, kept: str
 ) -> None:
     result = run(
-        *('--config-file', kept, 'query', '--flavor', 'm1.small'),
+        *(
+            '--config-file',
+            kept,
+            'candidate',
+            'list',
+            '--query',
+            '--flavor',
+            'm1.small',
+        ),
         *('--project', 'acme'),
     )
     assert (result.code, result.out) == (1, '')

@@ -27,14 +27,16 @@ def test_all_commands_answer_alike_if_a_requested_name_does_not_exist(
     arguments = ['--snapshot', str(cloud), '--flavor', 'f']
     beginnings = {
         'explain': '0 of 1 host may be used.',
-        'candidates': '0 hosts may be used. Use explain to see why.',
-        'capacity': 'No more servers of this flavor fit.',
+        'candidate list': '0 hosts may be used. Use explain to see why.',
+        'capacity list': 'No more servers of this flavor fit.',
     }
     for command, beginning in beginnings.items():
-        result = run(command, *arguments)
+        result = run(*command.split(), *arguments)
         assert (result.code, result.err) == (4, '')
         assert result.out.lstrip().startswith(beginning)
-        document = json.loads(run(command, *arguments, '-f', 'json').out)
+        document = json.loads(
+            run(*command.split(), *arguments, '-f', 'json').out
+        )
         rejected = document.get('summary', document)['rejected']
         assert 'as invalid (400): ' in rejected
         assert unknown.rpartition(' ')[2] in rejected
@@ -51,6 +53,8 @@ def test_an_amount_that_no_database_can_compare_is_one_sentence(run, tmp_path):
         '\n',
         encoding='utf-8',
     )
-    result = run('candidates', '--snapshot', str(cloud), '--flavor', 'f')
+    result = run(
+        'candidate', 'list', '--snapshot', str(cloud), '--flavor', 'f'
+    )
     assert (result.code, result.err.count('\n')) == (1, 1)
     assert 'too large to convert to SQLite INTEGER' in result.err

@@ -59,8 +59,8 @@ def run_json(run, write_cloud):
             result = run(*arguments, '--snapshot', path, '-f', 'json')
             return json.loads(result.out)
 
-        hosts = document('candidates', '--flavor', 'gpu')['hosts']
-        shown = document('show', 'gpu-1')
+        hosts = document('candidate', 'list', '--flavor', 'gpu')['hosts']
+        shown = document('lock', 'show', 'gpu-1')
         return {
             'candidates': [host['name'] for host in hosts],
             'traits': (shown['traits'], shown['traits_below']),
@@ -106,7 +106,7 @@ def test_show_marks_traits_that_sync_added(run, write_cloud):
     - name: h1
       traits: [CUSTOM_A, CUSTOM_B, {mark}]
     """)
-    result = run('show', 'h1', '--snapshot', str(path), '-f', 'json')
+    result = run('lock', 'show', 'h1', '--snapshot', str(path), '-f', 'json')
     output = json.loads(result.out)
     assert output['traits'] == ['CUSTOM_A', 'CUSTOM_B']
     assert output['marked_traits'] == ['CUSTOM_B']

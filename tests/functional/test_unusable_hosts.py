@@ -67,22 +67,22 @@ def test_explain_of_a_server_says_why(ask):
 
 
 def test_candidates_and_capacity_leave_them_out(ask):
-    answer = ask(CLOUD, 'candidates', *ASKED)
+    answer = ask(CLOUD, 'candidate', 'list', *ASKED)
     assert of_hosts(answer) == ['up']
     assert {each['name']: each['reasons'] for each in answer['dropped']} == {
         'disabled': ['its compute service is disabled'],
         'down': ['its compute service is down'],
     }
-    assert of_hosts(ask(CLOUD, 'capacity', *ASKED)) == ['up']
+    assert of_hosts(ask(CLOUD, 'capacity', 'list', *ASKED)) == ['up']
 
 
 def test_nova_without_the_filter_uses_them(ask):
-    answer = ask(WITHOUT_FILTER, 'candidates', *ASKED)
+    answer = ask(WITHOUT_FILTER, 'candidate', 'list', *ASKED)
     assert of_hosts(answer) == ['disabled', 'down', 'up']
 
 
 def test_the_matrix_says_why(ask):
-    [row] = ask(CLOUD, 'matrix')['rows']
+    [row] = ask(CLOUD, 'matrix', 'list')['rows']
     assert row['verdicts'] == ['no', 'yes']
     assert {each['kind']: each['groups'] for each in row['reasons']} == {
         'service-disabled': [0],
@@ -91,13 +91,13 @@ def test_the_matrix_says_why(ask):
 
 
 def test_lists_count_nothing_as_free_there(ask):
-    [lock] = ask(CLOUD, 'list')['locks']
+    [lock] = ask(CLOUD, 'lock', 'list')['locks']
     assert lock['unusable_hosts'] == ['disabled', 'down']
     assert lock['capacity']['VCPU']['free'] == 4
-    shown = ask(CLOUD, 'show', 'down')
+    shown = ask(CLOUD, 'lock', 'show', 'down')
     assert shown['capacity']['VCPU']['free'] == 0
     assert shown['problems'] == ['the compute service of host down is down']
-    shown = ask(CLOUD, 'show', 'win')
+    shown = ask(CLOUD, 'lock', 'show', 'win')
     assert shown['unusable_hosts'] == ['disabled', 'down']
 
 
@@ -131,12 +131,12 @@ def test_expectations_leave_them_out(ask, tmp_path):
 
 
 def test_an_effect_does_not_count_them(ask):
-    answer = ask(CLOUD, 'effect', '--unset', 'win', 'trait:CUSTOM_WIN')
+    answer = ask(CLOUD, 'effect', 'show', '--unset', 'win', 'trait:CUSTOM_WIN')
     assert [each['gained'] for each in answer['flavors']] == [['up']]
     assert [each['slots']['after'] for each in answer['flavors']] == [4]
 
 
 def test_servers_can_only_move_to_the_others(ask):
-    survived = ask(CLOUD, 'survive', status=4)
+    survived = ask(CLOUD, 'survival', 'list', status=4)
     [case] = [case for case in survived['cases'] if case['without_host']]
     assert case['hosts'] == ['up']

@@ -207,7 +207,10 @@ def test_the_example_uses_existing_commands(
         for h in ('h1', 'h2')
     ]
     ours = [line.split()[1:] for line in lines if line.startswith('isolate')]
-    assert [words[4] for words in ours] == ['lock', 'grant']
+    assert [words[4:6] for words in ours] == [
+        ['lock', 'create'],
+        ['key', 'add'],
+    ]
     for words in ours:
         program = app.IsolateAggregatesApp(words)
         _, rest = program.parser.parse_known_args(words)

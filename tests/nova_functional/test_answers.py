@@ -57,7 +57,7 @@ class FallbackTest(CommandTest):
 
     def candidates(self, flavor):
         return self.run_command(
-            'candidates', '--flavor', flavor, '-f', 'json'
+            'candidate', 'list', '--flavor', flavor, '-f', 'json'
         ).document
 
     def test_nova_asks_for_vcpu_instead_of_pcpu_by_default(self):

@@ -458,16 +458,16 @@ class AuditTest(LiveTest):
     def test_the_everyday_commands_leave_a_clean_cloud(self):
         self.aggregate('win', ['host1'])
         flavor = self.flavor()
-        assert self.ours('lock', 'win', '--trait', LICENSED)[0] == 0
+        assert self.ours('lock', 'create', 'win', '--trait', LICENSED)[0] == 0
         # What is left to do.
         assert set(self.audit()) == {'nothing-opens'}
         grant = ('--flavor', flavor, '--trait', LICENSED)
-        assert self.ours('grant', *grant)[0] == 0
+        assert self.ours('key', 'add', *grant)[0] == 0
         assert self.host_for(flavor) == 'host1'
         assert self.audit('--servers') == {}
-        assert self.ours('unlock', 'win', '--trait', LICENSED)[0] == 0
+        assert self.ours('lock', 'delete', 'win', '--trait', LICENSED)[0] == 0
         assert set(self.audit()) == {'no-host'}
-        assert self.ours('revoke', *grant)[0] == 0
+        assert self.ours('key', 'remove', *grant)[0] == 0
         assert self.audit('--servers') == {}
 
     def test_disabled_isolation_is_found(self):

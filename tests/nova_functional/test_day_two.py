@@ -90,7 +90,7 @@ class DayTwoTest(CommandTest):
         keyed, plain = self.flavor(), self.flavor()
         before = self.state()
 
-        locked = self.done('lock', 'licensed', '--trait', LICENSED)
+        locked = self.done('lock', 'create', 'licensed', '--trait', LICENSED)
         assert locked.changes == [
             (f'create trait {LICENSED}', 'done'),
             (f'create trait {MARK}', 'done'),
@@ -99,44 +99,46 @@ class DayTwoTest(CommandTest):
         ]
         assert locked.document['left'] == [
             f'no flavor and no image requires {LICENSED} yet, so no server '
-            f'can use the hosts; next, run grant --flavor <flavor> --trait '
+            f'can use the hosts; next, run key add --flavor <flavor> --trait '
             f'{LICENSED}'
         ]
         assert self.state()['licensed'] == {'rack': '7', TAG: 'required'}
         assert self.host_for(plain) == 'host2'
 
-        again = self.done('lock', 'licensed', '--trait', LICENSED)
+        again = self.done('lock', 'create', 'licensed', '--trait', LICENSED)
         assert again.changes == []
 
-        grant = ('grant', '--flavor', keyed, '--trait', LICENSED)
+        grant = ('key', 'add', '--flavor', keyed, '--trait', LICENSED)
         granted = self.done(*grant)
         assert [result for _, result in granted.changes] == ['done']
         assert self.done(*grant).changes == []
         assert self.host_for(keyed) == 'host1'
         assert self.host_for(plain) == 'host2'
         assert (
-            self.done('lock', 'licensed', '--trait', LICENSED).document['left']
+            self.done(
+                'lock', 'create', 'licensed', '--trait', LICENSED
+            ).document['left']
             == []
         )
 
-        output = self.done('list').document['locks']
+        output = self.done('lock', 'list').document['locks']
         [lock] = output
         assert (lock['name'], lock['hosts']) == (TAG, ['host1'])
         assert lock['capacity']['VCPU'] == {'free': 39, 'used': 1}
-        assert self.done('show', 'host1').document['locks'] == [TAG]
+        assert self.done('lock', 'show', 'host1').document['locks'] == [TAG]
 
-        revoke = ('revoke', '--flavor', keyed, '--trait', LICENSED)
+        revoke = ('key', 'remove', '--flavor', keyed, '--trait', LICENSED)
         assert len(self.done(*revoke).changes) == 1
         assert self.done(*revoke).changes == []
 
-        unlocked = self.done('unlock', 'licensed')
+        unlocked = self.done('lock', 'delete', 'licensed')
         assert unlocked.changes == [
             (f'remove trait {LICENSED} from host host1', 'done'),
             (f'delete trait {MARK}', 'done'),
             (f'untag aggregate licensed {TAG}', 'done'),
         ]
         assert self.state() == before
-        assert self.done('unlock', 'licensed').changes == []
+        assert self.done('lock', 'delete', 'licensed').changes == []
         assert self.state() == before
         assert self.host_for(plain) == 'host1'
 
@@ -144,17 +146,20 @@ class DayTwoTest(CommandTest):
         self.aggregate('licensed', ['host1'])
         number = self.aggregate('tagged', ['host2'])
         before = self.state()
-        self.done('lock', 'licensed', '--trait', LICENSED)
+        self.done('lock', 'create', 'licensed', '--trait', LICENSED)
         assert self.done('sync').document['changes'] == []
         self.tag(number, {TAG: 'required'})
         self.done('sync', '--yes')
-        assert self.done('lock', 'tagged', '--trait', LICENSED).changes == []
+        assert (
+            self.done('lock', 'create', 'tagged', '--trait', LICENSED).changes
+            == []
+        )
         # Two aggregates with one lock have a rollup, which is for sync alone.
-        unlocked = self.done('unlock', 'licensed')
+        unlocked = self.done('lock', 'delete', 'licensed')
         assert any('until sync has' in n for n in unlocked.document['notes'])
         assert self.host_for(self.flavor()) == 'host1'
         self.done('sync', '--yes')
-        unlocked = self.done('unlock', 'tagged')
+        unlocked = self.done('lock', 'delete', 'tagged')
         assert unlocked.document['notes'] == []
         assert self.done('sync').document['changes'] == []
         assert self.state() == before
@@ -162,10 +167,10 @@ class DayTwoTest(CommandTest):
     def test_an_image_can_have_the_key(self):
         self.aggregate('licensed', ['host1'])
         image, flavor = self.image({}), self.flavor()
-        self.done('lock', 'licensed', '--trait', LICENSED)
+        self.done('lock', 'create', 'licensed', '--trait', LICENSED)
         assert self.host_for(flavor, image=image) == 'host2'
 
-        grant = ('grant', '--image', image, '--trait', LICENSED)
+        grant = ('key', 'add', '--image', image, '--trait', LICENSED)
         granted = self.done(*grant)
         assert [result for _, result in granted.changes] == ['done']
         assert any(
@@ -176,7 +181,7 @@ class DayTwoTest(CommandTest):
         assert self.host_for(flavor, image=image) == 'host1'
         assert self.host_for(flavor, image=IMAGE) == 'host2'
 
-        revoke = ('revoke', '--image', image, '--trait', LICENSED)
+        revoke = ('key', 'remove', '--image', image, '--trait', LICENSED)
         assert len(self.done(*revoke).changes) == 1
         assert self.done(*revoke).changes == []
         assert self.host_for(flavor, image=image) == 'host2'
@@ -186,20 +191,20 @@ class DayTwoTest(CommandTest):
         flavor = self.flavor()
         before = self.state()
         for command in (
-            ('lock', 'licensed', '--trait', LICENSED),
-            ('unlock', 'licensed', '--trait', LICENSED),
+            ('lock', 'create', 'licensed', '--trait', LICENSED),
+            ('lock', 'delete', 'licensed', '--trait', LICENSED),
         ):
             self.done(*command, '--dry-run')
             assert self.state() == before
         planned = self.done(
-            'lock', 'licensed', '--trait', LICENSED, '--dry-run'
+            'lock', 'create', 'licensed', '--trait', LICENSED, '--dry-run'
         )
         assert {result for _, result in planned.changes} == {'would be done'}
-        self.done('lock', 'licensed', '--trait', LICENSED)
+        self.done('lock', 'create', 'licensed', '--trait', LICENSED)
         locked = self.state()
-        self.done('unlock', 'licensed', '--dry-run')
+        self.done('lock', 'delete', 'licensed', '--dry-run')
         assert self.state() == locked
-        grant = ('grant', '--flavor', flavor, '--trait', LICENSED)
+        grant = ('key', 'add', '--flavor', flavor, '--trait', LICENSED)
         assert len(self.done(*grant, '--dry-run').changes) == 1
         assert len(self.done(*grant).changes) == 1
 
@@ -207,8 +212,8 @@ class DayTwoTest(CommandTest):
         self.give_trait('host1', LICENSED)
         number = self.aggregate('licensed', ['host1', 'host2'])
         before = self.state()
-        self.done('lock', 'licensed', '--trait', LICENSED)
-        unlocked = self.done('unlock', 'licensed')
+        self.done('lock', 'create', 'licensed', '--trait', LICENSED)
+        unlocked = self.done('lock', 'delete', 'licensed')
         assert self.state() == before
         assert unlocked.document['notes'] == [
             f'host host1 keeps trait {LICENSED}, which isolate-aggregates did '
@@ -216,10 +221,10 @@ class DayTwoTest(CommandTest):
         ]
 
         other = self.aggregate('rack', ['host2'])
-        self.done('lock', str(other), '--trait', LICENSED)
+        self.done('lock', 'create', str(other), '--trait', LICENSED)
         between = self.state()
-        self.done('lock', str(number), '--trait', LICENSED)
-        unlocked = self.done('unlock', str(number))
+        self.done('lock', 'create', str(number), '--trait', LICENSED)
+        unlocked = self.done('lock', 'delete', str(number))
         assert self.state() == between
         assert (
             f'host host2 keeps trait {LICENSED}, which aggregate rack requires'
@@ -228,12 +233,14 @@ class DayTwoTest(CommandTest):
 
     def test_an_interrupted_lock_is_safe_and_can_be_repeated(self):
         self.interrupt(
-            ('lock', 'licensed', '--trait', LICENSED), ('unlock', 'licensed')
+            ('lock', 'create', 'licensed', '--trait', LICENSED),
+            ('lock', 'delete', 'licensed'),
         )
 
     def test_an_interrupted_unlock_is_safe_and_can_be_repeated(self):
         self.interrupt(
-            ('unlock', 'licensed'), ('lock', 'licensed', '--trait', LICENSED)
+            ('lock', 'delete', 'licensed'),
+            ('lock', 'create', 'licensed', '--trait', LICENSED),
         )
 
     def interrupt(self, command, back):
@@ -283,29 +290,35 @@ class DayTwoTest(CommandTest):
         before = self.state()
         for arguments, said in (
             (
-                ('lock', 'nobody', '--trait', LICENSED),
+                ('lock', 'create', 'nobody', '--trait', LICENSED),
                 "There is no aggregate with the name or id 'nobody' in Nova.",
             ),
             (
-                ('lock', 'licensed', '--trait', 'custom-windows'),
+                ('lock', 'create', 'licensed', '--trait', 'custom-windows'),
                 "'custom-windows' cannot be the name of a trait, which has "
                 'only upper case letters, digits and _, such as '
                 'CUSTOM_LICENSED_WINDOWS.',
             ),
             (
-                ('lock', 'licensed', '--trait', 'HW_NO_SUCH'),
+                ('lock', 'create', 'licensed', '--trait', 'HW_NO_SUCH'),
                 'Trait HW_NO_SUCH cannot lock an aggregate: this Placement '
                 'does not know it; traits that are not standard must start '
                 'with CUSTOM_.',
             ),
             (
-                ('lock', 'licensed', '--trait', 'COMPUTE_VOLUME_EXTEND'),
+                (
+                    'lock',
+                    'create',
+                    'licensed',
+                    '--trait',
+                    'COMPUTE_VOLUME_EXTEND',
+                ),
                 'Trait COMPUTE_VOLUME_EXTEND cannot lock an aggregate: '
                 'nova-compute reports it, or it has a special meaning; '
                 'require a CUSTOM_ trait instead.',
             ),
             (
-                ('grant', '--flavor', 'any', '--trait', LICENSED),
+                ('key', 'add', '--flavor', 'any', '--trait', LICENSED),
                 f'Placement knows no trait {LICENSED}; lock an aggregate with '
                 'it first.',
             ),
@@ -317,10 +330,10 @@ class DayTwoTest(CommandTest):
 
     def test_a_flavor_that_forbids_the_trait_gets_no_key(self):
         self.aggregate('licensed', ['host1'])
-        self.done('lock', 'licensed', '--trait', LICENSED)
+        self.done('lock', 'create', 'licensed', '--trait', LICENSED)
         flavor = self.flavor({TAG: 'forbidden'})
         result = self.run_command(
-            'grant', '--flavor', flavor, '--trait', LICENSED
+            'key', 'add', '--flavor', flavor, '--trait', LICENSED
         )
         assert result.code == 1
         assert f'has {TAG}=forbidden' in result.err
@@ -334,7 +347,7 @@ class DayTwoTest(CommandTest):
         }
         self.policy.set_rules(self.policy_rules, overwrite=False)
         process = self.run_command(
-            'lock', 'licensed', '--trait', LICENSED, '-f', 'json'
+            'lock', 'create', 'licensed', '--trait', LICENSED, '-f', 'json'
         )
         assert process.code == 1
         assert [result for _, result in process.changes] == [
@@ -351,7 +364,7 @@ class DayTwoTest(CommandTest):
 
     def test_lock_reports_hosts_that_it_cannot_lock(self):
         self.aggregate('empty')
-        locked = self.done('lock', 'empty', '--trait', LICENSED)
+        locked = self.done('lock', 'create', 'empty', '--trait', LICENSED)
         assert locked.document['notes'] == [
             'aggregate empty has no hosts; after adding hosts, run the same '
             'command again, or sync'
@@ -361,7 +374,7 @@ class DayTwoTest(CommandTest):
         provider = self._get_provider_uuid_by_host('host2')
         self.placement.delete(f'/resource_providers/{provider}')
         result = self.run_command(
-            'lock', 'licensed', '--trait', LICENSED, '-f', 'json'
+            'lock', 'create', 'licensed', '--trait', LICENSED, '-f', 'json'
         )
         assert result.code == 1
         assert result.document['problems'] == [
@@ -381,10 +394,10 @@ class DayTwoTest(CommandTest):
         path = f'/resource_providers/{provider}/aggregates'
         self.placement.put(path, [], version='1.1')
         assert not self._get_provider_aggregates(provider)
-        locked = self.done('lock', 'licensed', '--trait', LICENSED)
+        locked = self.done('lock', 'create', 'licensed', '--trait', LICENSED)
         assert (
             'add host host1 to aggregate licensed in Placement',
             'done',
         ) in locked.changes
-        self.done('unlock', 'licensed')
+        self.done('lock', 'delete', 'licensed')
         assert self.state() == mirrored

@@ -51,7 +51,7 @@ class EffectTest(CommandTest):
         document = result.document
         if arguments[0] != 'effect':
             return document['effect']
-        for key in ('steps', 'gaps', 'refused', 'unknown'):
+        for key in ('differences', 'steps', 'gaps', 'refused', 'unknown'):
             del document[key]
         return document
 
@@ -60,7 +60,7 @@ class EffectTest(CommandTest):
         if arguments[0] != 'effect':
             assert self.run_command(*arguments).code in (0, 1)
             return
-        _, option, name, what = arguments
+        *_, option, name, what = arguments
         numbers = {each['name']: each['id'] for each in self.aggregates()}
         key, _, value = what.partition('=')
         match option:
@@ -88,25 +88,25 @@ class EffectTest(CommandTest):
         flavor = chance.choice(sorted(self.flavors))
         outside = sorted({*self.HOSTS} - {*aggregate['hosts']})
         changes = [
-            ('lock', name, '--trait', trait),
-            ('effect', '--set', name, f'{key}=required'),
+            ('lock', 'create', name, '--trait', trait),
+            ('effect', 'show', '--set', name, f'{key}=required'),
             ('sync',),
         ]
         if key in aggregate['metadata']:
             changes += [
-                ('unlock', name, '--trait', trait),
-                ('effect', '--unset', name, key),
+                ('lock', 'delete', name, '--trait', trait),
+                ('effect', 'show', '--unset', name, key),
             ]
         if outside:
-            changes.append(('effect', '--add-host', name, outside[0]))
+            changes.append(('effect', 'show', '--add-host', name, outside[0]))
         if aggregate['hosts']:
             host = sorted(aggregate['hosts'])[0]
-            changes.append(('effect', '--remove-host', name, host))
+            changes.append(('effect', 'show', '--remove-host', name, host))
         if trait in self.live_cloud().traits():
             changes += [
-                ('grant', '--flavor', flavor, '--trait', trait),
-                ('revoke', '--flavor', flavor, '--trait', trait),
-                ('effect', '--flavor', flavor, f'{key}=required'),
+                ('key', 'add', '--flavor', flavor, '--trait', trait),
+                ('key', 'remove', '--flavor', flavor, '--trait', trait),
+                ('effect', 'show', '--flavor', flavor, f'{key}=required'),
             ]
         return chance.choice(changes)
 

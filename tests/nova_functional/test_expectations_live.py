@@ -34,7 +34,9 @@ class ExpectationsTest(CommandTest):
                 ephemeral=0,
                 extra_spec=specs,
             )
-        locked = self.run_command('lock', 'licensed', '--trait', TRAIT)
+        locked = self.run_command(
+            'lock', 'create', 'licensed', '--trait', TRAIT
+        )
         assert locked.code == 0, locked
         self.path = self.config.with_name('expectations.yaml')
 

@@ -111,6 +111,12 @@ class ExplainZoneTest(CommandTest):
         )
         self.boot(flavor, zone='az1', status='ERROR')
         result = self.run_command(
-            'query', '--flavor', 'odd', '--availability-zone', 'az1'
+            'candidate',
+            'list',
+            '--query',
+            '--flavor',
+            'odd',
+            '--availability-zone',
+            'az1',
         )
         assert [result.out.strip()] == sent

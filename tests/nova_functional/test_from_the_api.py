@@ -2,8 +2,8 @@
 """From the body of ``POST /servers`` on, commands ask what Nova asks.
 
 Each body is sent to a real nova-api. What nova-scheduler then sends to
-Placement is what ``query`` prints for the same arguments, and a server gets a
-host only if ``explain`` calls it a candidate.
+Placement is what ``candidate list --query`` prints for the same arguments, and
+a server gets a host only if ``explain`` calls it a candidate.
 """
 
 import json
@@ -87,7 +87,7 @@ class FromTheApiTest(CommandTest):
 
     def query(self, *arguments):
         """Return the query that the command prints."""
-        result = self.run_command('query', *arguments)
+        result = self.run_command('candidate', 'list', '--query', *arguments)
         assert (result.code, result.err) == (0, '')
         return result.out.strip()
 
@@ -174,7 +174,7 @@ class BodyTest(FromTheApiTest):
         except client.OpenStackApiException as exc:
             if exc.response.status_code != 400:
                 raise
-            finished = self.run_command('query', *asked)
+            finished = self.run_command('candidate', 'list', '--query', *asked)
             assert finished.code == 4
             assert finished.err.startswith('nova-api refuses flavor '), asked
             return None

@@ -43,7 +43,11 @@ class MatrixTest(CommandTest):
     def test_servers_land_where_the_matrix_says(self):
         flavors = list(self.names)
         result = self.run_command(
-            'matrix', *(f'--flavor={one}' for one in flavors), '-f', 'json'
+            'matrix',
+            'list',
+            *(f'--flavor={one}' for one in flavors),
+            '-f',
+            'json',
         )
         assert result.code == 0, result.err
         reached = self.reached(result.document)
@@ -56,7 +60,7 @@ class MatrixTest(CommandTest):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'page.html'
             result = self.run_command(
-                'report', '--servers', '--output', str(path)
+                'report', 'save', '--servers', '--output', str(path)
             )
             assert (result.code, result.out) == (0, f'Wrote {path}.\n'), (
                 result.err

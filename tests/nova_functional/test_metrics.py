@@ -143,7 +143,9 @@ class ExporterTest(CommandTest):
         flavor = self.flavor()
         run = self.run_command
         assert run('lock', 'licensed', '--trait', trait).code == 0
-        assert run('grant', '--flavor', flavor, '--trait', trait).code == 0
+        assert (
+            run('key', 'add', '--flavor', flavor, '--trait', trait).code == 0
+        )
         empty = self.exported()
         assert empty['lock_aggregates', lock] == 1
         assert empty['lock_hosts', lock] == 1

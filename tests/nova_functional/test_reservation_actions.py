@@ -30,7 +30,7 @@ class MoveTest(ReservationTest):
     def spare_slot(self, reservation, host):
         """Drain a host: all slots that come now are elsewhere."""
         self.compute(host, status='disabled')
-        self.done('update', reservation, '--amount', '2')
+        self.done('set', reservation, '--amount', '2')
 
     def test_without_a_free_slot_elsewhere_nothing_moves(self):
         found, server, host, _ = self.reserved_server()
@@ -51,7 +51,7 @@ class MoveTest(ReservationTest):
         server = self._live_migrate(server)
         assert host_of(server) == other
         assert self.allocation(server['id']) == self.with_slot(other, found)
-        self.done('update', found, '--amount', '1')
+        self.done('set', found, '--amount', '1')
         assert self.slots(found) == {other: (1, 1)}
         self.done('host', 'set', '--disable', host)
 
@@ -79,9 +79,7 @@ class MoveTest(ReservationTest):
             f'host {host} is down: 1 slot there, 1 with a server'
             in repaired.err
         )
-        result = self.run_command(
-            'reservation', 'update', found, '--amount', '2'
-        )
+        result = self.run_command('reservation', 'set', found, '--amount', '2')
         assert result.code == 0, result
         assert self.slots(found) == {host: (1, 1), other: (1, 0)}
         server = self._evacuate_server(server)
@@ -93,7 +91,7 @@ class MoveTest(ReservationTest):
         self.compute(host, forced_down=False)
         self._run_periodics()
         assert self.allocation(server['id']) == self.with_slot(other, found)
-        self.done('update', found, '--amount', '1')
+        self.done('set', found, '--amount', '1')
         assert self.slots(found) == {other: (1, 1)}
 
     def test_all_on_one_host_are_evacuated_in_one_command(self):

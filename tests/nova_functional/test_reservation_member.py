@@ -42,7 +42,7 @@ class MemberTest(ReservationTest):
 
     def test_a_member_sees_the_flavors_of_running_reservations(self):
         reservation = self.reserve('--amount', '2', '--note', 'order 7')
-        self.done('update', reservation, '--amount', '1')
+        self.done('set', reservation, '--amount', '1')
         self.done('create', '--project', OWNER, *SIZE, *LATER)
         self.boot(reservation)
 

@@ -61,7 +61,7 @@ class LifeTest(ReservationTest):
             'reservation', 'end', reservation, '--dry-run'
         )
         assert output.code == 3
-        text = self.refused('update', reservation, '--amount', '1')
+        text = self.refused('set', reservation, '--amount', '1')
         assert 'cannot have 1 slot, because 2 have servers' in text
 
         self.end(reservation)

@@ -21,7 +21,7 @@ class RestorePageTest(PageTest, ReservationTest):
             '--vcpus', '1', '--ram', '64', '--disk', '1',
             '--affinity', 'different', '--end', '1d',
         )  # fmt: skip
-        self.done('update', self.RESERVATION, '--end', '30d')
+        self.done('set', self.RESERVATION, '--end', '30d')
         assert self.delete_flavors('.')
 
     def forget_record(self):

@@ -64,8 +64,8 @@ class RoomTest(CommandTest):
         return sorted(m['instance_uuid'] for m in body['migrations'])
 
     def relocate(self, *arguments):
-        """Run ``relocate``."""
-        return self.run_command('relocate', *arguments)
+        """Run ``relocation create``."""
+        return self.run_command('relocation', 'create', *arguments)
 
     def empty(self, host, *more):
         """Empty a host."""
@@ -126,7 +126,10 @@ class RoomTest(CommandTest):
     def test_servers_out_of_place_come_home(self):
         away = self.boot_on('host1')
         aggregate = self.aggregate('win', ['host1'])
-        assert self.run_command('lock', 'win', '--trait', TRAIT).code == 0
+        assert (
+            self.run_command('lock', 'create', 'win', '--trait', TRAIT).code
+            == 0
+        )
         keyed = self.named_flavor(
             'keyed', 1024, **{f'trait:{TRAIT}': 'required'}
         )
@@ -309,7 +312,10 @@ class RoomTest(CommandTest):
         chance = random.Random(SEED)
         hosts = chance.sample(self.HOSTS, chance.choice((1, 2)))
         self.aggregate('win', hosts)
-        assert self.run_command('lock', 'win', '--trait', TRAIT).code == 0
+        assert (
+            self.run_command('lock', 'create', 'win', '--trait', TRAIT).code
+            == 0
+        )
         keyed = self.named_flavor(
             'keyed', 1024, **{f'trait:{TRAIT}': 'required'}
         )
@@ -317,7 +323,7 @@ class RoomTest(CommandTest):
             flavor = keyed if host in hosts else self.small
             for _ in range(chance.randrange(1, 3)):
                 self.boot_on(host, flavor)
-        result = self.run_command('survive', '-f', 'json')
+        result = self.run_command('survival', 'list', '-f', 'json')
         told = result.document
         assert result.code == (0 if told['survived'] else 4)
         failing = chance.choice(self.HOSTS)

@@ -83,7 +83,12 @@ class DomainTest(CommandTest):
     def test_servers_of_all_its_projects_land_there_and_no_others(self):
         self.small = self.flavor()
         self.aggregate('theirs', ['host1'])
-        assert self.run_command('lock', 'theirs', '--domain', 'acme').code == 0
+        assert (
+            self.run_command(
+                'lock', 'create', 'theirs', '--domain', 'acme'
+            ).code
+            == 0
+        )
         assert self.hosts() == {
             OWNER: 'host1',
             FRIEND: 'host1',
@@ -103,7 +108,7 @@ class DomainTest(CommandTest):
         assert set(self.hosts().values()) == {'host2'}
 
         assert self.run_command('sync', '--yes').code == 0
-        unlock = ('unlock', 'theirs', '--domain', 'acme')
+        unlock = ('lock', 'delete', 'theirs', '--domain', 'acme')
         assert self.run_command(*unlock).code == 0
         aggregate = self.admin_api.api_get('/os-aggregates').body['aggregates']
         assert aggregate[0]['metadata'] == {}

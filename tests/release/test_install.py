@@ -92,7 +92,13 @@ def test_each_extra_works_with_its_oldest_and_newest_versions(
     assert 'candidates' in environment.run('isolate-aggregates', '--help')
     if 'embedded' in extras:
         answer = environment.run(
-            *('isolate-aggregates', 'candidates', '--snapshot', EXAMPLE),
+            *(
+                'isolate-aggregates',
+                'candidate',
+                'list',
+                '--snapshot',
+                EXAMPLE,
+            ),
             *('--flavor', 'm1.small', '--image', 'debian-12'),
         )
         assert '2 hosts may be used.' in answer

@@ -68,7 +68,8 @@ def status(placement, path):
 def candidates(command, flavor, limit):
     """Return the result of the command."""
     result = command(
-        'candidates',
+        'candidate',
+        'list',
         f'--flavor={flavor}',
         '--format=json',
         max_query_length=limit,
@@ -85,7 +86,7 @@ def test_the_plain_definition_is_refused_by_the_web_server(placement, command):
     path = forbidding(AGGREGATES, SHORT_REST)
     assert status(placement, path) == TOO_LONG[placement.server]
 
-    result = command('candidates', '--flavor=plain')
+    result = command('candidate', 'list', '--flavor=plain')
     assert result.code == 1
     assert SAID[placement.server] in result.err
     assert 'Raise that limit' in result.err

@@ -13,14 +13,14 @@ import pytest
 from isolate_aggregates.tools.cli import terminal
 
 _CHANGES = frozenset({
-    *('grant', 'revoke', 'unlock', 'relocate', 'relocation create'),
     *('lock create', 'lock delete', 'key add', 'key remove'),
+    'relocation create',
     *('reservation create', 'reservation end', 'reservation repair'),
-    *('reservation set', 'reservation update', 'reservation host set'),
+    *('reservation set', 'reservation host set'),
 })  # fmt: skip
 _WITHOUT = frozenset({
     *('--dry-run', '--yes', '--help'),
-    # With these, relocate only shows a plan.
+    # With these, relocation create only shows a plan.
     *('--snapshot', '--rolling', '--output'),
 })  # fmt: skip
 
@@ -34,7 +34,7 @@ def agreed(arguments: Sequence[str]) -> tuple[str, ...]:
         del words[0]
     is_change = any(
         ' '.join(words[:number]) in _CHANGES for number in (1, 2, 3)
-    ) or (words[:1] == ['lock'] and words[1:2] not in (['list'], ['show']))
+    )
     if not is_change or _WITHOUT & set(arguments):
         return tuple(arguments)
     return (*arguments, '--yes')

@@ -131,11 +131,11 @@ class CloudCopy:
         match plain:
             case ['isolate-aggregates', 'sync']:
                 self._sync()
-            case ['isolate-aggregates', 'grant']:
+            case ['isolate-aggregates', 'key', 'add']:
                 [trait] = options['trait']
                 [flavor] = options['flavor']
                 self._set_specs(flavor, {f'trait:{trait}': 'required'})
-            case ['isolate-aggregates', 'lock', aggregate]:
+            case ['isolate-aggregates', 'lock', 'create', aggregate]:
                 [trait] = options['trait']
                 self._set_tags(aggregate, {f'trait:{trait}': 'required'})
                 self._sync()

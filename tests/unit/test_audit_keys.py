@@ -386,8 +386,8 @@ def test_two_locks_need_a_flavor_with_both_keys():
     assert 'CUSTOM_GPU, CUSTOM_LICENSED' in finding.problem
     assert finding.consequence == 'no server can land on h1'
     assert lines(finding) == [
-        f'isolate-aggregates grant --flavor={KEYED.id} --trait CUSTOM_GPU',
-        f'isolate-aggregates grant --flavor={flavors[1].id} '
+        f'isolate-aggregates key add --flavor={KEYED.id} --trait CUSTOM_GPU',
+        f'isolate-aggregates key add --flavor={flavors[1].id} '
         f'--trait {LICENSED}',
         # It is the only host there, so least is lost.
         'openstack aggregate remove host 7 h1',
@@ -406,8 +406,8 @@ def test_no_repair_is_proposed_if_no_single_change_opens_a_host():
     [finding] = findings(locked, [node], [PLAIN])
     assert finding.kind == 'nothing-opens'
     assert [line for line in lines(finding) if line] == [
-        'isolate-aggregates grant --flavor FLAVOR --trait CUSTOM_A && '
-        'isolate-aggregates grant --flavor FLAVOR --trait CUSTOM_B, for the '
+        'isolate-aggregates key add --flavor FLAVOR --trait CUSTOM_A && '
+        'isolate-aggregates key add --flavor FLAVOR --trait CUSTOM_B, for the '
         'flavor whose servers belong there; this lets them use h1, and no '
         'other hosts'
     ]
@@ -419,7 +419,7 @@ def test_the_least_used_trait_is_granted_or_removed():
     node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_GPU'])
     [finding] = findings([both], [node], [KEYED, PLAIN])
     assert lines(finding) == [
-        f'isolate-aggregates grant --flavor={KEYED.id} --trait CUSTOM_GPU',
+        f'isolate-aggregates key add --flavor={KEYED.id} --trait CUSTOM_GPU',
         'openstack aggregate unset --property trait:CUSTOM_GPU 9',
     ]
 
@@ -447,9 +447,9 @@ def test_the_key_is_given_before_the_lock_is_taken_away(
     right = f'trait:{LICENSED}=required'
     assert given.startswith(
         {
-            'grant': 'isolate-aggregates grant --flavor=42 ',
+            'grant': 'isolate-aggregates key add --flavor=42 ',
             'set': f'openstack flavor set --property {right}',
-            'FLAVOR': 'isolate-aggregates grant --flavor FLAVOR ',
+            'FLAVOR': 'isolate-aggregates key add --flavor FLAVOR ',
         }[repair]
     )
     assert taken == f'openstack aggregate unset --property trait:{LICENSED} 7'
@@ -476,7 +476,7 @@ def test_the_key_is_given_to_the_flavor_of_the_servers_there():
     problems = findings([WIN], [H1], [PLAIN, flavor], servers=present)
     [opens] = [f for f in problems if f.kind == 'nothing-opens']
     assert first(opens) == (
-        f'isolate-aggregates grant --flavor=42 --trait {LICENSED}'
+        f'isolate-aggregates key add --flavor=42 --trait {LICENSED}'
     )
 
 

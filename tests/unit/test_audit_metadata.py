@@ -139,7 +139,7 @@ def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
         'locked; it lacks CUSTOM_X'
     )
     assert first(finding) == (
-        'isolate-aggregates grant --flavor=42 --trait CUSTOM_X'
+        'isolate-aggregates key add --flavor=42 --trait CUSTOM_X'
     )
 
 

@@ -87,23 +87,58 @@ def test_the_default_zone_is_that_of_the_configuration(
     path = tmp_path / 'nova.conf'
     path.write_text('[DEFAULT]\ndefault_schedule_zone = az1\n')
     arguments = (
-        *('--config-file', str(path), 'query', '--flavor', 'plain'),
+        *(
+            '--config-file',
+            str(path),
+            'candidate',
+            'list',
+            '--query',
+            '--flavor',
+            'plain',
+        ),
         *('--snapshot', str(tmp_path / 'cloud.yaml')),
     )
-    zone = on_cloud('query', '--flavor', 'plain', '--availability-zone', 'az1')
+    zone = on_cloud(
+        'candidate',
+        'list',
+        '--query',
+        '--flavor',
+        'plain',
+        '--availability-zone',
+        'az1',
+    )
     assert run(*arguments).out == zone.out
     other = run(*arguments, '--availability-zone', 'nova').out
-    assert other == on_cloud('query', '--flavor', 'plain').out
+    assert (
+        other
+        == on_cloud('candidate', 'list', '--query', '--flavor', 'plain').out
+    )
 
 
 def test_the_default_zone_can_be_in_the_cloud_file(
     run: Run, on_cloud: Run, tmp_path: pathlib.Path
 ) -> None:
-    zone = on_cloud('query', '--flavor', 'plain', '--availability-zone', 'az1')
+    zone = on_cloud(
+        'candidate',
+        'list',
+        '--query',
+        '--flavor',
+        'plain',
+        '--availability-zone',
+        'az1',
+    )
     path = tmp_path / 'cloud.yaml'
     group = 'DEFAULT: {default_schedule_zone: az1}'
     path.write_text(CLOUD.replace('settings:', f'settings:\n  {group}'))
-    result = run('query', '--flavor', 'plain', '--snapshot', str(path))
+    result = run(
+        'candidate',
+        'list',
+        '--query',
+        '--flavor',
+        'plain',
+        '--snapshot',
+        str(path),
+    )
     assert (result.out, result.err) == (zone.out, '')
 
 
@@ -115,11 +150,11 @@ def test_hosts_that_a_host_filter_drops_are_no_candidates(
         'dropped after Placement by AggregateInstanceExtraSpecsFilter: in no '
         'aggregate with ssd=true'
     )
-    matrix = on_cloud('matrix', '-f', 'value').out.splitlines()
+    matrix = on_cloud('matrix', 'list', '-f', 'value').out.splitlines()
     assert 'fast yes no yes no no' in matrix
-    fitting = on_cloud('capacity', '--flavor', 'fast', '-f', 'value')
+    fitting = on_cloud('capacity', 'list', '--flavor', 'fast', '-f', 'value')
     assert fitting.out.splitlines() == ['cn1 8', 'cn3 8']
-    fitting = on_cloud('capacity', '--flavor', 'fast', '-f', 'json')
+    fitting = on_cloud('capacity', 'list', '--flavor', 'fast', '-f', 'json')
     assert json.loads(fitting.out)['not_known'] == [OTHERS]
 
 
@@ -127,7 +162,9 @@ def test_all_nodes_of_a_requested_service_are_candidates(
     on_cloud: Run,
 ) -> None:
     arguments = ('--flavor', 'plain', '--host', 'metal')
-    assert 'limit' not in on_cloud('query', *arguments).out
+    assert (
+        'limit' not in on_cloud('candidate', 'list', '--query', *arguments).out
+    )
     table = rows(on_cloud('explain', *arguments))
     assert table['metal (m1)'] == table['metal (m2)'] == 'candidate'
     assert table['cn1'] == (
@@ -204,7 +241,9 @@ def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
     group = 'DEFAULT: {default_schedule_zone: az1}'
     path.write_text(CLOUD.replace('settings:', f'settings:\n  {group}'))
     arguments = ('--flavor', 'plain', '--availability-zone', zone)
-    assert ('member_of' in on_cloud('query', *arguments).out) == asks_for_az1
+    assert (
+        'member_of' in on_cloud('candidate', 'list', '--query', *arguments).out
+    ) == asks_for_az1
     facts = not_known(on_cloud('explain', *arguments, '-f', 'json'))
     assert [fact for fact in facts if 'ignores' in fact] == (
         [ignored] if ignored else []
@@ -233,7 +272,15 @@ def test_nova_finds_a_forced_host_and_a_forced_node_by_their_own_names(
 
 def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
     result = on_cloud(
-        *('query', '--flavor', 'plain', '--host', 'cn1'),
+        *(
+            'candidate',
+            'list',
+            '--query',
+            '--flavor',
+            'plain',
+            '--host',
+            'cn1',
+        ),
         *('--availability-zone', 'az1:cn1'),
     )
     assert result.code != 0
@@ -272,7 +319,14 @@ def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
 
 
 def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud: Run) -> None:
-    arguments = ('query', '--flavor', 'plain', '--availability-zone')
+    arguments = (
+        'candidate',
+        'list',
+        '--query',
+        '--flavor',
+        'plain',
+        '--availability-zone',
+    )
     result = on_cloud(*arguments, 'az2')
     assert result.code == 1
     assert result.err == (
@@ -290,7 +344,7 @@ def test_a_port_can_request_resources(on_cloud: Run) -> None:
     assert table['cn3'] == 'candidate'
     assert 'group _port_1: ' in table['cn1']
     query = on_cloud(
-        *('query', '--flavor', 'plain'),
+        *('candidate', 'list', '--query', '--flavor', 'plain'),
         *('--port-request', text, '--port-request', 'VGPU=2'),
     ).out
     assert 'group_policy=none' in query
@@ -298,7 +352,14 @@ def test_a_port_can_request_resources(on_cloud: Run) -> None:
 
 
 def test_a_port_can_be_remote_managed(on_cloud: Run) -> None:
-    asked = ('query', '--flavor', 'plain', '--port-request')
+    asked = (
+        'candidate',
+        'list',
+        '--query',
+        '--flavor',
+        'plain',
+        '--port-request',
+    )
     trait = 'root_required=COMPUTE_REMOTE_MANAGED_PORTS'
     alone = on_cloud(*asked, 'remote-managed').out
     assert trait in alone
@@ -317,5 +378,13 @@ def test_a_port_can_be_remote_managed(on_cloud: Run) -> None:
 def test_a_port_that_asks_for_nothing_is_refused(
     on_cloud: Run, text: str
 ) -> None:
-    result = on_cloud('query', '--flavor', 'plain', '--port-request', text)
+    result = on_cloud(
+        'candidate',
+        'list',
+        '--query',
+        '--flavor',
+        'plain',
+        '--port-request',
+        text,
+    )
     assert result.code == 2

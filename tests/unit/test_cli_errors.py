@@ -78,45 +78,51 @@ def write(tmp_path: pathlib.Path) -> Callable[[str, str], str]:
         ),
     ],
 )
-@pytest.mark.parametrize('command', ['candidates', 'query'])
+@pytest.mark.parametrize(
+    'command', ['candidate list', 'candidate list --query']
+)
 def test_a_missing_thing_is_named_with_the_place_searched(
     run: Run, command: str, arguments: tuple[str, ...], said: str
 ) -> None:
-    assert sentence(run(command, *ON_EXAMPLE, *arguments)) == said
+    assert sentence(run(*command.split(), *ON_EXAMPLE, *arguments)) == said
 
 
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
         pytest.param(
-            ('query',),
+            (
+                'candidate',
+                'list',
+                '--query',
+            ),
             '--flavor is required',
             id='no flavor',
         ),
         pytest.param(
-            ('query', *SMALL, '--limit', '0'),
+            ('candidate', 'list', '--query', *SMALL, '--limit', '0'),
             "--limit must be a positive integer, not '0'",
             id='a limit of nothing',
         ),
         pytest.param(
-            ('query', *SMALL, '--hint', 'reservation'),
+            ('candidate', 'list', '--query', *SMALL, '--hint', 'reservation'),
             "--hint: 'reservation' is not a valid scheduler hint; "
             'write '
             '<key>=<value>',
             id='half a hint',
         ),
         pytest.param(
-            ('--timeout', 'soon', 'query', *SMALL),
+            ('--timeout', 'soon', 'candidate', 'list', '--query', *SMALL),
             "--timeout must be a number, not 'soon'",
             id='an invalid timeout',
         ),
         pytest.param(
-            ('query', '--flavr', 'm1.small'),
+            ('candidate', 'list', '--query', '--flavr', 'm1.small'),
             'there is no option --flavr (did you mean --flavor?)',
             id='a required option that is written wrong',
         ),
         pytest.param(
-            ('query', *SMALL, '--somewhere=else'),
+            ('candidate', 'list', '--query', *SMALL, '--somewhere=else'),
             'there is no option --somewhere',
             id='an option like no other',
         ),
@@ -126,7 +132,7 @@ def test_a_missing_thing_is_named_with_the_place_searched(
             id='an option like another only by its dashes',
         ),
         pytest.param(
-            ('--verbos', 'query'),
+            ('--verbos', 'candidate', 'list', '--query'),
             'there is no option --verbos (did you mean --verbose?)',
             id='an option of the program that is written wrong',
         ),
@@ -137,25 +143,38 @@ def test_a_missing_thing_is_named_with_the_place_searched(
             id='an option of a command before it',
         ),
         pytest.param(
-            ('--config-file', '', 'query'),
+            ('--config-file', '', 'candidate', 'list', '--query'),
             '--config-file must not be empty',
             id='a variable of the shell that is not set, of the program',
         ),
         pytest.param(
-            ('query', '--flavor', ''),
+            ('candidate', 'list', '--query', '--flavor', ''),
             '--flavor must not be empty',
             id='a variable of the shell that is not set',
         ),
         pytest.param(
-            ('query', *SMALL, '--hint', 'a=b', '--availability-zone='),
+            (
+                'candidate',
+                'list',
+                '--query',
+                *SMALL,
+                '--hint',
+                'a=b',
+                '--availability-zone=',
+            ),
             '--availability-zone must not be empty',
             id='an option that ends with its name',
         ),
         pytest.param(
-            ('show', ''), '<name> must not be empty', id='an empty name'
+            ('lock', 'show', ''),
+            '<name> must not be empty',
+            id='an empty name',
         ),
         pytest.param(
-            ('lock',),
+            (
+                'lock',
+                'create',
+            ),
             '<aggregate> is required',
             id='a command without its arguments',
         ),
@@ -230,7 +249,9 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
 @pytest.mark.parametrize(
     'command',
     [
-        pytest.param(('query', *ON_EXAMPLE, *SMALL), id='query'),
+        pytest.param(
+            ('candidate', 'list', '--query', *ON_EXAMPLE, *SMALL), id='query'
+        ),
         pytest.param(('filter', 'list'), id='filter list'),
     ],
 )
@@ -249,7 +270,14 @@ def test_connection_options_are_checked_only_for_a_live_cloud(
     run: Run, write: Callable[[str, str], str]
 ) -> None:
     text = '[isolate_aggregates]\nauth_type = none\ntimeout = soon\n'
-    named = ('--config-file', write('nova.conf', text), 'query', *SMALL)
+    named = (
+        '--config-file',
+        write('nova.conf', text),
+        'candidate',
+        'list',
+        '--query',
+        *SMALL,
+    )
     assert sentence(run(*named)) == (
         'Configuration option [isolate_aggregates] timeout cannot be used: '
         "'soon' is not a number."
@@ -272,7 +300,9 @@ def test_help_needs_no_valid_configuration(
     run: Run, write: Callable[[str, str], str]
 ) -> None:
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
-    result = run('--config-file', path, 'query', '--help')
+    result = run(
+        '--config-file', path, 'candidate', 'list', '--query', '--help'
+    )
     assert (result.code, result.err) == (0, '')
     assert result.out.startswith('usage: ')
 
@@ -312,7 +342,15 @@ def test_an_unreadable_configuration_file_is_named(
     path = tmp_path / 'nova.conf'
     if content is not None:
         path.write_bytes(content)
-    result = run('--config-file', str(path), 'query', *ON_EXAMPLE, *SMALL)
+    result = run(
+        '--config-file',
+        str(path),
+        'candidate',
+        'list',
+        '--query',
+        *ON_EXAMPLE,
+        *SMALL,
+    )
     assert sentence(result) == said.format(path=path)
 
 
@@ -387,7 +425,9 @@ def test_invalid_settings_of_a_cloud_file_are_named(
     run: Run, write_cloud: Write, settings: str, said: str
 ) -> None:
     path = write_cloud(f'settings: {{{settings}}}\n')
-    result = run('query', '--snapshot', str(path), *SMALL)
+    result = run(
+        'candidate', 'list', '--query', '--snapshot', str(path), *SMALL
+    )
     assert sentence(result).startswith(f'Cloud file {path}: {said}')
 
 
@@ -397,7 +437,9 @@ def test_numbers_in_a_list_of_settings_become_text(
     path = write_cloud("""
         settings: {isolate_aggregates: {request_filters: [7]}}
     """)
-    result = run('query', '--snapshot', str(path), *SMALL)
+    result = run(
+        'candidate', 'list', '--query', '--snapshot', str(path), *SMALL
+    )
     assert sentence(result).startswith('Request filter 7 is not installed; ')
 
 
@@ -446,7 +488,7 @@ NO_CREDENTIALS = (
     ('command', 'instead'),
     [
         pytest.param(
-            ('query', *SMALL),
+            ('candidate', 'list', '--query', *SMALL),
             ', or use a cloud file with --snapshot',
             id='one that can ask a file',
         ),
@@ -486,7 +528,7 @@ def test_without_credentials_the_sources_are_named(
 def test_invalid_credentials_name_what_to_check(
     run: Run, options: tuple[str, ...], said: str
 ) -> None:
-    assert sentence(run(*options, 'query', *SMALL)) == (
+    assert sentence(run(*options, 'candidate', 'list', '--query', *SMALL)) == (
         f'The credentials for the cloud cannot be used: {said}; check the '
         '--os-* options, the OS_* variables and clouds.yaml.'
     )
@@ -541,7 +583,9 @@ def test_an_unusable_clouds_yaml_is_an_error(
     path = write('clouds.yaml', text)
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', path)
     monkeypatch.setenv('OS_CLOUD', 'mine')
-    result = run('--os-region-name', 'east', 'query', *SMALL)
+    result = run(
+        '--os-region-name', 'east', 'candidate', 'list', '--query', *SMALL
+    )
     assert sentence(result) == said.format(path=path)
 
 
@@ -554,7 +598,7 @@ def test_a_question_to_a_cloud_file_needs_no_clouds_yaml_that_works(
 ) -> None:
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', write('clouds.yaml', text))
     monkeypatch.setenv('OS_CLOUD', 'mine')
-    result = run('query', *ON_EXAMPLE, *SMALL)
+    result = run('candidate', 'list', '--query', *ON_EXAMPLE, *SMALL)
     assert (result.code, result.err) == (0, '')
 
 
@@ -565,7 +609,7 @@ def test_a_malformed_clouds_yaml_is_named_without_a_cloud(
 ) -> None:
     path = write('clouds.yaml', 'clouds: {mine: [}')
     monkeypatch.setattr(loader, 'CONFIG_FILES', ['/nowhere.yaml', path])
-    result = run('query', *SMALL)
+    result = run('candidate', 'list', '--query', *SMALL)
     assert sentence(result).startswith(f'The file {path} cannot be read: ')
 
 
@@ -577,7 +621,7 @@ def test_only_the_first_valid_clouds_yaml_is_read(
     good = write('good.yaml', 'clouds: {other: {}}')
     bad = write('bad.yaml', 'clouds: {mine: [}')
     monkeypatch.setattr(loader, 'CONFIG_FILES', [good, bad])
-    result = run('--os-cloud', 'mine', 'query', *SMALL)
+    result = run('--os-cloud', 'mine', 'candidate', 'list', '--query', *SMALL)
     assert 'Cloud mine was not found' in sentence(result)
 
 
@@ -585,7 +629,7 @@ def test_a_wrong_password_is_not_shown(
     run: Run, keystone: FakeKeystone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_credentials(monkeypatch, password='not-the-pa55word')
-    assert sentence(run('query', *SMALL)) == (
+    assert sentence(run('candidate', 'list', '--query', *SMALL)) == (
         'Keystone at http://keystone.test/v3 does not accept the credentials: '
         'The request you have made requires authentication; check the user, '
         'the password, the project and their domains.'
@@ -642,7 +686,7 @@ REFUSED.__cause__ = ConnectionRefusedError(111, 'Connection refused')
 def test_a_missing_live_resource_is_named_with_its_endpoint(
     run: Run, live: FakeNova, arguments: tuple[str, ...], said: str
 ) -> None:
-    assert sentence(run('query', *arguments)) == said
+    assert sentence(run('candidate', 'list', '--query', *arguments)) == said
 
 
 @pytest.mark.parametrize(
@@ -688,7 +732,7 @@ def test_an_unreachable_placement_is_one_sentence_for_all_retries(
     said: str,
 ) -> None:
     http.get(f'{PLACEMENT}/allocation_candidates', **answer)
-    assert sentence(run('candidates', *SMALL)) == (
+    assert sentence(run('candidate', 'list', *SMALL)) == (
         f'Placement at {PLACEMENT} {said}'
     )
 
@@ -697,7 +741,7 @@ def test_a_nova_that_is_down_is_one_sentence_for_all_tries(
     run: Run, live: FakeNova, http: requests_mock.Mocker
 ) -> None:
     http.get(f'{NOVA}/flavors/detail', exc=REFUSED)
-    assert sentence(run('query', *SMALL)) == (
+    assert sentence(run('candidate', 'list', '--query', *SMALL)) == (
         f'Nova at {NOVA} cannot be reached: Connection refused; check that '
         'it is running and that this is its address.'
     )
@@ -709,7 +753,7 @@ def test_an_unknown_aggregate_source_is_refused_with_those_installed(
     run: Run, live: FakeNova, write: Callable[[str, str], str]
 ) -> None:
     path = write('x.conf', '[isolate_aggregates]\naggregate_source = ldap\n')
-    result = run('--config-file', path, 'query', *SMALL)
+    result = run('--config-file', path, 'candidate', 'list', '--query', *SMALL)
     assert sentence(result).startswith(
         'Configuration option [isolate_aggregates] aggregate_source names '
         'ldap, which is not installed; choose from file, '
@@ -720,7 +764,7 @@ def test_an_interruption_shows_no_traceback(
     run: Run, live: FakeNova, http: requests_mock.Mocker
 ) -> None:
     http.get(f'{NOVA}/os-aggregates', exc=KeyboardInterrupt)
-    result = run('query', *SMALL)
+    result = run('candidate', 'list', '--query', *SMALL)
     assert result.code == 130
     assert (result.out, result.err) == ('', '')
 
@@ -748,14 +792,14 @@ def test_warnings_of_libraries_are_not_shown_to_users(
     http.get(f'{NOVA}/os-aggregates', json=answer)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        result = run(*options, 'query', *SMALL)
+        result = run(*options, 'candidate', 'list', '--query', *SMALL)
     assert result.code == 0
     messages = [str(warning.message) for warning in caught]
     assert ('something is not as it was' in messages) == shown
 
 
 def test_debug_shows_the_traceback(run: Run, live: FakeNova) -> None:
-    result = run('--debug', 'query', '--flavor', 'huge')
+    result = run('--debug', 'candidate', 'list', '--query', '--flavor', 'huge')
     assert result.code == 1
     assert 'Traceback (most recent call last)' in result.err
 
@@ -788,7 +832,7 @@ def test_a_password_without_quotes_is_not_shown(
     path = write('private.yaml', f'{text}{password}')
     monkeypatch.setenv(variable, path)
     monkeypatch.setenv('OS_CLOUD', 'mine')
-    assert sentence(run('query', *SMALL)) == (
+    assert sentence(run('candidate', 'list', '--query', *SMALL)) == (
         f'The file {path} cannot be read: {where}invalid YAML; put values '
         'with special characters in quotes.'
     )

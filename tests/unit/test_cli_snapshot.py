@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``capacity`` and ``snapshot diff`` on cloud files."""
+"""``capacity list`` and ``effect show --to`` on cloud files."""
 
 import csv
 import io
@@ -12,8 +12,18 @@ WINDOWS = 'examples/windows-licensing.yaml'
 CAMPUS = 'examples/campus.yaml'
 
 
+COMPARE = ('effect', 'show', '--snapshot')
+
+
 def test_capacity_counts_in_total_and_by_host(run):
-    arguments = ['capacity', '--snapshot', WINDOWS, '--flavor', 'm1.large']
+    arguments = [
+        'capacity',
+        'list',
+        '--snapshot',
+        WINDOWS,
+        '--flavor',
+        'm1.large',
+    ]
     result = run(*arguments, '--image', 'debian-12', '-f', 'json')
     document = json.loads(result.out)
     assert document['total'] == 11
@@ -25,7 +35,7 @@ def test_capacity_counts_in_total_and_by_host(run):
 
 def test_capacity_of_a_refused_request_says_why(run):
     arguments = ['--snapshot', 'examples/reservations.yaml']
-    result = run('capacity', *arguments, '--flavor', 'ended.small')
+    result = run('capacity', 'list', *arguments, '--flavor', 'ended.small')
     assert result.code == 4
     assert result.err.startswith('Request refused: ')
 
@@ -39,7 +49,7 @@ def test_no_server_fits_if_placement_rejects_the_query(run, tmp_path):
         '- {name: f, vcpus: 1, extra_specs: {trait:CUSTOM_NEW: forbidden}}\n',
         encoding='utf-8',
     )
-    arguments = ['capacity', '--snapshot', str(cloud), '--flavor', 'f']
+    arguments = ['capacity', 'list', '--snapshot', str(cloud), '--flavor', 'f']
     result = run(*arguments)
     assert (result.code, result.err) == (4, '')
     assert result.out.strip().splitlines() == [
@@ -59,19 +69,19 @@ def test_diff_shows_what_changed(run, tmp_path):
     other = tmp_path / 'other.yaml'
     text = pathlib.Path(WINDOWS).read_text(encoding='utf-8')
     other.write_text(text.replace('vcpus: 4', 'vcpus: 5'), encoding='utf-8')
-    result = run('snapshot', 'diff', WINDOWS, str(other))
+    result = run(*COMPARE, WINDOWS, '--to', str(other))
     assert '| flavor | m1.large | vcpus | 4      | 5     |' in result.out
 
 
 @pytest.mark.parametrize(
     ('options', 'said'),
     [
-        ((), 'Both files describe the same cloud.\n'),
+        ((), 'The file describes the same cloud.\n'),
         (('-f', 'csv'), '"Kind","Name","What","Before","After"\n'),
     ],
 )
 def test_a_table_says_that_there_are_no_changes(run, options, said):
-    result = run('snapshot', 'diff', WINDOWS, WINDOWS, *options)
+    result = run(*COMPARE, WINDOWS, '--to', WINDOWS, *options)
     assert (result.code, result.out) == (0, said)
 
 
@@ -79,16 +89,17 @@ def test_a_diff_has_the_effect_of_all_differences(run, tmp_path):
     other = tmp_path / 'other.yaml'
     text = pathlib.Path(WINDOWS).read_text(encoding='utf-8')
     other.write_text(text.replace('hosts: [win-1, win-2]', 'hosts: []'))
-    result = run('snapshot', 'diff', WINDOWS, str(other))
+    result = run(*COMPARE, WINDOWS, '--to', str(other))
     assert '\nEffect: 3 flavors with more hosts' in result.out
     assert '  flavor m1.small: 2 hosts, room for 47 -> 4 hosts' in result.out
     document = json.loads(
-        run('snapshot', 'diff', WINDOWS, str(other), '-f', 'json').out
+        run(*COMPARE, WINDOWS, '--to', str(other), '-f', 'json').out
     )
-    assert document['changes'][0]['name'] == 'win-hosts'
-    assert document['effect'] == json.loads(
+    [difference] = document['differences']
+    assert difference['name'] == 'win-hosts'
+    assert _without_steps(document) == json.loads(
         run(
-            *('effect', '--snapshot', WINDOWS, '-f', 'json'),
+            *('effect', 'show', '--snapshot', WINDOWS, '-f', 'json'),
             *('--remove-host', 'win-hosts', 'win-1'),
             *('--remove-host', 'win-hosts', 'win-2'),
         ).out,
@@ -97,7 +108,7 @@ def test_a_diff_has_the_effect_of_all_differences(run, tmp_path):
 
 
 def _without_steps(document):
-    for key in ('steps', 'gaps', 'refused', 'unknown'):
+    for key in ('differences', 'steps', 'gaps', 'refused', 'unknown'):
         document.pop(key, None)
     return document
 
@@ -107,10 +118,10 @@ def test_a_diff_in_json_and_yaml_has_plain_values(run, tmp_path):
     text = pathlib.Path(CAMPUS).read_text(encoding='utf-8')
     text = text.replace('vcpus: 4, ram: 8192', 'vcpus: 5, ram: 8192')
     other.write_text(text.replace('    - reservation_prefix\n', ''), 'utf-8')
-    arguments = ('snapshot', 'diff', CAMPUS, str(other))
+    arguments = (*COMPARE, CAMPUS, '--to', str(other))
     found = {
         (row['name'], row['what']): (row['before'], row['after'])
-        for row in json.loads(run(*arguments, '-f', 'json').out)['changes']
+        for row in json.loads(run(*arguments, '-f', 'json').out)['differences']
     }
     assert found['m1.large', 'vcpus'] == (4, 5)
     names = ['isolate_aggregates', 'reservation_prefix', 'isolate_tenants']
@@ -131,7 +142,7 @@ def test_a_table_has_only_the_names_that_changed(run, tmp_path):
     other.write_text(
         text.replace('win-4', 'win-5').replace('[CUSTOM_GPU]', '[]'), 'utf-8'
     )
-    result = run('snapshot', 'diff', CAMPUS, str(other))
+    result = run(*COMPARE, CAMPUS, '--to', str(other))
     rows = [
         [cell.strip() for cell in line.split('|')[1:-1]]
         for line in result.out.splitlines()
@@ -145,10 +156,10 @@ def test_a_table_has_only_the_names_that_changed(run, tmp_path):
 
 
 def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
-    arguments = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
+    arguments = (*COMPARE, CAMPUS, '--to', 'examples/gpu-hosts.yaml')
     [(before, after)] = [
         (row['before'], row['after'])
-        for row in json.loads(run(*arguments, '-f', 'json').out)['changes']
+        for row in json.loads(run(*arguments, '-f', 'json').out)['differences']
         if (row['name'], row['what']) == ('gpu-2', 'aggregates')
     ]
     assert {one['name'] for one in before} == {'gpus', 'rack-b'}
@@ -163,7 +174,8 @@ def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
 @pytest.mark.parametrize('places', [(0, 1), (1, 0)])
 def test_diff_of_a_missing_file_is_an_error(run, places):
     files = [WINDOWS, 'nonexistent.yaml']
-    result = run('snapshot', 'diff', *(files[n] for n in places))
+    before, after = (files[n] for n in places)
+    result = run(*COMPARE, before, '--to', after)
     assert result.code == 1
     assert result.err == (
         'nonexistent.yaml cannot be read: No such file or directory.\n'

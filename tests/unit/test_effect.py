@@ -269,7 +269,7 @@ def test_the_exit_status_tells_what_a_change_does(
         dataclasses.replace(snapshot, settings={group: True}), path
     )
     [(key, value)] = change.items()
-    arguments = ('effect', '--snapshot', str(path))
+    arguments = ('effect', 'show', '--snapshot', str(path))
     arguments += ('--set', 'win', f'{key}={value}')
     assert run(*arguments, '--detailed-exitcode').code == status
     assert run(*arguments).code == 0
@@ -302,7 +302,11 @@ def test_the_exit_status_tells_what_a_change_does(
 )
 def test_a_change_that_cannot_be_made_is_named(run, arguments, code, message):
     result = run(
-        'effect', '--snapshot', 'examples/windows-licensing.yaml', *arguments
+        'effect',
+        'show',
+        '--snapshot',
+        'examples/windows-licensing.yaml',
+        *arguments,
     )
     assert (result.code, result.out) == (code, '')
     assert message in result.err
@@ -311,7 +315,12 @@ def test_a_change_that_cannot_be_made_is_named(run, arguments, code, message):
 def test_changes_are_made_in_the_order_of_the_options(run):
     def effect_of(*arguments):
         result = run(
-            *('effect', '--snapshot', 'examples/windows-licensing.yaml'),
+            *(
+                'effect',
+                'show',
+                '--snapshot',
+                'examples/windows-licensing.yaml',
+            ),
             *('-f', 'json', *arguments),
         )
         document = json.loads(result.out)
@@ -329,12 +338,12 @@ def test_changes_are_made_in_the_order_of_the_options(run):
 def test_a_saved_effect_is_read_and_shown_by_the_report(run, tmp_path):
     rack = 'examples/licensed-rack.yaml'
     lock_it = ('--set', 'rack-7', 'trait:CUSTOM_LICENSED=required')
-    result = run('effect', '--snapshot', rack, *lock_it, '-f', 'json')
+    result = run('effect', 'show', '--snapshot', rack, *lock_it, '-f', 'json')
     saved_path = tmp_path / 'effect.json'
     saved_path.write_text(result.out)
     page = tmp_path / 'page.html'
     result = run(
-        *('report', '--snapshot', rack),
+        *('report', 'save', '--snapshot', rack),
         *('--effect', str(saved_path), '--output', str(page)),
     )
     assert (result.code, result.err) == (0, '')
@@ -354,7 +363,7 @@ def test_a_file_that_is_no_effect_is_named(run, tmp_path, text, problem):
     if text:
         path.write_text(text)
     result = run(
-        *('report', '--snapshot', 'examples/licensed-rack.yaml'),
+        *('report', 'save', '--snapshot', 'examples/licensed-rack.yaml'),
         *('--effect', str(path), '--output', str(tmp_path / 'page.html')),
     )
     assert (result.code, result.out) == (1, '')
@@ -411,7 +420,9 @@ def test_what_nova_refuses_is_named_and_left_out(
 ):
     path = tmp_path / 'cloud.yaml'
     cloud_file.save(zoned(placed('s', 'h1', SMALL)), path)
-    result = run('effect', '--snapshot', str(path), *options, '-f', 'json')
+    result = run(
+        'effect', 'show', '--snapshot', str(path), *options, '-f', 'json'
+    )
     assert result.code == 7
     document = json.loads(result.out)
     jsonschema.validate(document, documents.EFFECT)
@@ -419,7 +430,7 @@ def test_what_nova_refuses_is_named_and_left_out(
     assert reason in refused['reason']
     assert document['steps'] == []
     assert document['zones'] == []
-    shown_ = run('effect', '--snapshot', str(path), *options)
+    shown_ = run('effect', 'show', '--snapshot', str(path), *options)
     assert 'Nova refuses this step, which is left out: ' in shown_.out
 
 
@@ -437,7 +448,9 @@ def test_what_nova_refuses_is_named_and_left_out(
 def test_what_nova_accepts_is_a_step(run, tmp_path, options):
     path = tmp_path / 'cloud.yaml'
     cloud_file.save(zoned(), path)
-    result = run('effect', '--snapshot', str(path), *options, '-f', 'json')
+    result = run(
+        'effect', 'show', '--snapshot', str(path), *options, '-f', 'json'
+    )
     assert result.code == 0
     assert json.loads(result.out)['refused'] == []
 
@@ -447,7 +460,7 @@ def test_unknown_servers_may_be_a_reason_to_refuse(run, tmp_path):
     cloud = dataclasses.replace(zoned(), servers=None)
     cloud_file.save(cloud, path)
     result = run(
-        *('effect', '--snapshot', str(path)),
+        *('effect', 'show', '--snapshot', str(path)),
         *('--set', 'b', 'availability_zone=c'),
     )
     assert result.code == 0

@@ -11,11 +11,11 @@ EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/reservations.yaml'
 
 # What a refused request is asked with.
 ASKING = (
-    ('explain', '--flavor'),
-    ('candidates', '--flavor'),
-    ('capacity', '--flavor'),
-    ('query', '--flavor'),
-    ('relocate', '--room-for'),
+    'explain --flavor',
+    'candidate list --flavor',
+    'capacity list --flavor',
+    'candidate list --query --flavor',
+    'relocation create --room-for',
 )
 
 # The flavors that are refused, by who refuses them.
@@ -29,20 +29,19 @@ REJECTED = {'Placement': {'trait:CUSTOM_odd': 'required'}}
 # The other required arguments of commands that read a cloud file.
 ON_FILES = {
     'audit': '',
-    'candidates': '--flavor m1',
-    'capacity': '--flavor m1',
+    'candidate list': '--flavor m1',
+    'capacity list': '--flavor m1',
     'check': '--flavor m1 --host host1',
-    'effect': '--sync',
+    'effect show': '--sync',
     'explain': '--flavor m1',
     'exporter': '--output metrics.prom',
     'filter list': '',
-    'list': '',
-    'matrix': '',
-    'query': '--flavor m1',
-    'relocate': '--out-of-place',
-    'report': '',
-    'show': 'host1',
-    'survive': '',
+    'lock list': '',
+    'matrix list': '',
+    'relocation create': '--out-of-place',
+    'report save': '',
+    'lock show': 'host1',
+    'survival list': '',
     'sync': '',
 }
 
@@ -70,15 +69,17 @@ def refusing(tmp_path):
 
 
 @pytest.mark.parametrize('by', REFUSED)
-@pytest.mark.parametrize(('command', 'option'), ASKING)
-def test_a_refused_request_has_one_status(run, refusing, command, option, by):
-    result = run(command, option, by, '--snapshot', refusing)
+@pytest.mark.parametrize('words', ASKING)
+def test_a_refused_request_has_one_status(run, refusing, words, by):
+    result = run(*words.split(), by, '--snapshot', refusing)
     assert (result.code, result.err.count('\n')) in ((4, 1), (4, 0))
 
 
-@pytest.mark.parametrize('command', ['explain', 'capacity'])
+@pytest.mark.parametrize('command', ['explain', 'capacity list'])
 def test_a_query_that_placement_rejects_is_refused_too(run, refusing, command):
-    result = run(command, '--flavor', 'Placement', '--snapshot', refusing)
+    result = run(
+        *command.split(), '--flavor', 'Placement', '--snapshot', refusing
+    )
     assert result.code == 4
     assert 'would reject the request' in result.out
 

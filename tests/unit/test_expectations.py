@@ -185,7 +185,7 @@ def test_the_servers_that_have_nowhere_to_go_are_the_reasons(run, write):
     rack = 'examples/full-rack.yaml'
     result = run('test', path, '--snapshot', rack, '--mutate')
     assert result.code == 4
-    told = run('survive', '--snapshot', rack, '-f', 'json')
+    told = run('survival', 'list', '--snapshot', rack, '-f', 'json')
     [stranded] = [
         server
         for case in json.loads(told.out)['cases']

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``matrix`` on cloud files, in every format."""
+"""The command ``matrix list`` on cloud files, in every format."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ import json
 import pytest
 import yaml
 
-WINDOWS = ['matrix', '--snapshot', 'examples/windows-licensing.yaml']
+WINDOWS = ['matrix', 'list', '--snapshot', 'examples/windows-licensing.yaml']
 
 
 def test_similar_hosts_share_a_column_of_a_table(run):
@@ -39,7 +39,7 @@ def test_similar_hosts_share_a_column_of_a_table(run):
 )
 def test_hosts_that_share_a_column_are_named_on_request(run, options, output):
     result = run(
-        'matrix', '--snapshot', 'examples/campus.yaml', *options,
+        'matrix', 'list', '--snapshot', 'examples/campus.yaml', *options,
         '--flavor', 'm1.small', '--flavor', 'gpu.large',
     )  # fmt: skip
     head = result.out.splitlines()[1]
@@ -106,7 +106,9 @@ def test_the_project_is_taken_into_account(run):
     image = ['--flavor', 'm1.small', '--image', 'reserved-debian-12']
     reached = {}
     for project in ('demo', 'other'):
-        result = run('matrix', *arguments, *image, '--project', project)
+        result = run(
+            'matrix', 'list', *arguments, *image, '--project', project
+        )
         document = json.loads(result.out)
         [row] = document['rows']
         reached[project] = [
@@ -143,7 +145,7 @@ def test_tags_without_effect_are_warned_about(run, tmp_path):
         'aggregates: [{name: a, metadata: {trait:CUSTOM_X: required}}]\n'
         'flavors: [{name: f}]\nproviders: [{name: h}]\n'
     )
-    result = run('matrix', '--snapshot', str(path))
+    result = run('matrix', 'list', '--snapshot', str(path))
     assert 'the tag has no effect' in result.err
     assert '| f ' in result.out
 
@@ -160,10 +162,12 @@ def test_who_may_use_a_private_flavor_is_named(run, tmp_path):
             {'version': 1, 'flavors': flavors, 'providers': [{'name': 'h1'}]}
         )
     )
-    shown = run('matrix', '--snapshot', str(path)).out
+    shown = run('matrix', 'list', '--snapshot', str(path)).out
     assert 'Flavor some is private, for a, b.' in shown
     assert 'Flavor none is private, for no project.' in shown
-    rows = json.loads(run('matrix', '--snapshot', str(path), '-f', 'json').out)
+    rows = json.loads(
+        run('matrix', 'list', '--snapshot', str(path), '-f', 'json').out
+    )
     assert {row['flavor']: row['projects'] for row in rows['rows']} == {
         'all': None,
         'none': [],

@@ -312,14 +312,22 @@ def on_cloud(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    'command', ['explain', 'candidates', 'capacity', 'query']
+    'command',
+    [
+        'explain',
+        'candidate list',
+        'capacity list',
+        'candidate list --query',
+    ],
 )
 def test_no_command_calls_a_refused_flavor_possible(on_cloud, command):
-    finished = on_cloud(command, '--flavor', 'locked')
+    finished = on_cloud(*command.split(), '--flavor', 'locked')
     assert finished.code == 4
     assert finished.out == ''
     assert finished.err == f'nova-api refuses flavor locked: {LOCKED}.\n'
-    finished = on_cloud(command, '--flavor', 'plain', '--image', 'pages')
+    finished = on_cloud(
+        *command.split(), '--flavor', 'plain', '--image', 'pages'
+    )
     assert finished.err.startswith(
         'nova-api refuses flavor plain with image pages: the image has '
     )
@@ -340,7 +348,7 @@ def test_what_an_image_can_avoid_is_not_known_without_one(on_cloud):
 
 
 def test_a_matrix_has_no_host_for_a_refused_flavor(on_cloud):
-    rows = json.loads(on_cloud('matrix', '-f', 'json').out)['rows']
+    rows = json.loads(on_cloud('matrix', 'list', '-f', 'json').out)['rows']
     assert {row['flavor']: row['verdicts'] for row in rows} == {
         'locked': ['no'],
         'threads': ['yes'],

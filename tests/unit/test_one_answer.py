@@ -99,8 +99,8 @@ def hosts(run, write_cloud, tmp_path):
 
         asked = ('--flavor', 'm1', *image)
         explained = document('explain', *asked)
-        capacity = document('capacity', *asked)
-        table = document('matrix', *image)
+        capacity = document('capacity', 'list', *asked)
+        table = document('matrix', 'list', *image)
         [row] = table['rows']
         expectations = tmp_path / 'expectations.yaml'
         expected = {'name': 'all', 'flavor': 'm1', 'never': {'host': '*'}}
@@ -207,10 +207,10 @@ def test_the_zone_of_a_server_counts_in_the_audit(document):
 
 def test_an_effect_names_servers_of_which_it_knows_too_little(document):
     change = '--set', 'rest', 'trait:CUSTOM_WIN=required'
-    volume = document('effect', *change, server='')
+    volume = document('effect', 'show', *change, server='')
     [sentence] = [s for s in volume['unknown'] if 's1' in s]
     assert 'unless the image properties of its volume open it' in sentence
-    known = document('effect', *change)
+    known = document('effect', 'show', *change)
     assert [each['name'] for each in known['servers']['out_of_place']] == [
         's1'
     ]
@@ -218,8 +218,8 @@ def test_an_effect_names_servers_of_which_it_knows_too_little(document):
 
 
 def test_show_tells_of_the_zone_and_of_a_filter_that_is_off(document):
-    shown = document('show', 'win')
+    shown = document('lock', 'show', 'win')
     assert shown['availability_zone'] == 'west'
     assert shown['problems'] == []
-    [problem] = document('show', 'win', on='false')['problems']
+    [problem] = document('lock', 'show', 'win', on='false')['problems']
     assert problem.startswith('aggregate win is locked, but ')

@@ -28,8 +28,8 @@ def copies(tmp_path):
 @pytest.mark.parametrize(
     'line',
     [
-        'report --snapshot C --output C',
-        'report --snapshot C --output E',
+        'report save --snapshot C --output C',
+        'report save --snapshot C --output E',
         'exporter --output C --snapshot C',
         'exporter --output E --snapshot C',
         'test E --snapshot C --output E',
@@ -49,7 +49,7 @@ def test_an_input_is_not_replaced(run, copies, line):
 @pytest.mark.parametrize(
     'line',
     [
-        'report --snapshot C --output OUT',
+        'report save --snapshot C --output OUT',
         'exporter --output OUT --snapshot C',
         'test E --snapshot C --output OUT',
     ],

@@ -14,7 +14,7 @@ KEY = ('--trait', 'CUSTOM_LICENSED_WINDOWS')
     ('arguments', 'changes'),
     [
         pytest.param(
-            ('lock', 'win-hosts', '--trait', 'CUSTOM_NEW'),
+            ('lock', 'create', 'win-hosts', '--trait', 'CUSTOM_NEW'),
             [
                 'create trait CUSTOM_NEW',
                 'create trait CUSTOM_ISOLATE_SYNC_CUSTOM_NEW',
@@ -25,17 +25,17 @@ KEY = ('--trait', 'CUSTOM_LICENSED_WINDOWS')
             id='lock',
         ),
         pytest.param(
-            ('unlock', 'win-hosts'),
+            ('lock', 'delete', 'win-hosts'),
             ['untag aggregate win-hosts trait:CUSTOM_LICENSED_WINDOWS'],
             id='unlock',
         ),
         pytest.param(
-            ('grant', '--flavor', 'm1.small', *KEY),
+            ('key', 'add', '--flavor', 'm1.small', *KEY),
             ['set trait:CUSTOM_LICENSED_WINDOWS=required on flavor m1.small'],
             id='grant',
         ),
         pytest.param(
-            ('revoke', '--flavor', 'win.small', *KEY),
+            ('key', 'remove', '--flavor', 'win.small', *KEY),
             ['unset trait:CUSTOM_LICENSED_WINDOWS on flavor win.small'],
             id='revoke',
         ),
@@ -59,12 +59,14 @@ def test_changes_are_planned_on_a_file(run, tmp_path, arguments, changes):
     'option', [('--yes',), ('--domain', 'd')], ids=lambda option: option[0]
 )
 def test_what_needs_a_live_cloud_is_refused_for_a_file(run, option):
-    result = run('unlock', 'win-hosts', *option, '--snapshot', str(EXAMPLE))
+    result = run(
+        'lock', 'delete', 'win-hosts', *option, '--snapshot', str(EXAMPLE)
+    )
     assert (result.code, result.out) == (2, '')
     assert f'{option[0]} needs a live cloud' in result.err
 
 
 def test_a_wrong_name_is_looked_up_in_the_file(run):
-    result = run('unlock', 'win-host', '--snapshot', str(EXAMPLE))
+    result = run('lock', 'delete', 'win-host', '--snapshot', str(EXAMPLE))
     assert result.code == 1
     assert f"'win-host' in {EXAMPLE} (did you mean win-hosts?)" in result.err

@@ -383,7 +383,7 @@ EXAMPLE = str(ROOT / 'examples' / 'full-rack.yaml')
 
 def relocate(run, *arguments):
     """Run the command on the example."""
-    return run('relocate', '--snapshot', EXAMPLE, *arguments)
+    return run('relocation', 'create', '--snapshot', EXAMPLE, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -406,6 +406,7 @@ def test_the_report_shows_a_plan(run, tmp_path):
     plan_file.write_text(result.out)
     report = run(
         'report',
+        'save',
         *('--output', str(page)),
         *('--snapshot', EXAMPLE, '--plan', str(plan_file), '--servers'),
     )
@@ -417,6 +418,7 @@ def test_the_report_shows_a_plan(run, tmp_path):
     plan_file.write_text('{}')
     report = run(
         'report',
+        'save',
         '--output',
         str(page),
         '--snapshot',
@@ -425,7 +427,7 @@ def test_the_report_shows_a_plan(run, tmp_path):
         str(plan_file),
     )
     assert report.code == 1
-    assert 'is not a plan of relocate' in report.err
+    assert 'is not a plan of relocation create' in report.err
 
 
 @pytest.mark.parametrize(
@@ -498,7 +500,9 @@ def test_why_there_cannot_be_room_is_said(run, tmp_path):
             "extra_specs: {'hw:locked_memory': 'true'}}\n",
         )
     )
-    result = run('relocate', '--snapshot', str(path), '--room-for', 'odd')
+    result = run(
+        'relocation', 'create', '--snapshot', str(path), '--room-for', 'odd'
+    )
     assert result.code == 4
     assert result.err.startswith('There cannot be room for these servers: ')
     assert 'hw:locked_memory' in result.err

@@ -394,7 +394,7 @@ def test_an_unwritable_directory_is_reported_first(tmp_path, monkeypatch):
 def test_the_command_writes_the_page(run, tmp_path):
     path = tmp_path / 'page.html'
     result = run(
-        'report',
+        'report', 'save',
         '--snapshot', 'examples/windows-licensing.yaml',
         '--image', 'windows-2022', '--image', 'debian-12',
         '--output', str(path),
@@ -410,7 +410,7 @@ def test_the_command_writes_the_page(run, tmp_path):
 
 def test_the_command_offers_more_projects_to_try(run):
     biology, other = '5f1c2e0b7a9d4c6e8b3a1d2c4e6f8a0b', 'p-2'
-    campus = ('report', '--snapshot', 'examples/campus.yaml')
+    campus = ('report', 'save', '--snapshot', 'examples/campus.yaml')
 
     def answers(cells, held):
         """Return the text of each group, by its first host."""
@@ -445,7 +445,7 @@ def test_the_command_offers_more_projects_to_try(run):
 def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
     example = pathlib.Path('examples/windows-licensing.yaml').absolute()
     monkeypatch.chdir(tmp_path)
-    result = run('report', '--snapshot', str(example))
+    result = run('report', 'save', '--snapshot', str(example))
     assert (result.code, result.err) == (0, '')
     rows = Page(result.out).cells['rows']
     assert [row['table'] for row in rows] == [True, False, False] * 3
@@ -454,7 +454,7 @@ def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
 
 def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
     result = run(
-        *('report', '--snapshot', 'missing.yaml'),
+        *('report', 'save', '--snapshot', 'missing.yaml'),
         *('--output', 'missing/page.html'),
     )
     assert result.err.startswith('The report cannot be written to ')
@@ -488,7 +488,11 @@ def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
 )
 def test_the_command_refuses_invalid_arguments(run, arguments, code, message):
     result = run(
-        'report', '--snapshot', 'examples/windows-licensing.yaml', *arguments
+        'report',
+        'save',
+        '--snapshot',
+        'examples/windows-licensing.yaml',
+        *arguments,
     )
     assert result.code == code
     assert message in result.err

@@ -283,18 +283,28 @@ def test_the_document_has_its_schema():
 
 def test_the_exit_status_tells_whether_all_survive(run):
     snapshot = str(EXAMPLES / 'full-rack.yaml')
-    result = run('survive', '--snapshot', snapshot)
+    result = run('survival', 'list', '--snapshot', snapshot)
     assert result.code == 4
-    result = run('survive', '--snapshot', snapshot, '--aggregate', 'windows')
+    result = run(
+        'survival', 'list', '--snapshot', snapshot, '--aggregate', 'windows'
+    )
     assert 'lin-1' not in result.out
     lock = 'trait:CUSTOM_LICENSED_WINDOWS'
-    assert run('survive', '--snapshot', snapshot, '--lock', lock).code == 4
+    assert (
+        run('survival', 'list', '--snapshot', snapshot, '--lock', lock).code
+        == 4
+    )
 
 
 def test_an_unknown_lock_is_named(run):
     snapshot = str(EXAMPLES / 'full-rack.yaml')
     result = run(
-        'survive', '--snapshot', snapshot, '--lock', 'CUSTOM_LICENSED_WINDOW'
+        'survival',
+        'list',
+        '--snapshot',
+        snapshot,
+        '--lock',
+        'CUSTOM_LICENSED_WINDOW',
     )
     assert result.code == 1
     assert 'lock' in result.err
@@ -303,15 +313,19 @@ def test_an_unknown_lock_is_named(run):
 
 def test_the_list_of_locks_has_them_in_a_column(run):
     snapshot = str(EXAMPLES / 'full-rack.yaml')
-    result = run('list', '--snapshot', snapshot, '--servers', '-f', 'json')
+    result = run(
+        'lock', 'list', '--snapshot', snapshot, '--servers', '-f', 'json'
+    )
     [lock] = json.loads(result.out)['locks']
     assert lock['without_host'] == 1
-    assert 'Without a host' not in run('list', '--snapshot', snapshot).out
+    assert (
+        'Without a host' not in run('lock', 'list', '--snapshot', snapshot).out
+    )
 
 
 def test_a_cloud_file_without_servers_is_named(run):
     snapshot = str(EXAMPLES / 'gpu-hosts.yaml')
-    result = run('survive', '--snapshot', snapshot)
+    result = run('survival', 'list', '--snapshot', snapshot)
     assert result.code == 1
     assert 'has no servers' in result.err
 
@@ -441,7 +455,7 @@ def test_a_host_without_servers_can_fail_with_another():
 
 def test_more_hosts_than_there_are_cannot_fail(run):
     snapshot = str(EXAMPLES / 'full-rack.yaml')
-    result = run('survive', '--snapshot', snapshot, '--failures', '6')
+    result = run('survival', 'list', '--snapshot', snapshot, '--failures', '6')
     assert result.code == 1
     assert result.err == (
         '6 hosts cannot fail at the same time: there are only 5.\n'

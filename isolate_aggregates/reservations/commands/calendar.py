@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation calendar``: free capacity over time."""
+"""``reservation calendar list``: free capacity over time."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence

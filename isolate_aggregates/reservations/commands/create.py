@@ -109,7 +109,7 @@ class CreateReservation(common.OneChanged):
         if _differs(parsed_args, status.reservation):
             LOG.warning(
                 'Reservation %s was created before, with other times, name or '
-                'note, and keeps them; reservation update changes them.',
+                'note, and keeps them; reservation set changes them.',
                 reservation.id,
             )
         return common.columns_of(status)

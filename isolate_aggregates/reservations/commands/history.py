@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation history``: what was reserved, also after the end."""
+"""``reservation history list``: what was reserved, also after the end."""
 
 import argparse
 from collections.abc import Iterable, Sequence

@@ -85,9 +85,9 @@ Commands = tuple[Command, ...]
 
 PROGRAM = 'isolate-aggregates'
 
-# The names of our commands in the program that shows them, by their own names.
-client_names: contextvars.ContextVar[Mapping[str, str]] = (
-    contextvars.ContextVar('client_names', default=MappingProxyType({}))
+# The words before the name of a command in the program that shows it.
+program: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar(
+    'program', default=(PROGRAM,)
 )
 
 # The visibilities of an image, each of which is an option without a value.
@@ -124,19 +124,14 @@ def shown(commands: Iterable[Sequence[str]]) -> str:
     if any('\0' in word for command in commands for word in command):
         return ''
     return ' && '.join(
-        ' '.join(map(quoted, _renamed(words))) for words in commands
+        ' '.join(map(quoted, _as_shown(words))) for words in commands
     )
 
 
-def _renamed(words: Sequence[str]) -> Sequence[str]:
+def _as_shown(words: Sequence[str]) -> Sequence[str]:
     """Return a command as the program that shows it calls it."""
-    names = client_names.get()
-    program, *rest = words
-    for end in range(len(rest) if program == PROGRAM else 0, 0, -1):
-        name = names.get(' '.join(rest[:end]))
-        if name:
-            return ('openstack', *name.split(), *rest[end:])
-    return words
+    first, *others = words
+    return (*program.get(), *others) if first == PROGRAM else words
 
 
 def quoted(word: str) -> str:
@@ -310,7 +305,14 @@ def grant(flavor: Flavor, traits: Iterable[str]) -> Commands:
     """Return the commands that let a flavor use hosts locked by traits."""
     return tuple(
         Command(
-            (PROGRAM, 'grant', f'--flavor={_id(flavor)}', '--trait', trait),
+            (
+                PROGRAM,
+                'key',
+                'add',
+                f'--flavor={_id(flavor)}',
+                '--trait',
+                trait,
+            ),
             changes.values(flavor, {TRAIT_PREFIX + trait: REQUIRED}),
         )
         for trait in traits

@@ -88,7 +88,15 @@ def _giving_keys(
     if not flavors:
         grant = commands.shown(
             [
-                (commands.PROGRAM, 'grant', '--flavor', 'FLAVOR', '--trait', t)
+                (
+                    commands.PROGRAM,
+                    'key',
+                    'add',
+                    '--flavor',
+                    'FLAVOR',
+                    '--trait',
+                    t,
+                )
                 for t in sorted(traits)
             ]
         )

@@ -254,7 +254,7 @@ def _without_trait(
         )
         return _Why(problem, (*ways, by_nova))
     command = commands.shown(
-        [(commands.PROGRAM, 'lock', 'AGGREGATE', '--trait', trait)]
+        [(commands.PROGRAM, 'lock', 'create', 'AGGREGATE', '--trait', trait)]
     )
     lock = Repair(
         text=f'{command}, for an aggregate of the hosts that have it; this '

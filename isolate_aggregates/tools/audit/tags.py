@@ -89,10 +89,19 @@ def _correct(
     if has_lock and aggregate.hosts:
         # No trait can have the name, so it has to be another one.
         lock = commands.shown(
-            [(commands.PROGRAM, 'lock', aggregate.name, '--trait', 'TRAIT')]
+            [
+                (
+                    commands.PROGRAM,
+                    'lock',
+                    'create',
+                    aggregate.name,
+                    '--trait',
+                    'TRAIT',
+                )
+            ]
         )
         yield Repair(
-            text=f'{lock}, and grant TRAIT to the flavors whose servers '
+            text=f'{lock}, and give TRAIT to the flavors whose servers '
             'belong there; then remove this tag'
         )
     yield Repair(commands.unset_tags(aggregate, [key]))

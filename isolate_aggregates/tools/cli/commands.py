@@ -2,7 +2,7 @@
 """Finds the commands of ``isolate-aggregates`` without importing them."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import dataclasses
 from importlib import metadata
 import itertools
@@ -15,6 +15,42 @@ from isolate_aggregates.tools.cli.listed import DESCRIPTIONS, Listed
 
 if TYPE_CHECKING:
     from cliff import app
+
+
+# Other words for a command.
+_WORDS = {
+    'audit': ('doctor', 'lint', 'validate', 'verify'),
+    'candidate list': ('candidates', 'hosts', 'query', 'where'),
+    'check': ('allowed', 'can', 'may'),
+    'effect show': ('diff', 'impact', 'preview', 'snapshot diff', 'what-if'),
+    'explain': ('reason', 'why'),
+    'exporter': ('metrics',),
+    'key add': ('allow', 'give', 'grant'),
+    'key remove': ('deny', 'revoke', 'take'),
+    'lock create': ('isolate', 'tag'),
+    'lock delete': ('unisolate', 'unlock', 'untag'),
+    'lock list': ('list', 'locks'),
+    'lock show': ('describe', 'show'),
+    'relocation create': (
+        *('drain', 'empty', 'evacuate', 'migrate', 'move', 'relocate'),
+    ),
+    'report save': ('html', 'page'),
+    'reservation calendar list': ('reservation find', 'reservation free'),
+    'reservation create': ('reserve',),
+    'reservation end': (
+        *('reservation cancel', 'reservation delete', 'reservation remove'),
+    ),
+    'reservation repair': ('reservation evacuate', 'reservation move'),
+    'reservation set': (
+        *('reservation change', 'reservation extend', 'reservation set'),
+    ),
+    'snapshot save': ('dump', 'save', 'snapshot create'),
+    'survival list': ('failover', 'survive'),
+    'sync': ('apply', 'update'),
+}
+_MEANINGS = {
+    word: command for command, words in _WORDS.items() for word in words
+}
 
 
 class CommandManager(commandmanager.CommandManager):
@@ -39,18 +75,40 @@ class CommandManager(commandmanager.CommandManager):
             return factory, name, arguments
         except ValueError:
             words = itertools.takewhile(lambda word: word[:1] != '-', argv)
-            name = ' '.join(words)
-            longer = [c for c in self.commands if c.startswith(f'{name} ')]
-            if len(longer) > 1:
-                raise ValueError(
-                    f'Several commands begin with {name!r}. See '
-                    f'isolate-aggregates help {name}.'
-                ) from None
-            raise ValueError(
-                f'There is no command {name!r}'
-                f'{meant(name, longer or self.commands)}. '
-                'See isolate-aggregates --help.'
-            ) from None
+            raise ValueError(self._unknown(tuple(words))) from None
+
+    def _unknown(self, words: Sequence[str]) -> str:
+        """Return what is wrong with the name of a command."""
+        name = ' '.join(words)
+        longer = [c for c in self.commands if c.startswith(f'{name} ')]
+        if len(longer) > 1:
+            return (
+                f'Several commands begin with {name!r}. See '
+                f'isolate-aggregates help {name}.'
+            )
+        group = [c for c in self.commands if c.split()[:1] == [*words[:1]]]
+        see = f'help {words[0]}' if len(group) > 1 else '--help'
+        return (
+            f'There is no command {name!r}{self._meant(words, group)}. See '
+            f'isolate-aggregates {see}.'
+        )
+
+    def _meant(self, words: Sequence[str], group: Sequence[str]) -> str:
+        """Suggest a command for its meaning, or else for its letters.
+
+        :param group: The commands with the same first word.
+        """
+        name = ' '.join(words)
+        for command in (
+            *map(_MEANINGS.get, (' '.join(words[:2]), *words[:1])),
+            *(c for c in self.commands if c.startswith(name)),
+        ):
+            if command:
+                return f' (did you mean {command}?)'
+        if len(group) > 1:
+            # The word that all of them have says nothing.
+            return meant(name, group, f'{words[0]} ')
+        return meant(name, self.commands)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield each name with what the help loads to describe the command."""

@@ -19,7 +19,7 @@ class ExitStatus(enum.IntEnum):
     LEFT = 3
     # The answer is no, or something was found.
     NO = 4
-    # Those of effect --detailed-exitcode. No failure has them: a pipeline
+    # Those of effect show --detailed-exitcode. No failure has them: a pipeline
     # that accepts one accepts no mistake.
     DISPLACED = 5
     CHANGED = 6

@@ -16,51 +16,61 @@ if TYPE_CHECKING:
 # The first line of the docstring of each command, by the name of its entry
 # point in isolate_aggregates.cli.
 DESCRIPTIONS = {
-    'audit': 'Find problems with the isolation, and how to repair them.',
-    'candidates': (
+    'audit': ('Find problems with the isolation, and how to repair them.'),
+    'candidate_list': (
         'Show the hosts that a server may use, and why it may use no others.'
     ),
-    'capacity': (
+    'capacity_list': (
         'Show how many more servers of a flavor fit, in total and on each '
         'host.'
     ),
-    'check': 'Say whether a server may use a host, and why not.',
-    'effect': (
+    'check': ('Say whether a server may use a host, and why not.'),
+    'effect_show': (
         'Show what changes would do to servers, flavors, projects and '
         'findings.'
     ),
-    'explain': 'Show for every host why a server may use it, or why not.',
-    'exporter': 'Export Prometheus metrics.',
-    'filter_list': 'Show the installed request filters, and whether they run.',
-    'grant': (
+    'explain': ('Show for every host why a server may use it, or why not.'),
+    'exporter': ('Export Prometheus metrics.'),
+    'filter_list': (
+        'Show the installed request filters, and whether they run.'
+    ),
+    'key_add': (
         'Let servers of a flavor or an image use hosts locked by a trait.'
+    ),
+    'key_remove': (
+        'Keep servers of a flavor or an image out of hosts locked by a trait.'
     ),
     'ledger': (
         'Show on which hosts servers ran, and on which they could, by day.'
     ),
-    'list': 'Show all locks, and the hosts and the capacity behind each.',
-    'lock': (
+    'lock_create': (
         'Let only servers with some traits or projects use hosts of an '
         'aggregate.'
     ),
-    'matrix': 'Show which flavors and images may use which hosts.',
-    'query': 'Print the query string to send to Placement for a server.',
-    'relocate': (
+    'lock_delete': ('Let all servers use the hosts of an aggregate again.'),
+    'lock_list': (
+        'Show all locks, and the hosts and the capacity behind each.'
+    ),
+    'lock_show': ('Show everything about one lock, aggregate or host.'),
+    'matrix_list': ('Show which flavors and images may use which hosts.'),
+    'relocation_create': (
         'Plan migrations that empty hosts, bring servers home, or make room.'
     ),
-    'report': 'Write a page that shows which flavors may use which hosts.',
-    'reservation_calendar': (
+    'report_save': (
+        'Write a page that shows which flavors may use which hosts.'
+    ),
+    'reservation_calendar_list': (
         'Show the free capacity of hosts for reservations over time.'
     ),
-    'reservation_create': 'Reserve capacity for the servers of a project.',
-    'reservation_end': 'End a reservation now, and delete its servers.',
-    'reservation_history': (
+    'reservation_create': ('Reserve capacity for the servers of a project.'),
+    'reservation_end': ('End a reservation now, and delete its servers.'),
+    'reservation_history_list': (
         'Show what was reserved, by whom and when, and how it was changed.'
     ),
     'reservation_host_list': (
         'Show the hosts for reservations, and the slots on each.'
     ),
-    'reservation_host_set': 'Enable or disable hosts for reservations.',
+    'reservation_host_set': ('Enable or disable hosts for reservations.'),
     'reservation_list': (
         'Show all reservations, their slots and their problems.'
     ),
@@ -70,22 +80,16 @@ DESCRIPTIONS = {
     'reservation_repair': (
         'Move slots from hosts that are down, disabled, deleted or too small.'
     ),
-    'reservation_show': 'Show everything about a reservation.',
-    'reservation_update': (
+    'reservation_set': (
         'Change the slots, the end or the name of a reservation.'
     ),
-    'revoke': (
-        'Keep servers of a flavor or an image out of hosts locked by a trait.'
+    'reservation_show': ('Show everything about a reservation.'),
+    'snapshot_save': ('Write a cloud file from the live cloud.'),
+    'survival_list': (
+        'Show which servers have nowhere to go if any hosts fail.'
     ),
-    'show': 'Show everything about one lock, aggregate or host.',
-    'snapshot_diff': (
-        'Show what has changed between two cloud files, and its effect.'
-    ),
-    'snapshot_save': 'Write a cloud file from the live cloud.',
-    'survive': ('Show which servers have nowhere to go if any hosts fail.'),
-    'sync': 'Update Placement from the host aggregates and their tags.',
-    'test': 'Test whether a cloud isolates hosts as it is expected to.',
-    'unlock': 'Let all servers use the hosts of an aggregate again.',
+    'sync': ('Update Placement from the host aggregates and their tags.'),
+    'test': ('Test whether a cloud isolates hosts as it is expected to.'),
 }
 
 

@@ -16,38 +16,21 @@ from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 # The beginnings of command names, by task.
 _TASKS = (
-    ('Start with', ('lock', 'grant', 'explain', 'audit', 'sync')),
+    ('Start with', ('lock create', 'key add', 'explain', 'audit', 'sync')),
     (
         'See which servers may use which hosts',
-        ('candidates', 'check', 'capacity', 'matrix', 'report', 'query'),
+        ('candidate', 'check', 'capacity', 'matrix', 'report'),
     ),
-    (
-        'Isolate hosts',
-        (
-            'unlock',
-            'revoke',
-            'effect',
-            'list',
-            'show',
-            'filter list',
-        ),
-    ),
+    ('Isolate hosts', ('lock', 'key', 'effect', 'filter')),
     (
         'Maintain isolation',
-        (
-            'test',
-            'survive',
-            'relocate',
-            'exporter',
-            'snapshot',
-            'ledger',
-        ),
+        ('test', 'survival', 'relocation', 'exporter', 'snapshot', 'ledger'),
     ),
     ('Reserve hosts', ('reservation',)),
     # Includes commands of other packages.
     ('Others', ('',)),
 )
-_COLUMN = 28
+_COLUMN = 30
 
 
 class HelpFormatter(usage.HelpFormatter):

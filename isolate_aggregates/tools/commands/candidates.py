@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``candidates`` and ``query``: the hosts for a server, and the query."""
+"""``candidate list``: the hosts for a server, and the query."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Replacement
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
-from isolate_aggregates.tools.cli import output, terminal, usage
+from isolate_aggregates.tools.cli import output, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import (
     request_arguments,
@@ -40,12 +40,27 @@ class ListCandidates(output.ReportLister):
         parser = super().get_parser(prog_name)
         request_arguments.add_arguments(parser)
         request_arguments.add_limit_argument(parser)
+        parser.add_argument(
+            '--query',
+            action='store_true',
+            help='Print only the query string, for GET '
+            '/allocation_candidates?, and do not ask Placement',
+        )
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Show them; return the exit status."""
+        if parsed_args.query:
+            self._print_query(parsed_args)
+            return 0
         code = super().run(parsed_args)
         return ExitStatus.NO if self._rejection else code
+
+    def _print_query(self, args: argparse.Namespace) -> None:
+        with request_arguments.opened(self.app, args) as question:
+            limit = request_arguments.limit_from(args, self.app.conf)
+            query = asking.first(question.decision, question.request, limit)
+        self.app.stdout.write(f'{query.to_querystring()}\n')
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -164,27 +179,6 @@ class ListCandidates(output.ReportLister):
         for query in outcome.queries[1:]:
             yield 'Fallback query, which Nova sends for pinned CPUs:'
             yield terminal.Query(f'  {query.to_querystring()}')
-
-
-class ShowQuery(usage.Command):
-    """Print the query string to send to Placement for a server.
-
-    Append it to ``GET /allocation_candidates?``.
-    """
-
-    app: Any
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        request_arguments.add_arguments(parser)
-        request_arguments.add_limit_argument(parser)
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        with request_arguments.opened(self.app, parsed_args) as question:
-            limit = request_arguments.limit_from(parsed_args, self.app.conf)
-            query = asking.first(question.decision, question.request, limit)
-        self.app.stdout.write(f'{query.to_querystring()}\n')
 
 
 def _shortened(

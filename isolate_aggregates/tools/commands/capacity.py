@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``capacity``: shows how many more servers of a flavor fit."""
+"""``capacity list``: shows how many more servers of a flavor fit."""
 
 import argparse
 from collections.abc import Iterable, Sequence

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.advice.openings import Opening
@@ -192,30 +192,7 @@ class Sync:
     ]
 
 
-# snapshot diff
-
-
-@dataclass(frozen=True, kw_only=True)
-class Changed:
-    """A difference between two cloud files."""
-
-    kind: str
-    name: str
-    what: Annotated[str, 'The part that differs; empty for the whole object.']
-    before: Annotated[Any, 'Null if it did not exist.']
-    after: Annotated[Any, 'Null if it no longer exists.']
-
-
-@dataclass(frozen=True, kw_only=True)
-class Diff:
-    """The differences between two cloud files, and their effect."""
-
-    changes: tuple[Changed, ...]
-    effect: Effect
-
-
 EXPLAIN = documents.schema(Explanation, 'Why a server may use hosts, or not')
 AUDIT = documents.schema(Audit, 'The problems with the isolation')
 SYNC = documents.schema(Sync, 'What sync changes')
-DIFF = documents.schema(Diff, 'What differs between two cloud files')
 LIST = documents.schema(Locks, 'All locks, and what is behind them')

@@ -1,25 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``effect``: shows what a change would do, before it is made."""
+"""``effect show``: shows what a change would do, before it is made."""
 
 import argparse
 from collections.abc import Iterable, Sequence
+import dataclasses
 from typing import Any
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.advice.refusals import Refusal
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output, preview, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.cloud import diff
+from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
-from isolate_aggregates.tools.commands import change_arguments
+from isolate_aggregates.tools.commands import (
+    change_arguments,
+    differences,
+    snapshots,
+)
 from isolate_aggregates.tools.effect import (
     documents,
     effect,
     refusals,
     shown,
 )
+from isolate_aggregates.tools.effect.formats.order import Order
 from isolate_aggregates.tools.mirrored import chain
 
 
@@ -30,13 +39,20 @@ class ShowEffect(output.ReportLister):
     in the order of the options, and the answers of the other commands before
     and after them are compared. The worst comes first. As json or yaml: one
     document with all of it. Steps that Nova refuses are named and left out;
-    the exit status is 7 then.
+    the exit status is 7 then. With ``--to``: what differs in another cloud
+    file, and the effect of all differences together, with the settings of that
+    file.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
         change_arguments.add_arguments(parser)
+        parser.add_argument(
+            '--to',
+            metavar='<file>',
+            help='Compare with this cloud file instead of making changes',
+        )
         parser.add_argument(
             '--no-servers',
             action='store_true',
@@ -53,8 +69,12 @@ class ShowEffect(output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Show the effect; return the exit status."""
-        if not parsed_args.changes:
-            self._usage.error('a change is required, such as --add-host')
+        if parsed_args.to and parsed_args.changes:
+            self._usage.error('--to cannot be used with changes')
+        if not parsed_args.to and not parsed_args.changes:
+            self._usage.error(
+                'a change is required, such as --add-host, or --to'
+            )
         code = super().run(parsed_args)
         if self._refused and not code:
             return ExitStatus.REFUSED_CHANGE
@@ -67,6 +87,38 @@ class ShowEffect(output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        self._differences: Sequence[diff.Change] = ()
+        self._order = Order(())
+        self._refused: tuple[Refusal, ...] = ()
+        self._unknown: tuple[str, ...] = ()
+        self._compares = bool(parsed_args.to)
+        if parsed_args.to:
+            self._compare(parsed_args)
+            return differences.COLUMNS, differences.rows(self._differences)
+        self._change(parsed_args)
+        # Sentences are too long for the cells of a table.
+        is_for_people = parsed_args.formatter == 'table'
+        rows = [] if is_for_people else shown.rows(self._effect)
+        return (
+            ('Effect on', 'Before', 'After', 'Details'),
+            [(row.what, row.before, row.after, row.why) for row in rows],
+        )
+
+    def _compare(self, args: argparse.Namespace) -> None:
+        after = cloud_file.load(args.to)
+        before = (
+            cloud_file.load(args.snapshot)
+            if args.snapshot
+            else snapshots.taken(self.app, not args.no_servers)
+        )
+        if args.no_servers:
+            before = dataclasses.replace(before, servers=None)
+        self._differences = list(diff.changes(before, after))
+        base.apply_settings(self.app.conf, after)
+        self._effect = effect(before, after, self.app.conf)
+        self.nothing = 'The file describes the same cloud.'
+
+    def _change(self, parsed_args: argparse.Namespace) -> None:
         with base.opened(self.app, parsed_args) as cloud:
             before = preview.read(cloud, not parsed_args.no_servers)
         filters = Pipeline(loading.load(self.app.conf))
@@ -96,17 +148,11 @@ class ShowEffect(output.ReportLister):
                 for each in self._effect.doubtful
             ),
         )
-        # Sentences are too long for the cells of a table.
-        is_for_people = parsed_args.formatter == 'table'
-        rows = [] if is_for_people else shown.rows(self._effect)
-        return (
-            ('Effect on', 'Before', 'After', 'Details'),
-            [(row.what, row.before, row.after, row.why) for row in rows],
-        )
 
     def document(self) -> documents.PlannedEffect:
         return documents.PlannedEffect(
             **vars(shown.document(self._effect)),
+            differences=differences.document(self._differences),
             steps=tuple(commands.shown([c]) for c in self._order.commands),
             gaps=tuple(self._order.sentences),
             refused=tuple(
@@ -123,9 +169,8 @@ class ShowEffect(output.ReportLister):
         for each in self._refused:
             yield f'Nova refuses this step, which is left out: {each.reason}.'
             yield terminal.Shell(f'  {commands.shown([each.command])}')
-        yield from shown.lines(
-            self._effect, None if self.is_long else shown.MOST
-        )
+        if not self._compares:
+            yield from self._lines()
         for sentence in self._unknown:
             yield f'Not known: {sentence}'
         if len(self._order.commands) > 1:
@@ -135,3 +180,11 @@ class ShowEffect(output.ReportLister):
                 yield terminal.Shell(f'  {commands.shown([command])}')
             for gap in self._order.sentences:
                 yield f'No order is entirely safe. {gap}'
+
+    def after(self) -> Iterable[str]:
+        """Yield the effect of differences, the worst first."""
+        if self._differences:
+            yield from self._lines()
+
+    def _lines(self) -> Iterable[str]:
+        return shown.lines(self._effect, None if self.is_long else shown.MOST)

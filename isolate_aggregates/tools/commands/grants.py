@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``grant`` and ``revoke``: give the key of a lock, or take it back."""
+"""``key add`` and ``key remove``: give the key of a lock, or take it back."""
 
 import argparse
 

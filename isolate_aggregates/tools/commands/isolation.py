@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``list`` and ``show``: show the locks, and the capacity behind them."""
+"""``lock list`` and ``lock show``: the locks, and the room behind them."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence

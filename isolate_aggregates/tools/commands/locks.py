@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lock`` and ``unlock``: start or end the isolation of an aggregate."""
+"""``lock create`` and ``lock delete``: isolate an aggregate, or stop it."""
 
 import argparse
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``matrix``: shows which flavors and images may use which hosts."""
+"""``matrix list``: shows which flavors and images may use which hosts."""
 
 import argparse
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``relocate``: plans migrations, shows them, and carries them out."""
+"""``relocation create``: plans migrations, shows them, and makes them."""
 
 import argparse
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``report``: writes a page that shows how the cloud is isolated."""
+"""``report save``: writes a page that shows how the cloud is isolated."""
 
 import argparse
 import dataclasses
@@ -53,13 +53,13 @@ class WriteReport(usage.Command):
         parser.add_argument(
             '--effect',
             metavar='<file>',
-            help='Also show an effect that effect -f json has written',
+            help='Also show an effect that effect show -f json has written',
         )
         parser.add_argument(
             '--plan',
             metavar='<file>',
-            help='Also show a plan of migrations that relocate -f json has '
-            'written',
+            help='Also show a plan of migrations that relocation create -f '
+            'json has written',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser
@@ -73,7 +73,9 @@ class WriteReport(usage.Command):
             page.check(path)
         effect = saved.load(parsed_args.effect) if parsed_args.effect else None
         plan = (
-            saved.document(parsed_args.plan, 'a plan of relocate', RELOCATION)
+            saved.document(
+                parsed_args.plan, 'a plan of relocation create', RELOCATION
+            )
             if parsed_args.plan
             else None
         )

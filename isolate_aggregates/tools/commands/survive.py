@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``survive``: shows which servers have nowhere to go if hosts fail."""
+"""``survival list``: shows which servers have nowhere to go if hosts fail."""
 
 import argparse
 from collections.abc import Iterable, Sequence

@@ -2,7 +2,7 @@
 """The JSON document of an effect."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.audit.finding import About
@@ -209,9 +209,23 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedEffect(Effect):
-    """What the changes that ``effect`` was given do, and their order."""
+class Difference:
+    """A difference to the cloud file of ``--to``."""
 
+    kind: str
+    name: str
+    what: Annotated[str, 'The part that differs; empty for the whole object.']
+    before: Annotated[Any, 'Null if it did not exist.']
+    after: Annotated[Any, 'Null if it no longer exists.']
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedEffect(Effect):
+    """What the changes that ``effect show`` was given do, and their order."""
+
+    differences: Annotated[
+        tuple[Difference, ...], 'What differs in the file of --to.'
+    ]
     steps: Annotated[Names, 'The changes as commands, in a safe order.']
     gaps: Annotated[
         Names,

@@ -13,7 +13,7 @@ from isolate_aggregates.tools.effect.documents import EFFECT
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read an effect that ``effect -f json`` has written.
+    """Read an effect that ``effect show -f json`` has written.
 
     :raises ChangesFileError: if it cannot be read or is no effect.
     """

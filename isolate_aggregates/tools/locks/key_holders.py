@@ -144,7 +144,7 @@ def after_lock(
         yield (
             True,
             f'{nothing} {trait} yet, so no server can use the hosts; next, '
-            f'run grant --flavor <flavor> --trait {trait}',
+            f'run key add --flavor <flavor> --trait {trait}',
         )
 
 
@@ -166,7 +166,7 @@ def after_unlock(
                 True,
                 f'{trait} is still required by {holders.named}, but by no '
                 'aggregate any more; their servers find a host only if '
-                'another program added the trait; next, run revoke',
+                'another program added the trait; next, run key remove',
             )
 
 

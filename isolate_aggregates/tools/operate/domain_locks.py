@@ -37,7 +37,7 @@ def lock(cloud: LiveCloud, name: str, domain_names: Sequence[str]) -> Plan:
     if _is_reserved(aggregate) and any(d.id not in present for d in owners):
         raise exception.InvalidRequest(
             f'Aggregate {aggregate.name} is already reserved for projects; '
-            'to let in a domain beside them, run grant --domain.'
+            'to let in a domain beside them, run key add --domain.'
         )
     steps = tuple(_add(cloud, aggregate, owners))
     notes = (*_notes(owners), *((_OLD_SERVERS,) if steps else ()))
@@ -55,7 +55,7 @@ def grant(cloud: LiveCloud, name: str, domain_name: str) -> Plan:
     if not _is_reserved(aggregate):
         raise exception.InvalidRequest(
             f'Aggregate {aggregate.name} is not reserved for any project; to '
-            'reserve it for a domain, run lock --domain.'
+            'reserve it for a domain, run lock create --domain.'
         )
     steps = tuple(_add(cloud, aggregate, [domain]))
     return Plan(steps, notes=tuple(_notes([domain])))
@@ -72,7 +72,7 @@ def unlock(cloud: LiveCloud, name: str, domain_names: Sequence[str]) -> Plan:
     if others or domains.by_hand(aggregate):
         raise exception.InvalidRequest(
             f'Aggregate {aggregate.name} is also reserved for others; to keep '
-            'out a domain, run revoke --domain.'
+            'out a domain, run key remove --domain.'
         )
     return Plan(
         tuple(
@@ -127,7 +127,7 @@ def _check_others(aggregate: Aggregate, domain_id: str) -> None:
         return
     raise exception.InvalidRequest(
         f'Without domain {domain_id}, aggregate {aggregate.name} would be '
-        'open to all projects; if it should be, run unlock --domain.'
+        'open to all projects; if it should be, run lock delete --domain.'
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON documents of ``relocate`` and ``survive``."""
+"""The JSON documents of ``relocation create`` and ``survival list``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ class Batch(Plan, _Hosts):
 
 @dataclass(frozen=True, kw_only=True)
 class Relocation:
-    """What ``relocate`` does."""
+    """What ``relocation create`` does."""
 
     plan: Annotated[Plan | None, 'Null with --rolling.']
     batches: Annotated[

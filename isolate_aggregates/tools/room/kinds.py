@@ -155,7 +155,7 @@ class Kinds:
     def unmodelled(self, server: Server) -> tuple[str, ...]:
         """Return what of a server is not counted here, in words.
 
-        The options of ``relocate`` name the same.
+        The options of ``relocation create`` name the same.
         """
         flavor = server.flavor or Flavor('')
         specs = flavor.extra_specs

@@ -362,4 +362,4 @@ def test_a_record_that_is_too_old_is_found(world, now, findings):
     world.nova.put_back(kept)
     _, [finding] = findings()
     assert finding['kind'] == 'reservation-stale'
-    assert f'reservation update {ID} --end' in finding['problem']
+    assert f'reservation set {ID} --end' in finding['problem']

@@ -149,7 +149,7 @@ def test_a_server_without_a_date_header_is_accepted(world, date):
     'arguments',
     [
         ['create', '--project', PROJECT, '--vcpus', '1', '--ram', '64'],
-        ['update', '--amount', '2'],
+        ['set', '--amount', '2'],
         ['end'],
         ['reconcile'],
         ['repair'],
@@ -160,7 +160,7 @@ def test_a_server_without_a_date_header_is_accepted(world, date):
 def test_no_command_writes_by_a_wrong_clock(world, run, operated, arguments):
     tell(world, HOUR)
     before = world.picture()
-    takes_one = arguments[0] in ('update', 'end')
+    takes_one = arguments[0] in ('set', 'end')
     result = run(*agreed(('reservation', *arguments, *[world.id][:takes_one])))
     assert result.code == 1
     assert 'behind; reservations depend on the time' in result.err

@@ -176,7 +176,7 @@ def test_creating_again_with_other_times_keeps_the_first(
         assert result.code == 0
         assert result.err == (
             f'Reservation {ID} was created before, with other times, name or '
-            'note, and keeps them; reservation update changes them.\n'
+            'note, and keeps them; reservation set changes them.\n'
         )
         assert json.loads(result.out) == document
         assert world.picture() == before
@@ -195,13 +195,13 @@ def test_an_interrupted_command_gives_the_next_step(command, run_json, world):
 
 def test_amount_and_end_can_be_changed(command, run_json):
     run_json(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z')
-    changed = run_json('update', ID, '--amount', '2', '--end', '2h')
+    changed = run_json('set', ID, '--amount', '2', '--end', '2h')
     assert (changed['slots'], changed['end']) == (
         2,
         '2127-03-01T10:00:00+00:00',
     )
-    assert run_json('update', ID, '--end', 'never')['end'] is None
-    result = command('update', ID, '--amount', '9')
+    assert run_json('set', ID, '--end', 'never')['end'] is None
+    result = command('set', ID, '--amount', '9')
     assert result.code == 1
     assert run_json('show', ID)['slots'] == 2
     result = command('show', OTHER)
@@ -222,12 +222,10 @@ def test_name_and_note_are_shown_and_can_be_changed(command, run_json, world):
     # It is not planned again: there is no host that takes slots.
     world.fail_host('h1')
     world.fail_host('h2')
-    shown = ('update', ID, '--note', 'order 4712', '--dry-run')
+    shown = ('set', ID, '--note', 'order 4712', '--dry-run')
     assert run_json(*shown)['note'] == 'order 4712'
     assert run_json('show', ID)['note'] == sold[3]
-    assert (
-        run_json('update', ID, '--note', 'order 4712')['note'] == 'order 4712'
-    )
+    assert run_json('set', ID, '--note', 'order 4712')['note'] == 'order 4712'
     assert run_json('show', ID)['name'] == 'Physics GPUs'
     other = command(*CREATE, '--id', ID, '--name', 'Chemistry')
     assert 'was created before, with other times, name or note' in other.err
@@ -261,7 +259,7 @@ def test_a_label_that_cannot_be_shown_is_refused(
     result = command(*CREATE, *label)
     assert (result.code, result.err) == (1, f'{said}\n')
     run_json(*CREATE, '--id', ID)
-    result = command('update', ID, *label)
+    result = command('set', ID, *label)
     assert (result.code, result.err) == (1, f'{said}\n')
 
 
@@ -300,7 +298,9 @@ def test_a_calendar_shows_free_resources_over_time(command, run_json, world):
     world.boot('plain', 'h1', None, {'VCPU': 1})
     when = ('--start', '2127-03-01T08:00Z', '--end', '2h')
     run_json(*CREATE, *when)
-    month = run_json('calendar', '--start', '2127-03-01T00:00Z', '--end', '1d')
+    month = run_json(
+        'calendar', 'list', '--start', '2127-03-01T00:00Z', '--end', '1d'
+    )
     assert [month['start'], month['end']] == [
         '2127-03-01T00:00:00+00:00',
         '2127-03-02T00:00:00+00:00',
@@ -312,11 +312,11 @@ def test_a_calendar_shows_free_resources_over_time(command, run_json, world):
         (p['start'][11:13], p['end'][11:13], p['slots'], p['free']['VCPU'])
         for p in one['periods']
     ] == [('00', '08', 0, 9), ('08', '10', 1, 5), ('10', '00', 0, 9)]
-    output = command('calendar', *when, '-f', 'value', '-c', 'Slots')
+    output = command('calendar', 'list', *when, '-f', 'value', '-c', 'Slots')
     assert output.out.split() == ['1']
-    assert ' is down ' in command('calendar', *when).out
+    assert ' is down ' in command('calendar', 'list', *when).out
     for wrong in ('2127-03-01T08:00Z', '9999999d'):
-        result = command('calendar', *when[:2], '--end', wrong)
+        result = command('calendar', 'list', *when[:2], '--end', wrong)
         assert (result.code, result.out) == (
             (1 if 'Z' in wrong else 2),
             '',

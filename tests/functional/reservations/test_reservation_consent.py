@@ -51,9 +51,9 @@ RESERVATIONS = [
         f'reserve 2 slots for project {PROJECT} from '
         '2127-03-01T06:00:00+00:00 until 2127-03-01T08:00:00+00:00 on h2 (2)',
     ),
-    (['update', ID, '--amount', '2', '--end', '2127-03-01T08:00Z'],
+    (['set', ID, '--amount', '2', '--end', '2127-03-01T08:00Z'],
      'end: never -> 2127-03-01T08:00:00+00:00'),
-    (['update', ID, '--amount', '2'], 'add 1 slot on h1'),
+    (['set', ID, '--amount', '2'], 'add 1 slot on h1'),
     (['repair', ID, '--from', 'h1'],
      f'reservation {ID}: leaving: none -> h1'),
     (['end', ID],
@@ -127,7 +127,7 @@ def test_a_plan_is_shown_and_carried_out_after_confirmation(
 @pytest.mark.parametrize(
     ('arguments', 'code'),
     [
-        (['update', ID, '--amount', '1'], 0),
+        (['set', ID, '--amount', '1'], 0),
         (['repair', ID, '--call-off'], 0),
         (['create', '--project', PROJECT, *SIZE, '--id', ID], 0),
         (['host', 'set', '--enable', 'h1'], 0),
@@ -172,7 +172,7 @@ SLOT = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
 def test_no_server_created_after_the_prompt_is_deleted(
     reserved, command, answer
 ):
-    command('update', ID, '--amount', '2', '--yes')
+    command('set', ID, '--amount', '2', '--yes')
     answer('y\nn\n', lambda: reserved.boot('s2', 'h1', ID, SLOT))
     result = command('end', ID)
     assert result.code == 3
@@ -185,7 +185,7 @@ def test_no_host_is_left_that_failed_after_the_question(
     reserved, command, answer
 ):
     """An operator must check that the host is really down."""
-    command('update', ID, '--amount', '3', '--yes')
+    command('set', ID, '--amount', '3', '--yes')
     reserved.fail_host('h1')
     reserved.add_host('h3')
     reserved.add_host('h4')

@@ -300,11 +300,11 @@ def test_a_record_that_is_full_of_resizings_takes_no_more(world):
 
 @pytest.fixture
 def command(world, operated, run):
-    """Run ``reservation history``, two hours after NOW."""
+    """Run ``reservation history list``, two hours after NOW."""
 
     def run_it(*arguments):
         return reservation_world.typed(
-            run, 'reservation', 'history', *arguments
+            run, 'reservation', 'history', 'list', *arguments
         )
 
     return run_it

@@ -92,7 +92,7 @@ def test_a_change_is_limited(create, command, limit, change):
     assert create('--id', ID, '--amount', '2') == ''
     limit('2' if 'amount' in change[0] else '1')
     before = command('show', ID).out
-    assert 'exceeds a limit' in command('update', ID, *change).err
+    assert 'exceeds a limit' in command('set', ID, *change).err
     assert command('show', ID).out == before
 
 
@@ -109,7 +109,7 @@ def test_what_asks_for_no_more_is_allowed_after_a_limit_was_lowered(
 ):
     assert create('--id', ID, '--amount', '3') == ''
     limit('1')
-    result = command('update', ID, *change)
+    result = command('set', ID, *change)
     assert (result.code, result.err) == (0, '')
     assert command('repair').code == 0
     assert command('reconcile').code == 0

@@ -61,7 +61,7 @@ def test_a_closed_host_has_no_room(command, lock):
     created = command(*CREATE, '--amount', '2', '-f', 'json')
     assert (created.code, created.err) == (0, '')
     assert json.loads(created.out)['hosts'].keys() == {'h2'}
-    refused = command('update', ID, '--amount', '3')
+    refused = command('set', ID, '--amount', '3')
     assert refused.code == 1
     assert f'h1 (closed to its servers: {REASON})' in refused.err
     assert command('repair', ID, '--from', 'h2').code == 1

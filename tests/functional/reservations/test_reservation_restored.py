@@ -331,7 +331,7 @@ def test_an_older_record_is_reported_before_its_end(world, extended, lose):
     (listed,) = thorough(world)
     found = review(world.store, NOW, is_thorough=True).stale
     assert shown.problems == listed.problems == (f'it {found[name]}',)
-    assert f'reservation update {name} --end TIME' in found[name]
+    assert f'reservation set {name} --end TIME' in found[name]
     reservations.update(world.store, name, NOW, end=NEW_END)
     assert not thorough(world)[0].problems
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lock``, ``unlock`` and ``sync`` run concurrently.
+"""``lock create``, ``lock delete`` and ``sync`` run concurrently.
 
 Before each call of one command, another command runs completely. In the end,
 the metadata of the aggregates and the traits of their hosts are consistent, or

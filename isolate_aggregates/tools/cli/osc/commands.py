@@ -108,7 +108,7 @@ class ClientCommand(command.Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Read the configuration and run the command."""
         self.app.configure()
-        names = advice.client_names.set(v1.names())
+        program = advice.program.set(('openstack', v1.GROUP))
         try:
             return super().run(parsed_args)
         except REFUSED as exc:
@@ -116,12 +116,13 @@ class ClientCommand(command.Command):
             LOG.error('%s', exc)
             return ExitStatus.NO
         finally:
-            advice.client_names.reset(names)
+            advice.program.reset(program)
 
 
 def refuse(name: str) -> NoReturn:
     """Report that a command does not exist, and exit with status 2."""
-    suggestion = meant(name, v1.names().values())
+    names = [command.name for command in v1.entry_points().values()]
+    suggestion = meant(name, names)
     parser = usage.Parser(prog='openstack')
     parser.error(f'there is no command {name!r}{suggestion}')
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of ``isolate-aggregates``, named as the client names its own.
+"""The commands of ``isolate-aggregates`` in the client.
 
 The client loads all commands of all plugins on every start. So the classes
 here are placeholders: ``ListCandidate``, for example, imports the command
-``candidates`` when the client instantiates it to run it. The list of commands
-in the help imports no command.
+``candidate list`` when the client instantiates it to run it. The list of
+commands in the help imports no command.
 """
 
 import argparse
@@ -16,30 +16,11 @@ if TYPE_CHECKING:
     from cliff import command
     from osc_lib import shell
 
+# The first word of their names.
+GROUP = 'isolation'
+
 # Runs until it is terminated, so it does not belong in the client.
 _SERVICE = 'exporter'
-
-# The name in the client by the name of the entry point in
-# isolate_aggregates.cli, if they differ.
-_CLIENT_NAMES = {
-    'candidates': 'candidate_list',
-    'capacity': 'capacity_list',
-    'effect': 'effect_show',
-    'grant': 'key_add',
-    'list': 'lock_list',
-    'lock': 'lock_create',
-    'matrix': 'matrix_list',
-    'query': 'query_show',
-    'relocate': 'relocation_create',
-    'report': 'report_save',
-    'reservation_calendar': 'reservation_calendar_list',
-    'reservation_history': 'reservation_history_list',
-    'reservation_update': 'reservation_set',
-    'revoke': 'key_remove',
-    'show': 'lock_show',
-    'survive': 'survival_list',
-    'unlock': 'lock_delete',
-}
 
 
 class Deferred:
@@ -88,30 +69,22 @@ class Deferred:
         return commands.load(cls.entry_point)(app, app_args)
 
 
-def names() -> dict[str, str]:
-    """Return the names in the client by those of ``isolate-aggregates``."""
-    return {
-        command.replace('_', ' '): f'isolation {name}'.replace('_', ' ')
-        for command in DESCRIPTIONS
-        if command != _SERVICE
-        for name in [_CLIENT_NAMES.get(command, command)]
-    }
-
-
 def entry_points() -> dict[str, type[Deferred]]:
     """Return the commands of the client by the names of their entry points."""
     return {
-        theirs.replace(' ', '_'): _deferred(theirs, ours.replace(' ', '_'))
-        for ours, theirs in names().items()
+        f'{GROUP}_{name}': _deferred(name)
+        for name in DESCRIPTIONS
+        if name != _SERVICE
     }
 
 
-def _deferred(name: str, command: str) -> type[Deferred]:
-    _, *objects, action = name.split()
+def _deferred(entry_point: str) -> type[Deferred]:
+    *objects, action = entry_point.split('_')
+    name = f'{GROUP} {entry_point.replace("_", " ")}'
     return type(
         ''.join(word.capitalize() for word in (action, *objects)),
         (Deferred,),
-        {'__module__': __name__, 'entry_point': command, 'name': name},
+        {'__module__': __name__, 'entry_point': entry_point, 'name': name},
     )
 
 
