@@ -57,8 +57,7 @@ COMMANDS = [
 @pytest.mark.parametrize('words', COMMANDS, ids=' '.join)
 def test_each_name_of_a_tenant_is_quoted(run, write_cloud, words, monkeypatch):
     monkeypatch.setenv('COLUMNS', '9999')
-    command, *rest = words
-    result = run(command, '--snapshot', str(write_cloud(CLOUD)), *rest)
+    result = run(*words, '--snapshot', str(write_cloud(CLOUD)))
     output = result.out + result.err
     pieces = output.split(NAME)
     for before, after in itertools.pairwise(pieces):

@@ -89,19 +89,22 @@ def test_a_command_loads_no_other_command() -> None:
 
 
 @pytest.mark.parametrize(
-    'arguments',
+    ('line', 'module'),
     [
-        ['matrix', 'list'],
-        ['candidate', 'list', '--flavor', 'ssd.small'],
-        ['capacity', 'list', '--flavor', 'ssd.small'],
+        pytest.param('matrix list', 'matrix', id='matrix'),
+        pytest.param(
+            'candidate list --flavor ssd.small', 'candidates', id='candidates'
+        ),
+        pytest.param(
+            'capacity list --flavor ssd.small', 'capacity', id='capacity'
+        ),
     ],
-    ids=lambda arguments: arguments[0],
 )
 def test_a_command_without_findings_loads_no_audit(
-    arguments: list[str],
+    line: str, module: str
 ) -> None:
-    loaded = imported(*arguments, '--snapshot', FILE)
-    assert f'isolate_aggregates.tools.{arguments[0]}' in loaded
+    loaded = imported(*line.split(), '--snapshot', FILE)
+    assert f'isolate_aggregates.tools.{module}' in loaded
     assert not loaded & {
         'isolate_aggregates.tools.advice',
         'isolate_aggregates.tools.audit',

@@ -159,7 +159,7 @@ def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
         *sorted([*COMMANDS, 'complete', 'help'])
     ]
     assert listed['Others'] == ['complete', 'help']
-    assert 'unlock' in listed['Isolate hosts']
+    assert 'lock delete' in listed['Isolate hosts']
     assert re.findall(r'\S+-$', result.out, re.MULTILINE) == []
 
 

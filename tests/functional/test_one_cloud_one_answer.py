@@ -201,8 +201,8 @@ class Commands:
         hosts = self.document('explain', *asked).get('hosts', ())
         return {host['name'] for host in hosts if not host['reasons']}
 
-    def listed(self, command, *asked):
-        hosts = self.document(command, *asked).get('hosts', ())
+    def listed(self, *asked):
+        hosts = self.document(*asked).get('hosts', ())
         return {host['name'] for host in hosts}
 
     def matrix(self, *asked):

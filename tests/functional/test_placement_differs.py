@@ -91,7 +91,7 @@ def run_json(run):
 
     def tell(command, path, flavor):
         arguments = ('--snapshot', str(path), '--flavor', flavor, '-f', 'json')
-        result = run(command, *arguments)
+        result = run(*command.split(), *arguments)
         assert (result.code, result.err) == (0, '')
         return json.loads(result.out)
 
@@ -110,7 +110,7 @@ def lost(document):
 def test_hosts_that_placement_leaves_out_are_named(run_json, write_cloud):
     path = write_cloud(SHARED_DISK)
 
-    document = run_json('candidate', 'list', path, 'grouped')
+    document = run_json('candidate list', path, 'grouped')
     offered = [host['name'] for host in document['hosts']]
     assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
 
@@ -125,7 +125,7 @@ def test_hosts_that_placement_leaves_out_are_named(run_json, write_cloud):
     }
     assert document['summary']['candidates'] == len(HOSTS) - len(left_out)
 
-    document = run_json('capacity', 'list', path, 'grouped')
+    document = run_json('capacity list', path, 'grouped')
     assert lost(document['placement_differs'])
     assert document['total'] == 24
 
@@ -133,7 +133,7 @@ def test_hosts_that_placement_leaves_out_are_named(run_json, write_cloud):
 def test_the_flavor_that_the_page_suggests_is_served(run_json, write_cloud):
     path = write_cloud(SHARED_DISK)
     for flavor in ('otherwise', 'plain'):
-        document = run_json('candidate', 'list', path, flavor)
+        document = run_json('candidate list', path, flavor)
         assert [host['name'] for host in document['hosts']] == HOSTS
         assert document['placement_differs'] is None
 
@@ -157,13 +157,11 @@ def test_the_table_shows_a_difference_in_sentences(run, write_cloud):
 
 def test_added_amounts_are_reported(run_json, write_cloud):
     path = write_cloud(TWO_NUMA_NODES)
-    document = run_json('candidate', 'list', path, 'grouped')[
-        'placement_differs'
-    ]
+    document = run_json('candidate list', path, 'grouped')['placement_differs']
     assert document['other_amounts'] == ['host']
     assert (document['leaves_out'], document['adds']) == ([], [])
     assert run_json('explain', path, 'grouped')['summary']['candidates'] == 1
-    document = run_json('candidate', 'list', path, 'otherwise')
+    document = run_json('candidate list', path, 'otherwise')
     assert document['placement_differs'] is None
 
 

@@ -57,9 +57,9 @@ def on_cloud(run: Run, tmp_path: pathlib.Path) -> Run:
     path = tmp_path / 'cloud.yaml'
     path.write_text(CLOUD)
 
-    def on(command: str, *arguments: str) -> Any:
-        hosts = ('--hosts',) if command == 'explain' else ()
-        return run(command, *hosts, '--snapshot', str(path), *arguments)
+    def on(*arguments: str) -> Any:
+        hosts = ('--hosts',) if arguments[0] == 'explain' else ()
+        return run(*arguments, *hosts, '--snapshot', str(path))
 
     return on
 
