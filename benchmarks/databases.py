@@ -76,7 +76,7 @@ from isolate_aggregates.nova import registration
 from isolate_aggregates.nova import source as nova_source
 
 ROOT = pathlib.Path(__file__).parents[1]
-sys.path.append(str(ROOT / 'tests' / 'databases'))
+sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
 
 objects.register_all()
 

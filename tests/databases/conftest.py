@@ -10,12 +10,12 @@ import pathlib
 import tempfile
 
 import any_machine  # noqa: F401
+import database_servers
 from nova import objects, rpc
 import nova.conf
 from nova_database import KINDS, NovaDatabase
 import placement_service
 import pytest
-import servers
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -69,12 +69,14 @@ def database(
 @pytest.fixture(scope='session', params=list(placement_service.KINDS))
 def server(
     request: pytest.FixtureRequest, folder: pathlib.Path
-) -> Iterator[servers.Server]:
+) -> Iterator[database_servers.Server]:
     """A running database server of each kind."""
     kind = placement_service.KINDS[request.param]
     if not kind.is_installed():
         pytest.skip(f'{kind.NAME} is not installed')
-    found = kind(folder / f'placement-{request.param}', servers.free_port())
+    found = kind(
+        folder / f'placement-{request.param}', database_servers.free_port()
+    )
     found.start()
     try:
         yield found
@@ -84,7 +86,7 @@ def server(
 
 @pytest.fixture(scope='module')
 def placement(
-    server: servers.Server, tmp_path_factory: pytest.TempPathFactory
+    server: database_servers.Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[placement_service.PlacementService]:
     """A Placement with its default configuration."""
     folder = tmp_path_factory.mktemp('placement')

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import contextlib
 import pathlib
 
+import database_servers
 from nova import context as nova_context
 from nova import objects
 from nova.db import migration
 from nova.db.api import api as api_db
 from nova.db.api import models
 from oslo_db.sqlalchemy import enginefacade
-import servers
 import sqlalchemy as sa
 
 from isolate_aggregates.aggregates import AggregateIndex
@@ -22,8 +22,8 @@ from isolate_aggregates.tools.request import Request
 
 KINDS = {
     'sqlite': None,
-    'mariadb': servers.MariaDB,
-    'postgresql': servers.PostgreSQL,
+    'mariadb': database_servers.MariaDB,
+    'postgresql': database_servers.PostgreSQL,
 }
 
 _TABLES = (models.AggregateMetadata, models.AggregateHost, models.Aggregate)
@@ -43,11 +43,11 @@ class NovaDatabase:
         self,
         kind: str,
         folder: pathlib.Path,
-        server: type[servers.Server] | None,
+        server: type[database_servers.Server] | None,
     ) -> None:
         self.kind = kind
         folder.mkdir(mode=0o755)
-        self.server = server and server(folder, servers.free_port())
+        self.server = server and server(folder, database_servers.free_port())
         if self.server is None:
             url = f'sqlite:///{folder}/nova_api.sqlite'
         else:

@@ -11,12 +11,15 @@ import sys
 import time
 import uuid
 
+import database_servers
 from keystoneauth1 import adapter, session, token_endpoint
 import requests
-import servers
 import sqlalchemy as sa
 
-KINDS = {'mariadb': servers.MariaDB, 'postgresql': servers.PostgreSQL}
+KINDS = {
+    'mariadb': database_servers.MariaDB,
+    'postgresql': database_servers.PostgreSQL,
+}
 
 WORKERS = 4
 
@@ -156,11 +159,12 @@ class Scenes:
 
 @contextlib.contextmanager
 def running(
-    server: servers.Server,
+    server: database_servers.Server,
     folder: pathlib.Path,
     retries: int = 10,
     init: str = '',
     packages: pathlib.Path | None = None,
+    prefix: pathlib.Path = pathlib.Path(sys.prefix),
 ) -> Iterator[PlacementService]:
     """Run an empty Placement on a running database server.
 
@@ -168,9 +172,10 @@ def running(
     :param retries: ``[placement] allocation_conflict_retry_count``.
     :param init: SQL that MariaDB runs for each connection.
     :param packages: A folder to import from first.
+    :param prefix: The environment that it is installed in.
     """
     name = f'placement_{uuid.uuid4().hex[:8]}'
-    utf8 = isinstance(server, servers.MariaDB)
+    utf8 = isinstance(server, database_servers.MariaDB)
     server.create_database(name, 'CHARACTER SET utf8mb3' if utf8 else '')
     url = server.url(name)
     if init:
@@ -182,13 +187,13 @@ def running(
         ),
         'utf-8',
     )
-    port = servers.free_port()
-    found = PlacementService(f'http://{servers.HOST}:{port}', url)
+    port = database_servers.free_port()
+    found = PlacementService(f'http://{database_servers.HOST}:{port}', url)
     environment = {'PATH': os.defpath, 'OS_PLACEMENT_CONFIG_DIR': str(folder)}
     if packages:
         environment['PYTHONPATH'] = str(packages)
     # Only one process creates the tables.
-    bin_folder = pathlib.Path(sys.prefix) / 'bin'
+    bin_folder = prefix / 'bin'
     subprocess.run(
         [
             bin_folder / 'placement-manage',
@@ -208,7 +213,7 @@ def running(
                 f'--timeout={_SECONDS}',
                 f'--workers={WORKERS}',
                 '--threads=4',
-                f'--bind={servers.HOST}:{port}',
+                f'--bind={database_servers.HOST}:{port}',
                 'placement.wsgi.api:application',
             ],
             cwd=folder,

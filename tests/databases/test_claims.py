@@ -16,6 +16,7 @@ import sys
 import textwrap
 import uuid
 
+import database_servers
 from nova import context as nova_context
 from nova.scheduler.client import report
 import pages
@@ -23,7 +24,6 @@ import placement as placement_package
 import placement_service
 from placement_service import PlacementService
 import pytest
-import servers
 from thorough import THOROUGH
 
 from isolate_aggregates.nova import claims
@@ -119,7 +119,7 @@ def test_the_report_shows_real_output(placement: PlacementService) -> None:
 
 
 def test_the_patch_mends_placement(
-    server: servers.Server, tmp_path: pathlib.Path
+    server: database_servers.Server, tmp_path: pathlib.Path
 ) -> None:
     packages = tmp_path / 'packages'
     package = pathlib.Path(placement_package.__file__).parent
@@ -156,7 +156,7 @@ def test_the_patch_mends_placement(
 
 
 def test_one_attempt_does_not_oversell(
-    server: servers.Server, tmp_path: pathlib.Path
+    server: database_servers.Server, tmp_path: pathlib.Path
 ) -> None:
     with placement_service.running(server, tmp_path, retries=1) as set_up:
         set_up.call('PUT', f'/resource_classes/{CLASS}')

@@ -23,7 +23,7 @@ ON_NOVA = {
     'admin/blazar.rst': _LIVE,
     'admin/day-two.rst': 'tests/nova_functional/test_day_two_page.py',
     'admin/effect.rst': _LIVE,
-    'admin/large-clouds.rst': _LIVE,
+    'admin/limits.rst': _LIVE,
     'admin/ledger.rst': 'tests/nova_functional/test_ledger_page.py',
     'admin/metrics.rst': _LIVE,
     'admin/no-valid-host.rst': _LIVE,

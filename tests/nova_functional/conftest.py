@@ -5,6 +5,7 @@ They read the wheel's ``etc/nova/api-paste.ini``, which pip puts into the
 virtual environment, beside the package nova.
 """
 
+from collections.abc import Iterator
 from importlib import metadata
 import os
 import pathlib
@@ -32,3 +33,21 @@ def _provide_paste_configuration():
 
 
 _provide_paste_configuration()
+
+import nova_databases  # noqa: E402
+import pytest  # noqa: E402
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _databases() -> Iterator[None]:
+    """Have Nova's databases where the environment wants them."""
+    kind = os.environ.get(nova_databases.VARIABLE)
+    if not kind:
+        yield
+        return
+    found = nova_databases.NovaDatabases(kind)
+    found.install()
+    try:
+        yield
+    finally:
+        found.close()

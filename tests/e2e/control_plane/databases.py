@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from control_plane.settings import Settings
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / 'databases'))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / 'support'))
 
-import servers
+import database_servers
 
 _NAMES = (
     'keystone',
@@ -30,7 +30,7 @@ class Databases:
 
     def __init__(self, settings: Settings) -> None:
         self._given = settings.database_url
-        self._server = servers.MariaDB(
+        self._server = database_servers.MariaDB(
             settings.state / 'mariadb', settings.port('mariadb')
         )
 
