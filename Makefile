@@ -7,7 +7,8 @@ JOBS ?= auto
 # The number of parallel tests whose services mostly wait for each other.
 WAITING_JOBS ?= 3
 export JOBS WAITING_JOBS
-RUN_TESTS = $(BIN)/python tools/run_tests.py
+# Tests that run make themselves must not inherit its variables.
+RUN_TESTS = env -u MAKEFLAGS -u MFLAGS $(BIN)/python tools/run_tests.py
 # A minimal environment for releases, in which no missing requirement is hidden.
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
