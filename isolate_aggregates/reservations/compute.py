@@ -17,7 +17,7 @@ from novaclient import exceptions as nova_exceptions
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute.api import INLINE_EXTRA_SPECS
-from isolate_aggregates.reservations import changes, names, record
+from isolate_aggregates.reservations import events, names, record
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation, Shape
 from isolate_aggregates.tools.compute.client import (
@@ -76,13 +76,14 @@ class Compute(NovaClient):
     def records(self, with_archives: bool = False) -> list[FlavorRecord]:
         """Return the private flavors with names of reservations.
 
-        :param with_archives: Whether to return all archives. Otherwise only
-            those that are read anyway, with the earliest end: archives follow
-            all records, so the page with the first one is the last to read.
+        :param with_archives: Whether to return all archives and pages of
+            events. Otherwise only those that are read anyway, with the
+            earliest end: they follow all records, so the part of the list with
+            the first one is the last to read.
         """
 
         def page(marker: str | None, limit: int) -> list[Any]:
-            if not with_archives and names.archive_of(marker or ''):
+            if not with_archives and names.is_history(marker or ''):
                 return []
             flavors: list[Any] = nova.flavors.list(
                 is_public=False, marker=marker, limit=limit
@@ -221,11 +222,21 @@ class Compute(NovaClient):
         :param reservation: The new values, with the number of the revision
             that they are based on.
         :returns: The reservation with the number of its new revision, and
-            with what has changed among its changes.
+            with what has changed among its events.
         :raises ServiceConflict: if another client wrote that revision first.
         """
+        if events.is_full(reservation):
+            # Whoever writes this revision creates the same page.
+            page = names.Page(
+                reservation.id, reservation.incarnation, reservation.pages
+            )
+            *past, last = reservation.events
+            self.create_history(page, reservation, record.describe_page(past))
+            reservation = dataclasses.replace(
+                reservation, events=(last,), pages=page.number + 1
+            )
         successor = dataclasses.replace(
-            changes.recorded(reservation, now),
+            events.recorded(reservation, now),
             revision=reservation.revision + 1,
         )
         # A flavor must have a size; this one is never booted.
@@ -247,12 +258,15 @@ class Compute(NovaClient):
         if reservation.revision:
             self.delete_flavor(_revision(reservation))
 
-    def create_archive(
-        self, archive: names.Archive, shape: Shape, description: str
+    def create_history(
+        self,
+        part: names.Archive | names.Page,
+        reservation: Reservation,
+        description: str,
     ) -> None:
-        """Create the archive of a reservation, unless it exists."""
+        """Create an archive or a page of events, unless it exists."""
         with contextlib.suppress(exception.ServiceConflict):
-            self.create_flavor(archive.flavor_id, shape, description)
+            self.create_flavor(part.flavor_id, reservation.shape, description)
 
     # Servers.
 

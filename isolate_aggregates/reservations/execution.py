@@ -301,14 +301,19 @@ class Run:
         waiting = ending.finish(
             self._store, self.id, state.slot_providers(self.id)
         )
-        self.is_over = True
         if waiting:
+            if reservation.open:
+                closed = dataclasses.replace(reservation, open={}, down=())
+                self._ended = self._store.compute.write_record(
+                    closed, self._now
+                )
             self.notes.append(waiting)
         else:
             # First, as an interruption in between must not lose it.
-            history.archive(self._store, reservation)
+            history.archive(self._store, reservation, self._now)
             self._store.compute.delete_record(reservation)
             self.is_gone = True
+        self.is_over = True
 
     def _create_class(self) -> None:
         inventories.create_class(

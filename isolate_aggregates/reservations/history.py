@@ -1,33 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was reserved and changed, also after the end.
 
-While a reservation exists, its record has its changes. At its end, before the
-record is deleted, it is copied into its archive: the description of one more
-private flavor, to which no project has access. The id of that flavor follows
-from the record, and Nova creates each id only once. So a run that was
-interrupted between the two archives nothing twice.
+While a reservation exists, its record has its events. When there are many,
+they become a page, and the record begins again with the last one. At its end,
+before the record is deleted, it is copied into its archive. Pages and archives
+are the descriptions of more private flavors, to which no project has access.
+The ids of these flavors follow from the record, and Nova creates each id only
+once. So a run that was interrupted in between writes nothing twice, and nobody
+can rewrite what happened.
 
-Archives are deleted after a number of days, which the pool has in its metadata
-like everything else that all machines must agree on.
+Archives and their pages are deleted after a number of days, which the pool has
+in its metadata like everything else that all machines must agree on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+import contextlib
 import dataclasses
 import datetime
 import json
 import logging
+from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import (
-    changes,
     errors,
+    events,
     names,
     record,
     settings,
 )
-from isolate_aggregates.reservations.record import FlavorRecord
-from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.record import (
+    HISTORY_MARK,
+    HISTORY_VERSION,
+    FlavorRecord,
+)
+from isolate_aggregates.reservations.reservation import Event, Reservation
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.status import Phase
 from isolate_aggregates.reservations.store import (
@@ -39,10 +47,6 @@ from isolate_aggregates.reservations.store import (
 
 LOG = logging.getLogger(__name__)
 
-# The key that marks our archives, and the version of their format.
-_MARK = 'isolate-aggregates-history'
-_VERSION = 1
-
 # More than a year, so that last year's bill can be checked.
 DEFAULT_DAYS = 400
 _MOST_DAYS = 36_500
@@ -53,32 +57,37 @@ _DELETED = 100
 
 @dataclasses.dataclass(frozen=True)
 class PastReservation:
-    """A reservation with its history.
+    """A reservation with all its events.
 
-    :param slot_hours: The hours of its slots in the period.
+    :param time: The time of its slots in the period.
     """
 
     reservation: Reservation
     state: Phase
-    slot_hours: float
+    time: events.SlotTime
 
 
 # The end.
 
 
-def archive(store: ReservationStore, reservation: Reservation) -> None:
+def archive(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> None:
     """Keep the record of a reservation that has ended and is to be deleted.
 
     One that was refused was never reserved, and is not kept.
     """
     if not reservation.amount:
         return
+    closed = events.recorded(
+        dataclasses.replace(reservation, open={}, down=()), now
+    )
     document = {
-        _MARK: _VERSION,
-        'record': json.loads(record.describe(reservation)),
+        HISTORY_MARK: HISTORY_VERSION,
+        'record': json.loads(record.describe(closed)),
     }
-    store.compute.create_archive(
-        _archive_id(reservation), reservation.shape, json.dumps(document)
+    store.compute.create_history(
+        _archive_id(closed), closed, json.dumps(document)
     )
 
 
@@ -116,6 +125,9 @@ def remove_expired(
             if archived.end and now - archived.end > kept
         ]
         for archived in expired[:_DELETED]:
+            # The archive knows how many pages there are, so it goes last.
+            for page in _pages(archived):
+                store.compute.delete_flavor(page.flavor_id)
             store.compute.delete_flavor(_archive_id(archived).flavor_id)
     except exception.IsolateAggregatesError as exc:
         # Reservations start and end all the same.
@@ -173,10 +185,16 @@ def read_history(
         key = archived.id, archived.incarnation
         if is_asked_for(archived) and key not in incarnations:
             entries.append((archived, Phase.ENDED))
-    past = [
-        PastReservation(one, state, changes.slot_hours(one, since, until))
-        for one, state in entries
-    ]
+    flavors = {entry.flavor.id: entry for entry in records.archives}
+    past = []
+    for one, state in entries:
+        try:
+            whole = _with_pages(one, flavors)
+        except errors.ReservationError as exc:
+            on_unreadable(exc)
+            continue
+        time = events.slot_time(whole, since, until)
+        past.append(PastReservation(whole, state, time))
     return sorted(past, key=lambda p: (p.reservation.start, p.reservation.id))
 
 
@@ -199,6 +217,8 @@ def _readable(
     archives: tuple[FlavorRecord, ...], on_unreadable: OnUnreadable
 ) -> Iterator[Reservation]:
     for entry in archives:
+        if names.page_of(entry.flavor.id):
+            continue
         try:
             yield _read(entry)
         except errors.ReservationError as exc:
@@ -209,23 +229,62 @@ def _read(entry: FlavorRecord) -> Reservation:
     """Parse an archive."""
     archive_id = names.archive_of(entry.flavor.id)
     assert archive_id
-    try:
-        document = json.loads(entry.description)
-        if document[_MARK] != _VERSION:
-            raise errors.ReservationError(
-                archive_id.reservation,
-                f'has an archive {entry.flavor.name} of format '
-                f'{document[_MARK]}, but this release only knows format '
-                f'{_VERSION}; use the newer release for it',
-            )
-        reservation = record.parse(
+    with _reading(archive_id.reservation, entry) as document:
+        return record.parse(
             dataclasses.replace(entry.flavor, id=archive_id.reservation),
             json.dumps(document['record']),
         )
-    except (LookupError, TypeError, ValueError) as exc:
+
+
+def _pages(reservation: Reservation) -> list[names.Page]:
+    return [
+        names.Page(reservation.id, reservation.incarnation, number)
+        for number in range(reservation.pages)
+    ]
+
+
+def _with_pages(
+    reservation: Reservation, flavors: Mapping[str, FlavorRecord]
+) -> Reservation:
+    """Return a reservation with the events of all its pages.
+
+    :raises ReservationError: if a page is gone or cannot be read.
+    """
+    past: list[Event] = []
+    for page in _pages(reservation):
+        if page.flavor_id not in flavors:
+            raise errors.ReservationError(
+                reservation.id,
+                'has lost a part of its history: flavor '
+                f'{names.flavor(page.flavor_id)} is gone; restore it from a '
+                'backup of the database of Nova',
+            )
+        with _reading(reservation.id, flavors[page.flavor_id]) as document:
+            past += events.parse(document['events'])
+    return dataclasses.replace(
+        reservation, events=(*past, *reservation.events)
+    )
+
+
+@contextlib.contextmanager
+def _reading(reservation: str, entry: FlavorRecord) -> Iterator[Any]:
+    """Provide the document in a flavor.
+
+    :raises ReservationError: if it cannot be read.
+    """
+    try:
+        document = json.loads(entry.description)
+        if document[HISTORY_MARK] != HISTORY_VERSION:
+            raise errors.ReservationError(
+                reservation,
+                f'has an archive {entry.flavor.name} of format '
+                f'{document[HISTORY_MARK]}, but this release only knows '
+                f'format {HISTORY_VERSION}; use the newer release for it',
+            )
+        yield document
+    except (LookupError, TypeError, ValueError, AttributeError) as exc:
         raise errors.ReservationError(
-            archive_id.reservation,
+            reservation,
             f'has an archive {entry.flavor.name} whose description is broken '
             f'({exc!r}); delete the flavor',
         ) from exc
-    return reservation

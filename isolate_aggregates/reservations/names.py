@@ -55,6 +55,10 @@ _ARCHIVE = re.compile(
     r'history\.([0-9]{8}T[0-9]{6})\.([0-9a-f-]{36})\.([0-9a-f]{8})'
 )
 _TIME = '%Y%m%dT%H%M%S'
+_HISTORY = 'history.'
+_PAGE = re.compile(
+    r'history\.events\.([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{4,})'
+)
 _REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')
 
 
@@ -118,6 +122,37 @@ def archive_of(flavor_id: str) -> Archive | None:
         )
     except ValueError:
         return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """Identifies a page of the events of a reservation."""
+
+    reservation: str
+    incarnation: str
+    number: int
+
+    @property
+    def flavor_id(self) -> str:
+        """The id of the flavor that holds the page.
+
+        Pages sort after all archives.
+        """
+        return (
+            f'{_HISTORY}events.{self.reservation}.{self.incarnation}.'
+            f'{self.number:04}'
+        )
+
+
+def page_of(flavor_id: str) -> Page | None:
+    """Return the page that a flavor id stands for; None if it does not."""
+    match = _PAGE.fullmatch(flavor_id)
+    return Page(match[1], match[2], int(match[3])) if match else None
+
+
+def is_history(flavor_id: str) -> bool:
+    """Return whether a flavor id stands for an archive or a page."""
+    return bool(archive_of(flavor_id) or page_of(flavor_id))
 
 
 def reservation_id(text: str) -> str:

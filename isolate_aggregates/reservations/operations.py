@@ -12,7 +12,6 @@ import datetime
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
-    changes,
     details,
     errors,
     execution,
@@ -397,14 +396,6 @@ def update(
         )
         if change != _present(reservation):
             _check_end(reservation, change, now)
-        if change.amount != reservation.amount and changes.is_full(
-            reservation
-        ):
-            raise errors.ReservationError(
-                reservation.id,
-                'was resized too often for its record, so its slot hours '
-                'would be wrong; end it, and create another one',
-            )
         return change
 
     def is_done(status: Status) -> bool:

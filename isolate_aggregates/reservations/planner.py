@@ -263,7 +263,10 @@ class _Planning:
         state, reservation = self._state, self._reservation
         to_be_open = is_open(reservation, self._now)
         to_switch = _hosts_to_switch(state, reservation, self._now)
-        if to_be_open is False and (reservation.has_access or to_switch):
+        is_closing = to_be_open is False and (
+            reservation.has_access or bool(to_switch)
+        )
+        if is_closing:
             # By a clock that is ahead.
             if reservation.has_access:
                 yield WriteRecord(
@@ -273,16 +276,27 @@ class _Planning:
             yield Revoke(reservation.id)
         present = state.slots(reservation.id)
         for name, to_open in to_switch.items():
-            yield SwitchSlots(reservation.id, name, present[name], to_open)
+            action = SwitchSlots(reservation.id, name, present[name], to_open)
+            present[name] = action.written.slots
+            yield action
         if to_be_open and (
             not reservation.has_access
             or state.access.get(reservation.id) is False
         ):
             yield Grant(reservation)
-        if to_be_open and not reservation.has_access:
+        # What was open and usable from now on.
+        open_on = {name: on.open for name, on in present.items() if on.open}
+        down = sorted(n for n in open_on if state.hosts[n].has_failed)
+        after = dataclasses.replace(
+            reservation,
+            has_access=bool(to_be_open) or reservation.has_access,
+            open=open_on,
+            down=tuple(down),
+        )
+        started = after.has_access and not reservation.has_access
+        if after != reservation and not is_closing:
             yield WriteRecord(
-                dataclasses.replace(reservation, has_access=True),
-                'record that it has started',
+                after, 'record that it has started' if started else ''
             )
 
 

@@ -22,8 +22,9 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import changes, errors, names
+from isolate_aggregates.reservations import errors, events, names
 from isolate_aggregates.reservations.reservation import (
+    Event,
     Labels,
     PendingChange,
     Reservation,
@@ -33,6 +34,10 @@ from isolate_aggregates.reservations.reservation import (
 # The key that marks our descriptions, and the version of the format.
 _MARK = 'isolate-aggregates-reservation'
 _VERSION = 1
+
+# The key that marks archives and pages of events; see ``history``.
+HISTORY_MARK = 'isolate-aggregates-history'
+HISTORY_VERSION = 1
 
 # The key that marks the descriptions of Blazar's reservations; see
 # blazar.record.
@@ -58,7 +63,8 @@ class Records:
     :param old_flavors: The ids of the flavors of earlier revisions, by
         reservation id.
     :param strays: Revisions of reservations that no longer exist.
-    :param archives: Flavors with names of archives; see ``history``.
+    :param archives: The flavors of archives, and of pages of events; see
+        ``history``.
     """
 
     reservations: Mapping[str, Reservation]
@@ -85,7 +91,8 @@ def describe(reservation: Reservation) -> str:
         'has_access': reservation.has_access,
         'change': reservation.change,
         'asked_by': reservation.asked_by,
-        'changes': changes.documents(reservation.changes),
+        'events': events.documents(reservation.events),
+        'pages': reservation.pages,
         'extra_specs': dict(sorted(reservation.shape.extra_specs.items())),
     }
     pending = reservation.pending
@@ -96,6 +103,13 @@ def describe(reservation: Reservation) -> str:
             'leaving': list(pending.leaving),
         }
     return json.dumps(document)
+
+
+def describe_page(past: Iterable[Event]) -> str:
+    """Return the description of the flavor of a page of events."""
+    return json.dumps(
+        {HISTORY_MARK: HISTORY_VERSION, 'events': events.documents(past)}
+    )
 
 
 def is_ours(description: str | None) -> bool:
@@ -110,7 +124,7 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
     revisions: dict[str, list[tuple[names.Revision, str]]] = {}
     for record in flavors:
         revision = names.revision_of(record.flavor.id)
-        if names.archive_of(record.flavor.id):
+        if names.is_history(record.flavor.id):
             archives.append(record)
         elif revision is None:
             originals[record.flavor.id] = record
@@ -199,6 +213,8 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         pending = document.get('asked')
         if names.reservation_id(flavor.id) != flavor.id:
             raise ValueError(f'{flavor.id} is not written as a uuid')
+        past = events.parse(document.get('events', ()))
+        last = past[-1] if past else None
         return Reservation(
             id=flavor.id,
             project=str(document['project']),
@@ -226,7 +242,10 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
             ),
             change=_amount(document['change']),
             asked_by=str(document.get('asked_by', '')),
-            changes=changes.parse(document.get('changes', ())),
+            open=last.open if last else {},
+            down=last.down if last else (),
+            events=past,
+            pages=_amount(document.get('pages', 0)),
             incarnation=str(document['incarnation']),
             revision=revision,
         )

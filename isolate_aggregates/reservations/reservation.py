@@ -95,13 +95,14 @@ class Labels:
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class Event:
     """The values that a reservation has from a time on.
 
     :param at: When they were recorded.
     :param by: The id of the user who asked for them; empty if it is unknown,
         or if no user asked, as for a start on time.
-    :param has_started: Whether its project has been given access by then.
+    :param open: The number of open slots, by name of the host.
+    :param down: The names of these hosts that are down or gone.
     """
 
     at: datetime.datetime
@@ -109,7 +110,8 @@ class Change:
     end: datetime.datetime | None
     amount: int
     leaving: tuple[str, ...]
-    has_started: bool
+    open: Mapping[str, int]
+    down: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +145,12 @@ class Reservation:
         revision, only commands of operators raise it, and the slots carry it,
         too; see ``slots``.
     :param asked_by: The id of the user who asked for the pending change.
-    :param changes: What it was from when on, oldest first; see ``changes``.
+    :param open: The number of slots that were open on each host when its
+        record was written.
+    :param down: The names of these hosts that were down or gone then.
+    :param events: What happened to it, oldest first, but for what earlier
+        pages have; see ``events``.
+    :param pages: The number of these pages; see ``history``.
     :param incarnation: Distinguishes the reservation from an earlier one with
         the same id.
     :param revision: The number of the record's revision that it was read from.
@@ -162,7 +169,10 @@ class Reservation:
     pending: PendingChange | None = None
     change: int = 0
     asked_by: str = ''
-    changes: tuple[Change, ...] = ()
+    open: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    down: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    pages: int = 0
     incarnation: str = ''
     revision: int = 0
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of reservations can be written and read; names are recognized."""
 
+import dataclasses
 import datetime
 import json
 
@@ -14,7 +15,7 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, names, record
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.reservation import (
-    Change,
+    Event,
     PendingChange,
     Reservation,
     Shape,
@@ -47,15 +48,17 @@ reservations = st.builds(
     affinity=st.sampled_from([None, True, False]),
     leaving=hosts,
     asked_by=st.text(),
-    changes=st.lists(
+    pages=counts,
+    events=st.lists(
         st.builds(
-            Change,
+            Event,
             times,
             st.text(),
             st.none() | times,
             counts,
             hosts,
-            st.booleans(),
+            st.dictionaries(st.text(), counts, max_size=2),
+            hosts,
         ),
         max_size=3,
     ).map(tuple),
@@ -66,6 +69,12 @@ reservations = st.builds(
         st.none() | times,
         hosts,
     ),
+).map(
+    lambda reservation: dataclasses.replace(
+        reservation,
+        open=reservation.events[-1].open if reservation.events else {},
+        down=reservation.events[-1].down if reservation.events else (),
+    )
 )
 
 

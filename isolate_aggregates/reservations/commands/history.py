@@ -2,18 +2,22 @@
 """``reservation history list``: what was reserved, also after the end."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import datetime
 from typing import Any
 
-from isolate_aggregates.reservations import changes, history
+from isolate_aggregates.reservations import events, history
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.history import PastReservation
+from isolate_aggregates.reservations.reservation import needs
 from isolate_aggregates.tools.cli import base
+
+_HOUR = datetime.timedelta(hours=1)
 
 # In a table; csv and value have all columns.
 _FOR_PEOPLE = (
     *('Id', 'Name', 'Project', 'State', 'Start', 'End', 'Slots'),
-    *('Slot Hours', 'Changes'),
+    *('Slot Hours', 'Usable', 'Events'),
 )
 
 
@@ -22,9 +26,10 @@ class ShowHistory(common.ReservationLister):
 
     Reservations that have ended are kept for 400 days, or for the number of
     days in reservation_history_days of the aggregate of the hosts. The hours
-    are those between --since and --until, and not later than now. As json or
-    yaml: one document with all changes. The exit status is 1 if a reservation
-    cannot be read.
+    of slots are those between --since and --until, and not later than now:
+    sold, open to servers, and usable, which is the part of what was sold that
+    was open on hosts that were up. As json or yaml: one document with all
+    events. The exit status is 1 if a reservation cannot be read.
     """
 
     nothing = 'No reservation was found for that time.'
@@ -95,13 +100,14 @@ class ShowHistory(common.ReservationLister):
 _COLUMNS = (
     *('Id', 'Name', 'Note', 'Project', 'State', 'Created', 'Created By'),
     *('Start', 'End', 'Slots', 'VCPUs', 'RAM', 'Disk', 'Ephemeral', 'Swap'),
-    *('Properties', 'Slot Hours', 'Changes'),
+    *('Resources', 'Properties', 'Slot Hours', 'Open', 'Usable', 'Events'),
 )
 
 
 def _row(past: PastReservation) -> Sequence[Any]:
     reservation = past.reservation
-    first = reservation.changes[0] if reservation.changes else None
+    first = reservation.events[0] if reservation.events else None
+    hours = _hours(past)
     return (
         reservation.id,
         reservation.labels.name,
@@ -118,16 +124,33 @@ def _row(past: PastReservation) -> Sequence[Any]:
         reservation.shape.disk,
         reservation.shape.ephemeral,
         reservation.shape.swap,
-        ' '.join(
-            f'{key}={value}'
-            for key, value in sorted(reservation.shape.extra_specs.items())
-        ),
-        round(past.slot_hours, 2),
+        _pairs(_resources(past)),
+        _pairs(reservation.shape.extra_specs),
+        *hours.values(),
         '; '.join(
-            f'{times.text(change.at)} {what}'
-            for change, what in changes.sentences(reservation.changes)
+            f'{times.text(event.at)} {what}'
+            for event, what in events.sentences(reservation.events)
         ),
     )
+
+
+def _hours(past: PastReservation) -> dict[str, float]:
+    """Return the hours of slots, exact to the second."""
+    return {
+        'sold': round(past.time.sold / _HOUR, 4),
+        'open': round(past.time.open / _HOUR, 4),
+        'usable': round(past.time.usable / _HOUR, 4),
+    }
+
+
+def _resources(past: PastReservation) -> dict[str, int]:
+    """Return what a slot takes of its host, GPUs among it."""
+    amounts = needs(past.reservation.flavor)
+    return {name: amount for name, amount in sorted(amounts.items()) if amount}
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return ' '.join(f'{key}={value}' for key, value in sorted(values.items()))
 
 
 def _document(past: PastReservation) -> dict[str, Any]:
@@ -144,16 +167,19 @@ def _document(past: PastReservation) -> dict[str, Any]:
         'amount': reservation.amount,
         'shape': common.shape_document(reservation.shape),
         'properties': dict(sorted(reservation.shape.extra_specs.items())),
-        'slot_hours': round(past.slot_hours, 2),
-        'changes': [
+        'resources': _resources(past),
+        'slot_hours': _hours(past),
+        'events': [
             {
-                'at': times.text(change.at),
-                'by': change.by or None,
-                'change': what,
-                'end': times.text(change.end),
-                'amount': change.amount,
-                'leaving': list(change.leaving),
+                'at': times.text(event.at),
+                'by': event.by or None,
+                'event': what,
+                'end': times.text(event.end),
+                'amount': event.amount,
+                'leaving': list(event.leaving),
+                'open': dict(event.open),
+                'down': list(event.down),
             }
-            for change, what in changes.sentences(reservation.changes)
+            for event, what in events.sentences(reservation.events)
         ],
     }

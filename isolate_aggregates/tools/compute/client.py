@@ -30,11 +30,13 @@ from isolate_aggregates.tools.compute.servers import (
 )
 
 # The names of flavors that hold records of reservations, and are never booted:
-# reservation:<id>.<incarnation>.<revision> and
-# reservation:history.<end>.<id>.<incarnation>; see reservations.names.
+# reservation:<id>.<incarnation>.<revision>,
+# reservation:history.<end>.<id>.<incarnation> and
+# reservation:history.events.<id>.<incarnation>.<page>; see reservations.names.
 _RECORD = re.compile(
     r'reservation:([0-9a-f-]{36}\.[0-9a-f]{8}\.[0-9]{8}'
-    r'|history\.[0-9]{8}T[0-9]{6}\.[0-9a-f-]{36}\.[0-9a-f]{8})'
+    r'|history\.(?:[0-9]{8}T[0-9]{6}\.[0-9a-f-]{36}\.[0-9a-f]{8}'
+    r'|events\.[0-9a-f-]{36}\.[0-9a-f]{8}\.[0-9]{4,}))'
 )
 
 # 2.53: uuids of compute nodes; 2.64: rules of server groups; 2.69: servers in

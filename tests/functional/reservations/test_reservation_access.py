@@ -108,7 +108,7 @@ def test_a_failure_is_noted_without_its_full_stop(world, monkeypatch):
     def fail(*arguments):
         raise exception.ServiceError('Nova', None, 'answered 503.')
 
-    monkeypatch.setattr(world.store.access, 'grant', fail)
+    monkeypatch.setattr(world.store.compute, 'grant', fail)
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
     assert status.reservation.id == coming
     assert 'Nova answered 503' in status.problems

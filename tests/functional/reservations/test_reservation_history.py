@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was reserved and changed can be told, also after the end."""
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -11,7 +12,7 @@ import reservation_world
 from reservation_world import HOUR, NOW, PROJECT
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import changes, errors, history, names
+from isolate_aggregates.reservations import errors, events, history, names
 from isolate_aggregates.reservations.commands import times
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -33,12 +34,16 @@ def past(world, now, **settings):
     return history.read_history(world.new_store(), now, **settings)
 
 
-def changes_of(entry):
-    """Return the changes with full hours: a command may take seconds."""
+def events_of(entry):
+    """Return the events with full hours: a command may take seconds."""
     return [
-        ((change.at - NOW) // HOUR * HOUR, what)
-        for change, what in changes.sentences(entry.reservation.changes)
+        ((event.at - NOW) // HOUR * HOUR, what)
+        for event, what in events.sentences(entry.reservation.events)
     ]
+
+
+def sold(entry):
+    return entry.time.sold / HOUR
 
 
 def finish(world, now):
@@ -46,30 +51,34 @@ def finish(world, now):
     assert ID not in world.nova.flavors
 
 
-def test_the_changes_of_a_reservation_are_told(world):
+def test_the_events_of_a_reservation_are_told(world):
     reserve(world, 2, start=NOW + HOUR)
     reservations.update(world.store, ID, NOW, end=NOW + 12 * HOUR)
     reservations.reconcile_all(world.store, NOW + HOUR)
     reservations.update(world.store, ID, NOW + 2 * HOUR, amount=1)
     [status] = reservations.list_reservations(world.store, NOW)
     [host] = status.hosts
+    [other] = {'h1', 'h2'} - {host}
     reservations.move(world.store, ID, NOW + 3 * HOUR, [host])
     reservations.update(world.store, ID, NOW + 4 * HOUR, name='x')
     reservations.end(world.store, ID, NOW + 5 * HOUR)
     [entry] = past(world, NOW + 6 * HOUR)
     assert entry.state is reservations.Phase.ENDED
     assert entry.reservation.labels.name == 'x'
-    assert changes_of(entry) == [
+    assert events_of(entry) == [
         (0 * HOUR, 'created with 2 slots'),
         (0 * HOUR, 'extended to 2027-03-02T00:00:00+00:00'),
-        (1 * HOUR, 'started'),
+        (1 * HOUR, f'opened slots: 2 on {host}'),
         (2 * HOUR, 'resized from 2 to 1 slots'),
+        (2 * HOUR, f'closed slots: 1 on {host}'),
         (3 * HOUR, f'moved from host {host}'),
         (3 * HOUR, f'no longer leaving host {host}'),
+        (3 * HOUR, f'closed slots: 1 on {host}, opened slots: 1 on {other}'),
         (5 * HOUR, 'ended'),
+        (5 * HOUR, f'closed slots: 1 on {other}'),
     ]
     # 2 slots for an hour, then 1 for 3 hours.
-    assert entry.slot_hours == 5
+    assert sold(entry) == 5
 
 
 def test_the_user_who_asked_is_told(world, monkeypatch):
@@ -86,12 +95,14 @@ def test_the_user_who_asked_is_told(world, monkeypatch):
     finish(world, NOW + 10 * HOUR)
     [entry] = past(world, NOW + 11 * HOUR)
     assert [
-        (change.by, what)
-        for change, what in changes.sentences(entry.reservation.changes)
+        (event.by, what)
+        for event, what in events.sentences(entry.reservation.events)
     ] == [
         ('operator', 'created with 1 slot'),
-        ('', 'started'),
+        ('', 'opened slots: 1 on h1'),
         ('third', 'resized from 1 to 2 slots'),
+        ('', 'opened slots: 1 on h1'),
+        ('', 'closed slots: 2 on h1'),
     ]
 
 
@@ -105,7 +116,7 @@ def test_only_the_hours_of_the_period_count(world):
         (midnight - 6 * HOUR, midnight + 12 * HOUR, 18),
     ):
         [entry] = past(world, NOW + 4 * DAY, since=since, until=until)
-        assert entry.slot_hours == 2 * hours
+        assert sold(entry) == 2 * hours
     assert past(world, NOW + 4 * DAY, until=NOW) == []
     assert past(world, NOW + 4 * DAY, since=midnight + DAY) == []
     with pytest.raises(exception.InvalidRequest, match='is empty'):
@@ -123,7 +134,7 @@ def test_one_that_was_ended_before_its_start_is_told(world):
     reserve(world, start=NOW + DAY, end=NOW + 2 * DAY)
     reservations.end(world.store, ID, NOW + HOUR)
     [entry] = past(world, NOW + 3 * DAY)
-    assert entry.slot_hours == 0
+    assert entry.time == events.SlotTime()
     assert entry.reservation.end == NOW + HOUR
     assert past(world, NOW + 3 * DAY, since=NOW + DAY) == []
 
@@ -133,7 +144,7 @@ def test_each_reservation_with_the_same_id_has_its_history(world):
     reservations.end(world.store, ID, NOW + HOUR)
     reserve(world, 2, start=NOW + 2 * HOUR, at=NOW + HOUR)
     entries = past(world, NOW + 3 * HOUR, reservation_id=ID)
-    assert [(entry.state.value, entry.slot_hours) for entry in entries] == [
+    assert [(entry.state.value, sold(entry)) for entry in entries] == [
         ('ended', 1),
         ('active', 2),
     ]
@@ -156,7 +167,7 @@ def test_an_interrupted_end_is_told_once(world):
     world.wire.meddle = None
     finish(world, NOW + 2 * HOUR)
     [entry] = past(world, NOW + 2 * HOUR)
-    assert (entry.state, entry.slot_hours) == (reservations.Phase.ENDED, 1)
+    assert (entry.state, sold(entry)) == (reservations.Phase.ENDED, 1)
 
 
 def test_old_archives_are_deleted(world):
@@ -242,60 +253,75 @@ def test_records_are_read_without_the_pages_of_archives(world):
     assert len(past(world, NOW + DAY)) == 4
 
 
-def test_a_record_with_many_changes_keeps_those_of_the_slots(world):
-    reserve(world, end=NOW + 9999 * DAY)
+def many_events(world, number):
+    """Write a record as often as if it were resized each hour."""
     store = world.store
     reservation = store.read().reservation(ID)
-    for number in range(1, 600):
-        amount = 1 + number // 100
+    for hour in range(1, number + 1):
         reservation = store.compute.write_record(
-            reservations.Reservation(
-                **{
-                    **vars(reservation),
-                    'amount': amount,
-                    'end': NOW + (9999 + number) * DAY,
-                }
-            ),
-            NOW + number * HOUR,
+            dataclasses.replace(reservation, amount=1 + hour % 2),
+            NOW + hour * HOUR,
         )
-    [flavor] = [
-        flavor
-        for key, flavor in world.nova.flavors.items()
-        if names.revision_of(key)
-    ]
-    assert len(flavor['description']) < 40_000
-    [entry] = past(world, NOW + 600 * HOUR)
-    assert entry.slot_hours == 100 * (1 + 2 + 3 + 4 + 5 + 6)
 
 
-def test_a_record_that_is_full_of_resizings_takes_no_more(world):
+def pages(world):
+    return [key for key in world.nova.flavors if names.page_of(key)]
+
+
+def test_the_events_of_a_record_become_pages(world):
     reserve(world, end=NOW + 9999 * DAY)
-    store = world.store
-    reservation = store.read().reservation(ID)
-    first = reservation.changes[0]
-    store.compute.write_record(
-        dataclasses.replace(
-            reservation,
-            changes=tuple(
-                dataclasses.replace(
-                    first,
-                    at=NOW + number * HOUR,
-                    by='a' * 32,
-                    amount=1 + number % 2,
-                )
-                for number in range(321)
-            ),
-        ),
-        NOW + 320 * HOUR,
+    many_events(world, 420)
+    assert len(pages(world)) == 2
+    assert all(
+        len(flavor['description']) < 20_000
+        for flavor in world.nova.flavors.values()
     )
-    before = past(world, NOW + 400 * HOUR)
-    with pytest.raises(errors.ReservationError, match='too often'):
-        reservations.update(store, ID, NOW + 400 * HOUR, amount=2)
-    assert past(world, NOW + 400 * HOUR) == before
-    end = NOW + 9998 * DAY
-    reservations.update(store, ID, NOW + 400 * HOUR, end=end)
-    [entry] = past(world, NOW + 400 * HOUR)
-    assert entry.slot_hours == 160 * 1 + 160 * 2 + 80 * 1
+    assert [flavor.id for flavor in world.store.compute.flavors()] == [ID]
+    [entry] = past(world, NOW + 420 * HOUR)
+    assert sold(entry) == 630
+    assert len(entry.reservation.events) == 422
+
+
+def test_pages_are_kept_as_long_as_the_archive(world):
+    reserve(world, end=NOW + 200 * HOUR)
+    many_events(world, 199)
+    assert len(pages(world)) == 1
+    finish(world, NOW + 200 * HOUR)
+    [entry] = past(world, NOW + DAY)
+    assert sold(entry) == 24 * 1.5
+    now = NOW + (history.DEFAULT_DAYS + 9) * DAY
+    reservations.reconcile_all(world.new_store(), now)
+    assert world.nova.flavors == {}
+
+
+def test_a_lost_page_is_told(world):
+    reserve(world, end=NOW + 200 * HOUR)
+    many_events(world, 199)
+    [page] = pages(world)
+    del world.nova.flavors[page]
+    problems = []
+    assert past(world, NOW + DAY, on_unreadable=problems.append) == []
+    assert f'flavor reservation:{page} is gone' in str(problems[0])
+
+
+def test_two_that_write_the_same_revision_write_the_same_page(world):
+    reserve(world, end=NOW + 200 * HOUR)
+    hours = 0
+    while not events.is_full(before := world.store.read().reservation(ID)):
+        hours += 1
+        world.store.compute.write_record(
+            dataclasses.replace(before, amount=1 + hours % 2),
+            NOW + hours * HOUR,
+        )
+    for amount in (7, 9):
+        with contextlib.suppress(exception.ServiceConflict):
+            world.store.compute.write_record(
+                dataclasses.replace(before, amount=amount),
+                NOW + (hours + 1) * HOUR,
+            )
+    assert len(pages(world)) == 1
+    [entry] = past(world, NOW + (hours + 2) * HOUR)
+    assert sold(entry) == hours + 1 + (hours + 1) // 2 + 7
 
 
 @pytest.fixture
@@ -341,27 +367,35 @@ def test_a_bill_has_everything_as_csv(command):
         'Disk': '10',
         'Ephemeral': '0',
         'Swap': '0',
+        'Resources': 'DISK_GB=10 MEMORY_MB=1024 VCPU=4',
         'Properties': '',
         'Slot Hours': '4.0',
-        'Changes': '2027-03-01T12:00:00+00:00 created with 2 slots; '
-        '2027-03-01T12:00:00+00:00 started; 2027-03-01T14:00:00+00:00 ended',
+        'Open': '4.0',
+        'Usable': '4.0',
+        'Events': '2027-03-01T12:00:00+00:00 created with 2 slots; '
+        '2027-03-01T12:00:00+00:00 opened slots: 2 on h1; '
+        '2027-03-01T14:00:00+00:00 ended; '
+        '2027-03-01T14:00:00+00:00 closed slots: 2 on h1',
     }
     assert (second['State'], second['Slot Hours']) == ('active', '3.0')
 
 
 @pytest.mark.usefixtures('told')
-def test_the_document_has_all_changes(command):
+def test_the_document_has_all_events(command):
     result = command('--until', '1h', '--reservation', ID, '-f', 'json')
     [entry] = json.loads(result.out)['reservations']
-    assert entry['slot_hours'] == 4
-    assert [change['amount'] for change in entry['changes']] == [2, 2, 2]
-    assert entry['changes'][-1] == {
+    assert entry['slot_hours'] == {'sold': 4, 'open': 4, 'usable': 4}
+    assert entry['resources'] == {'DISK_GB': 10, 'MEMORY_MB': 1024, 'VCPU': 4}
+    assert [event['amount'] for event in entry['events']] == [2, 2, 2, 2]
+    assert entry['events'][-2] == {
         'at': '2027-03-01T14:00:00+00:00',
         'by': None,
-        'change': 'ended',
+        'event': 'ended',
         'end': '2027-03-01T14:00:00+00:00',
         'amount': 2,
         'leaving': [],
+        'open': {'h1': 2},
+        'down': [],
     }
 
 

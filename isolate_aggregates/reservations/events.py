@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened to a reservation: what was sold, open and usable from when on.
+
+Events are appended to its record and never rewritten. Each record is written
+in one place, which compares it with the last event here. So no command can
+forget to add one, and a repeated write adds none. When a record has many
+events, they become a page of its history; see ``history``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+import datetime
+import itertools
+import json
+from typing import Any
+
+from isolate_aggregates import text
+from isolate_aggregates.reservations.reservation import Event, Reservation
+
+# The most characters of events in a record. A description has at most 65,535,
+# and the names of many hosts are in one, too.
+_MOST_TEXT = 10_000
+
+_NO_TIME = datetime.timedelta()
+
+
+def recorded(reservation: Reservation, now: datetime.datetime) -> Reservation:
+    """Return a reservation with its events up to now.
+
+    Nothing is added while its slots are still pending, or if it is the same as
+    after its last event.
+    """
+    settled = reservation
+    if reservation.pending is None:
+        settled = dataclasses.replace(reservation, asked_by='')
+    if not reservation.amount:
+        return settled
+    before = reservation.events
+    now = now.astimezone(datetime.UTC)
+    event = Event(
+        # Clocks differ, and time must not run backwards.
+        at=max(now, before[-1].at) if before else now,
+        by='' if reservation.pending else reservation.asked_by,
+        end=reservation.end,
+        amount=reservation.amount,
+        leaving=reservation.leaving,
+        open=reservation.open,
+        down=reservation.down,
+    )
+    if before and before[-1] == dataclasses.replace(
+        event, at=before[-1].at, by=before[-1].by
+    ):
+        return settled
+    return dataclasses.replace(settled, events=(*before, event))
+
+
+def is_full(reservation: Reservation) -> bool:
+    """Return whether the events of a record are to become a page."""
+    return len(json.dumps(documents(reservation.events))) > _MOST_TEXT
+
+
+@dataclasses.dataclass(frozen=True)
+class SlotTime:
+    """The time of slots, added up over all of them.
+
+    :param sold: That for which they were reserved.
+    :param open: That in which servers could be booted, after a late end too.
+    :param usable: The part of what was sold that was open on hosts that were
+        up.
+    """
+
+    sold: datetime.timedelta = _NO_TIME
+    open: datetime.timedelta = _NO_TIME
+    usable: datetime.timedelta = _NO_TIME
+
+
+def slot_time(
+    reservation: Reservation,
+    since: datetime.datetime,
+    until: datetime.datetime,
+) -> SlotTime:
+    """Return the time of its slots within a period.
+
+    Slots of hosts that it is leaving do not count.
+    """
+    start, end = reservation.start, reservation.end or until
+    edges = {since, until, start, end, *(e.at for e in reservation.events)}
+    times = [time for time in sorted(edges) if since <= time <= until]
+    sold = is_open = usable = _NO_TIME
+    events = list(reversed(reservation.events))
+    for begin, finish in itertools.pairwise(times):
+        while len(events) > 1 and events[-2].at <= begin:
+            events.pop()
+        # The first amount counts from the start, even if it was recorded
+        # later.
+        amount = events[-1].amount if events else reservation.amount
+        of_sale = amount if start <= begin < end else 0
+        by_host = events[-1].open if events and events[-1].at <= begin else {}
+        up = sum(n for h, n in by_host.items() if h not in events[-1].down)
+        sold += of_sale * (finish - begin)
+        is_open += sum(by_host.values()) * (finish - begin)
+        usable += min(of_sale, up) * (finish - begin)
+    return SlotTime(sold, is_open, usable)
+
+
+def sentences(events: Iterable[Event]) -> Iterator[tuple[Event, str]]:
+    """Yield each event in words."""
+    before = None
+    for event in events:
+        yield event, ', '.join(_differences(before, event))
+        before = event
+
+
+def _differences(before: Event | None, after: Event) -> Iterator[str]:
+    if before is None:
+        yield f'created with {text.counted(after.amount, "slot")}'
+        before = dataclasses.replace(
+            after, leaving=(), open={}, down=(), by=''
+        )
+    if before.amount != after.amount:
+        yield f'resized from {before.amount} to {after.amount} slots'
+    if before.end != after.end:
+        yield _new_end(before.end, after)
+    if added := {*after.leaving} - {*before.leaving}:
+        yield f'moved from {text.named("host", added)}'
+    if gone := {*before.leaving} - {*after.leaving}:
+        yield f'no longer leaving {text.named("host", gone)}'
+    for verb, less, more in (
+        ('closed', after.open, before.open),
+        ('opened', before.open, after.open),
+    ):
+        numbers = [
+            f'{number} on {host}'
+            for host, most in sorted(more.items())
+            if (number := most - less.get(host, 0)) > 0
+        ]
+        if numbers:
+            yield f'{verb} slots: {text.listed(numbers)}'
+    if down := {*after.down} - {*before.down}:
+        yield f'{text.named("host", down)} down'
+    if up := ({*before.down} - {*after.down}) & after.open.keys():
+        yield f'{text.named("host", up)} up'
+
+
+def _new_end(before: datetime.datetime | None, after: Event) -> str:
+    end = after.end
+    if end is None:
+        return 'extended without an end'
+    if end <= after.at:
+        return 'ended'
+    is_later = before is not None and end > before
+    return f'{"extended" if is_later else "shortened"} to {_shown(end)}'
+
+
+def _shown(time: datetime.datetime) -> str:
+    return time.astimezone(datetime.UTC).isoformat(timespec='seconds')
+
+
+# In the description of a flavor, an event has only what differs from the one
+# before.
+
+
+def documents(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """Return events as JSON documents."""
+    entries = []
+    before: dict[str, Any] = {}
+    for event in events:
+        values = {
+            'end': event.end and _text(event.end),
+            'amount': event.amount,
+            'leaving': list(event.leaving),
+            'open': dict(event.open),
+            'down': list(event.down),
+        }
+        entry: dict[str, Any] = {'at': _text(event.at)}
+        if event.by:
+            entry['by'] = event.by
+        entry |= {
+            key: value
+            for key, value in values.items()
+            if key not in before or before[key] != value
+        }
+        entries.append(entry)
+        before = values
+    return entries
+
+
+def parse(entries: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
+    """Parse the documents of events."""
+    events = []
+    values: dict[str, Any] = {}
+    for entry in entries:
+        values |= entry
+        events.append(
+            Event(
+                at=_time(entry['at']),
+                by=str(entry.get('by', '')),
+                end=values['end'] and _time(values['end']),
+                amount=int(values['amount']),
+                leaving=tuple(map(str, values['leaving'])),
+                open={str(h): int(n) for h, n in values['open'].items()},
+                down=tuple(map(str, values['down'])),
+            )
+        )
+    return tuple(events)
+
+
+def _text(time: datetime.datetime) -> str:
+    return time.astimezone(datetime.UTC).isoformat()
+
+
+def _time(value: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(value).astimezone(datetime.UTC)
