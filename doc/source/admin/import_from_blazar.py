@@ -22,7 +22,7 @@ from blazar.plugins import flavor, instances
 from openstack import config as openstack_config
 
 from isolate_aggregates import reservations, text
-from isolate_aggregates.reservations import changes, names, record
+from isolate_aggregates.reservations import events, names, record
 from isolate_aggregates.reservations.blazar.record import parse
 from isolate_aggregates.reservations.reservation import MOST_IN_NAME
 from isolate_aggregates.rest.connection import Connection
@@ -120,7 +120,7 @@ def write(store, taken, now):
     store.compute.set_extra_specs(taken.flavor, taken.flavor.extra_specs)
     # Last, because with this description it counts as taken over.
     store.compute.describe_flavor(
-        taken.id, record.describe(changes.recorded(taken, now))
+        taken.id, record.describe(events.recorded(taken, now))
     )
 
 
