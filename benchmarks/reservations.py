@@ -44,6 +44,7 @@ from isolate_aggregates.reservations import (  # noqa: E402
     HostSlots,
     capacity,
     errors,
+    events,
     names,
     plan,
     slots,
@@ -113,13 +114,18 @@ def build(world: World, hosts: int, reservations: int, full: bool) -> None:
             shape=SHAPE,
             has_access=start <= NOW,
         )
-        record(world, made)
         used = SLOTS // 2 if start <= NOW else 0
         there = (
             (2 * number % hosts, (2 * number + 1) % hosts)
             if full
             else chance.sample(range(hosts), 2)
         )
+        if used:
+            is_open = {host_name(host): used for host in there}
+            made = events.recorded(
+                dataclasses.replace(made, open=is_open), made.start
+            )
+        record(world, made)
         for host in there:
             held.setdefault(host, {})[made.resource_class] = HostSlots(
                 SLOTS // 2, used, used
@@ -127,7 +133,7 @@ def build(world: World, hosts: int, reservations: int, full: bool) -> None:
     pool = world.set_pool()
     providers = []
     for number in range(hosts):
-        name = f'n{number:05d}'
+        name = host_name(number)
         root = world.add_node(name)
         pool['hosts'].append(name)
         there = held.get(number, {})
@@ -166,6 +172,11 @@ def build(world: World, hosts: int, reservations: int, full: bool) -> None:
             ),
         ]
     placement_rows.load(providers)
+
+
+def host_name(number: int) -> str:
+    """Return the name of a host."""
+    return f'n{number:05d}'
 
 
 def reservation_id(number: int) -> str:
