@@ -25,15 +25,16 @@ class FlavorAccess:
         # processes of one round each do not check the same ones every time.
         self._last = str(uuid.uuid4())
 
-    def is_granted(self, reservation: Reservation) -> bool:
-        """Return whether its project has access."""
-        return reservation.project in self._compute.projects(reservation.id)
+    def of(self, reservation: Reservation) -> frozenset[str]:
+        """Return the ids of the projects that have access."""
+        return frozenset(self._compute.projects(reservation.id))
 
-    def lost(self, reservations: Iterable[Reservation]) -> set[str]:
-        """Check a few reservations, the next ones in turn.
+    def some(
+        self, reservations: Iterable[Reservation]
+    ) -> dict[str, frozenset[str]]:
+        """Read the access of a few reservations, the next ones in turn.
 
-        :param reservations: The reservations whose project should have access.
-        :returns: The ids of those without.
+        :returns: The ids of the projects, by reservation id.
         """
         by_id = {reservation.id: reservation for reservation in reservations}
         ids = sorted(by_id)
@@ -41,10 +42,16 @@ class FlavorAccess:
         turn = [*ids[first:], *ids[:first]][:_CHECKED]
         if turn:
             self._last = turn[-1]
+        return self.all(by_id[name] for name in turn)
+
+    def all(
+        self, reservations: Iterable[Reservation]
+    ) -> dict[str, frozenset[str]]:
+        """Read the access of reservations."""
+        turn = list(reservations)
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            answers = pool.map(lambda name: self.is_granted(by_id[name]), turn)
+            answers = pool.map(self.of, turn)
             return {
-                name
-                for name, is_granted in zip(turn, answers, strict=True)
-                if not is_granted
+                reservation.id: projects
+                for reservation, projects in zip(turn, answers, strict=True)
             }

@@ -152,18 +152,21 @@ class SwitchSlots(Action):
 
 @dataclasses.dataclass(frozen=True)
 class Grant(Action):
-    """Give the project access to the flavor, unless its record has changed."""
+    """Give its projects access to the flavor, unless its record changed."""
 
     reservation: Reservation
 
     @property
     def words(self) -> str:
         """What it does."""
-        return f'give project {self.reservation.project} access to its flavor'
+        projects = text.named('project', self.reservation.projects)
+        return f'give {projects} access to its flavor'
 
     def after(self, state: ObservedState) -> ObservedState:
         """Return the state after it."""
-        return state.with_access(self.reservation.id, True)
+        return state.with_access(
+            {self.reservation.id: self.reservation.projects}
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +178,7 @@ class Revoke(Action):
 
     def after(self, state: ObservedState) -> ObservedState:
         """Return the state after it."""
-        return state.with_access(self.reservation, False)
+        return state.with_access({self.reservation: frozenset()})
 
 
 @dataclasses.dataclass(frozen=True)

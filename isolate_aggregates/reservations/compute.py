@@ -188,9 +188,10 @@ class Compute(NovaClient):
         ):
             nova.flavor_access.add_tenant_access(flavor_id, project)
 
-    def revoke(self, flavor_id: str) -> None:
-        """Remove the access of all projects to a flavor."""
-        for project in self.projects(flavor_id):
+    def revoke(self, flavor_id: str, project: str | None = None) -> None:
+        """Remove the access of a project to a flavor; of all by default."""
+        every = [project] if project else self.projects(flavor_id)
+        for project in every:
             with (
                 self._asking_for(flavor_id) as nova,
                 contextlib.suppress(nova_exceptions.NotFound),

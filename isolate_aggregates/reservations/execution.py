@@ -202,7 +202,7 @@ class Run:
             case SwitchSlots():
                 return self._switch_slots(action, state)
             case Grant():
-                self._grant(state.reservation(self.id))
+                self._grant(state)
             case Revoke():
                 compute.revoke(self.id)
             case Wait():
@@ -260,16 +260,19 @@ class Run:
             )
         return action.after(state)
 
-    def _grant(self, reservation: Reservation) -> None:
+    def _grant(self, state: ObservedState) -> None:
+        reservation = state.reservation(self.id)
         check_newest(self._store, reservation)
-        self._store.compute.grant(self.id, reservation.project)
-        if reservation.has_access:
-            LOG.warning(
-                'Project %s had lost access to the flavor of its reservation '
-                '%s, and has it again.',
-                reservation.project,
-                self.id,
-            )
+        before = state.access.get(self.id, frozenset())
+        for project in sorted(reservation.projects - before):
+            self._store.compute.grant(self.id, project)
+            if reservation.has_access:
+                LOG.warning(
+                    'Project %s had no access to the flavor of its '
+                    'reservation %s, and has it now.',
+                    project,
+                    self.id,
+                )
 
     def _refuse(self, action: Refuse, state: ObservedState) -> None:
         store = self._store
@@ -380,7 +383,7 @@ def reconcile(
     state = state or store.read()
     found = state.reservation(reservation)
     if found.has_access and planner.is_open(found, now):
-        state = state.with_access(reservation, store.access.is_granted(found))
+        state = state.with_access({reservation: store.access.of(found)})
     for _ in range(_MOST_PLANS):
         if not run.bring(state, planner.may_leave(state, move)):
             if not run.is_gone:

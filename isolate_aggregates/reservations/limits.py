@@ -7,7 +7,9 @@ for each project, ``reservation_limit:<project>`` for one.
 
 import datetime
 
-from isolate_aggregates import text
+from oslo_utils import uuidutils
+
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import names, settings
 from isolate_aggregates.reservations.reservation import Reservation
@@ -19,8 +21,22 @@ _MOST = 1_000_000
 def limit_of(pool: Aggregate | None, project: str) -> int | None:
     """Return the most slots of a project at the same time; None for no limit.
 
-    :raises InvalidRequest: if the metadata is invalid.
+    :raises InvalidRequest: if the metadata is invalid, for any project: what
+        has the name of a project would limit nothing.
     """
+    for key in sorted(pool.metadata if pool else ()):
+        prefix, _, owner = key.partition(':')
+        if (
+            pool
+            and prefix == names.LIMIT_KEY
+            and owner
+            and not uuidutils.is_uuid_like(owner)
+        ):
+            raise exception.InvalidRequest(
+                f'Aggregate {pool.name}: {text.escaped(key)} must end with '
+                'the id of a project; remove it with "openstack aggregate '
+                f'unset --property {text.escaped(key)} {pool.name}".'
+            )
     for key in (_key(project), names.LIMIT_KEY):
         limit = settings.number(pool, key, 'slots', _MOST, 10)
         if limit is not None:

@@ -44,17 +44,20 @@ class Locks:
         :returns: The predicate of a sentence, by name of the host.
         """
         shape = reservation.shape
-        key = (
-            reservation.project,
-            *(shape.vcpus, shape.ram, shape.disk),
-            *(shape.ephemeral, shape.swap),
-            tuple(sorted(shape.extra_specs.items())),
-        )
-        if key not in self._destinations:
-            self._destinations[key] = self._decide(
-                reservation.flavor, reservation.project
+        closed: dict[str, str] = {}
+        for project in sorted(reservation.projects):
+            key = (
+                project,
+                *(shape.vcpus, shape.ram, shape.disk),
+                *(shape.ephemeral, shape.swap),
+                tuple(sorted(shape.extra_specs.items())),
             )
-        return self._closed(self._destinations[key], services)
+            if key not in self._destinations:
+                self._destinations[key] = self._decide(
+                    reservation.flavor, project
+                )
+            closed |= self._closed(self._destinations[key], services)
+        return closed
 
     def closed_to_flavor(
         self, flavor: Flavor, services: Mapping[str, str | None]

@@ -5,7 +5,7 @@ Each operation records the request and then reconciles. If it is interrupted,
 :func:`~isolate_aggregates.reservations.rounds.reconcile_all` completes it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 import contextlib
 import dataclasses
 import datetime
@@ -204,6 +204,7 @@ def create(
     before = store.read()
     # Now, as a record without a plan would be left behind.
     _ = before.cleaning_time
+    limits.limit_of(before.pool, reservation.project)
     wanted = dataclasses.replace(reservation, asked_by=store.user)
     state = None
     if store.compute.create_record(wanted):
@@ -348,6 +349,7 @@ def _is_same(present: Reservation, reservation: Reservation) -> bool:
             target.amount,
             target.shape,
             target.affinity,
+            target.shared,
         )
 
     return fixed(present) == fixed(reservation)
@@ -368,13 +370,17 @@ def update(
     end: datetime.datetime | Unchanged | None = UNCHANGED,
     name: str | None = None,
     note: str | None = None,
+    share: Iterable[str] = (),
+    unshare: Iterable[str] = (),
     dry_run: bool = False,
 ) -> Status:
     """Change a reservation, before or after its start.
 
-    What is None or UNCHANGED stays as it is. Name and note are written last,
-    and need no room.
+    What is None or UNCHANGED stays as it is. Name, note and projects are
+    written last, and need no room.
 
+    :param share: The ids of projects that may use it, too, from now on.
+    :param unshare: The ids of projects that may not any more.
     :param end: The new end, not in the past; None for no end, UNCHANGED to
         keep it.
     :raises ReservationError: if the change does not fit, there are more
@@ -406,15 +412,17 @@ def update(
 
     def labelled(reservation: Reservation) -> Reservation:
         labels = reservation.labels
+        shared = {*reservation.shared, *share} - {*unshare}
         return dataclasses.replace(
             reservation,
+            shared=tuple(sorted(shared - {reservation.project})),
             labels=Labels(
                 labels.name if name is None else name,
                 labels.note if note is None else note,
             ),
         )
 
-    has_labels = name is not None or note is not None
+    has_labels = name is not None or note is not None or share or unshare
     needs_plan = (
         not has_labels or amount is not None or not isinstance(end, Unchanged)
     )
@@ -464,7 +472,11 @@ def _write(
         with contextlib.suppress(exception.ServiceConflict):
             changed = store.compute.write_record(changed, now)
             state = state.with_reservation(changed)
-            return status_in(store, state, changed, now)
+            if changed.projects == reservation.projects:
+                return status_in(store, state, changed, now)
+            for project in sorted(reservation.projects - changed.projects):
+                store.compute.revoke(changed.id, project)
+            return execution.reconcile(store, changed.id, now, state=state)
     raise _contended(reservation_id)
 
 

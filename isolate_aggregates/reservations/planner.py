@@ -281,7 +281,8 @@ class _Planning:
             yield action
         if to_be_open and (
             not reservation.has_access
-            or state.access.get(reservation.id) is False
+            or not reservation.projects
+            <= state.access.get(reservation.id, reservation.projects)
         ):
             yield Grant(reservation)
         # What was open and usable from now on.

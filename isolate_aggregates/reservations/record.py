@@ -87,6 +87,7 @@ def describe(reservation: Reservation) -> str:
         'affinity': reservation.affinity,
         'name': reservation.labels.name,
         'note': reservation.labels.note,
+        'shared': list(reservation.shared),
         'leaving': list(reservation.leaving),
         'has_access': reservation.has_access,
         'change': reservation.change,
@@ -232,6 +233,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
             labels=Labels(
                 str(document.get('name', '')), str(document.get('note', ''))
             ),
+            shared=_texts(document, 'shared'),
             leaving=_texts(document, 'leaving'),
             has_access=document['has_access'] is True,
             pending=pending

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data model of a reservation, and the values of a new one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 import datetime
 import uuid
@@ -136,6 +136,7 @@ class Reservation:
         slots are still pending.
     :param affinity: True for all slots on one host, False for no two slots on
         one host, None for no restriction.
+    :param shared: The ids of other projects that may use it, too.
     :param leaving: The names of hosts that the reservation is leaving. Slots
         with a server remain there and do not count towards the amount.
     :param has_access: Whether the project was given access to the flavor.
@@ -164,6 +165,7 @@ class Reservation:
     shape: Shape
     affinity: bool | None = None
     labels: Labels = Labels()
+    shared: tuple[str, ...] = ()
     leaving: tuple[str, ...] = ()
     has_access: bool = False
     pending: PendingChange | None = None
@@ -198,6 +200,11 @@ class Reservation:
                 **names.flavor_extra_specs(self.id),
             },
         )
+
+    @property
+    def projects(self) -> frozenset[str]:
+        """The ids of all projects that may use it."""
+        return frozenset({self.project, *self.shared})
 
     @property
     def counted_until(self) -> datetime.datetime | None:
@@ -287,10 +294,13 @@ def new(
     reservation_id: str | None = None,
     allow_uncounted: bool = False,
     labels: Labels = Labels(),
+    shared: Iterable[str] = (),
 ) -> Reservation:
     """Return a reservation to pass to ``create``.
 
-    :param project: The id of the project that may use it.
+    :param project: The id of the project that may use it, and that its slots
+        are counted for.
+    :param shared: The ids of other projects that may use it, too.
     :param reservation_id: The id, a uuid; None to generate one.
     :param allow_uncounted: Whether slots may need resources that cannot be
         counted, for example PCI devices. These are then not guaranteed.
@@ -320,6 +330,7 @@ def new(
         shape=shape,
         affinity=affinity,
         labels=labels,
+        shared=tuple(sorted({*shared} - {project})),
         pending=PendingChange(amount, end),
         incarnation=uuid.uuid4().hex[:8],
     )

@@ -79,8 +79,8 @@ def reconcile_all(
         for reservation in before.reservations
     }
     due = list(runs.values())
-    for name in store.access.lost(_with_access(before.reservations, now)):
-        state = state.with_access(name, False)
+    access = store.access.some(_with_access(before.reservations, now))
+    state = state.with_access(access)
     for _ in range(_MOST_PASSES):
         leave = planner.may_leave(state, move)
         due = [run for run in due if run.attempt(state, leave)]
@@ -93,6 +93,8 @@ def reconcile_all(
             if not run.is_over:
                 run.notes.append(str(not_complete(run.id)).rstrip('.'))
     short = capacity.shortages(state, now)
+    # What was granted meanwhile is not what should not be there.
+    state = state.with_access(access)
     return [
         run.status(state, before.reservation(name), short)
         for name, run in runs.items()
@@ -156,8 +158,9 @@ def to_do(
     move: Move,
 ) -> dict[str, list[str]]:
     """Return what is to be done, in words, by id of the reservation."""
-    for name in store.access.lost(_with_access(reservations, now)):
-        state = state.with_access(name, False)
+    state = state.with_access(
+        store.access.some(_with_access(reservations, now))
+    )
     leave = planner.may_leave(state, move)
     words = {}
     for reservation in reservations:

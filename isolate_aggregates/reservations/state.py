@@ -141,7 +141,7 @@ class ObservedState:
     :param leases: The aggregates of Blazar's leases.
     :param locks: What the request filters decide; None if not known.
     :param readings: What else was read of hosts, by name.
-    :param access: Whether its project has access to the flavor, by
+    :param access: The ids of the projects that have access to the flavor, by
         reservation id, as far as that was read.
     """
 
@@ -157,7 +157,9 @@ class ObservedState:
     readings: Mapping[str, HostReading] = dataclasses.field(
         default_factory=dict
     )
-    access: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    access: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict
+    )
 
     def closed(
         self, reservation: Reservation, hosts: Iterable[str]
@@ -281,10 +283,10 @@ class ObservedState:
         )
 
     def with_access(
-        self, reservation: str, has_access: bool
+        self, access: Mapping[str, frozenset[str]]
     ) -> 'ObservedState':
-        """Return the state with access granted or revoked."""
-        return self._replace(access={**self.access, reservation: has_access})
+        """Return the state with other access to some flavors."""
+        return self._replace(access={**self.access, **access})
 
     def with_slots(
         self,

@@ -179,7 +179,12 @@ def status_of(
         *notes,
         *([_sentence(missed)] if missed else []),
         *_problems(state, status, short),
-        *(f'host {name} {what}' for name, what in status.oversold.items()),
+        *(
+            f'host {name} {what}; run openstack server delete with one of '
+            f'them, or reservation update {reservation.id} --amount '
+            f'{reservation.amount + status.hosts[name].oversold}'
+            for name, what in status.oversold.items()
+        ),
         *(f'host {name} {what}' for name, what in status.remaining.items()),
         *([f'it {status.stale}'] if status.stale else []),
     ]
@@ -276,6 +281,7 @@ def _problems(
     if status.state in (Phase.ASKED, Phase.ENDING):
         return
     own = status.reservation.id
+    yield from _tampering(state, status.reservation)
     if status.missing:
         missing = text.counted(status.missing, 'slot')
         have = text.plural(status.missing, 'has', 'have')
@@ -317,6 +323,28 @@ def _problems(
         word = 'left the cloud' if host.state is HostState.GONE else obstacle
         there = text.counted(slots.total, 'slot')
         yield f'host {name} {word}: {there} there{used}; {_advice(own, host)}'
+
+
+def _tampering(
+    state: ObservedState, reservation: Reservation
+) -> Iterator[str]:
+    """Yield what was added to its flavor by others."""
+    flavor = reservation.flavor
+    others = state.access.get(reservation.id, frozenset())
+    for project in sorted(others - reservation.projects):
+        yield (
+            f'project {project} has access to its flavor without being one of '
+            f'its projects; run openstack flavor unset --project {project} '
+            f'{flavor.name}, or reservation update {reservation.id} --share '
+            f'{project}'
+        )
+    extra_specs = state.extra_specs.get(reservation.id, {})
+    for key in sorted(extra_specs.keys() - flavor.extra_specs.keys()):
+        yield (
+            f'its flavor has an extra spec that it was not created with: '
+            f'{key}={extra_specs[key]}; run openstack flavor unset --property '
+            f'{key} {flavor.name}'
+        )
 
 
 def _advice(reservation: str, host: ReservationHost) -> str:

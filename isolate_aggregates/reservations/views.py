@@ -102,6 +102,8 @@ def status_in(
     now: datetime.datetime,
 ) -> Status:
     """Return the status of a reservation in a state."""
+    if reservation.id not in state.access:
+        state = state.with_access(store.access.all([reservation]))
     return status_of(
         state,
         reservation,
@@ -128,7 +130,8 @@ def list_reservations(
     :param on_unreadable: Called for each reservation whose record cannot be
         read, and which is missing in the list. By default these are logged.
     :param is_thorough: Whether to find records that are older than their
-        slots, for which the inventories of all hosts with slots are read.
+        slots, and access of other projects, with calls for each host with
+        slots and for each reservation.
     """
     state = store.read()
     problems: list[Problem] = [
@@ -138,11 +141,10 @@ def list_reservations(
     for problem in problems:
         on_unreadable(problem)
     short = capacity.shortages(state, now)
-    stale = (
-        details.stale_records(store, state, state.reservations)
-        if is_thorough
-        else {}
-    )
+    stale: Mapping[str, str] = {}
+    if is_thorough:
+        stale = details.stale_records(store, state, state.reservations)
+        state = state.with_access(store.access.all(state.reservations))
     return [
         status_of(
             state,

@@ -53,6 +53,7 @@ def document(status: Status) -> dict[str, Any]:
         'name': reservation.labels.name,
         'note': reservation.labels.note,
         'project': reservation.project,
+        'shared': list(reservation.shared),
         'state': status.state.value,
         'start': times.text(reservation.start),
         'end': times.text(reservation.end),
@@ -101,7 +102,7 @@ def columns_of(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     values = {key: fields.field(value) for key, value in values_by_key.items()}
     values['end'] = End(values_by_key['end'])
     values['hosts'] = Hosts(values_by_key['hosts'])
-    for key in ('asked', 'leaving', 'name', 'note'):
+    for key in ('asked', 'leaving', 'name', 'note', 'shared'):
         if not values_by_key[key]:
             del values[key]
     return tuple(values), tuple(values.values())
@@ -158,6 +159,13 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_share(parser: argparse.ArgumentParser, option: str, help: str) -> None:
+    """Add an option for other projects."""
+    parser.add_argument(
+        option, action='append', default=[], metavar='<project>', help=help
+    )
+
+
 def add_reservation(
     parser: argparse.ArgumentParser,
     number: str | None = None,
@@ -180,7 +188,7 @@ def changes(before: Status, after: Status) -> list[str]:
     old, new = document(before), document(after)
     return [
         f'{key}: {_value(old[key])} -> {_value(new[key])}'
-        for key in ('end', 'amount', 'name', 'note', 'leaving')
+        for key in ('end', 'amount', 'name', 'note', 'shared', 'leaving')
         if old[key] != new[key]
     ] + [*after.planned]
 

@@ -35,6 +35,12 @@ class CreateReservation(common.OneChanged):
         base.add_project_arguments(
             parser, 'Name or id of the project that may use it', required=True
         )
+        common.add_share(
+            parser,
+            '--share',
+            'Name or id of another project that may use it, too; may be '
+            'repeated',
+        )
         common.add_labels(parser)
         _add_slot_arguments(parser)
         common.add_start(parser, '--start', 'When it starts')
@@ -81,6 +87,7 @@ class CreateReservation(common.OneChanged):
             parsed_args.id,
             parsed_args.allow_uncounted,
             Labels(parsed_args.name or '', parsed_args.note or ''),
+            [cloud.project(project) for project in parsed_args.share],
         )
         store = common.store(self.app.conf, self.app.connect())
         status: reservations.Status

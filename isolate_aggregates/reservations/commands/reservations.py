@@ -203,6 +203,13 @@ class UpdateReservation(common.OneChanged):
             'such as 7d, or never',
         )
         common.add_labels(parser)
+        for option, meaning in (
+            ('--share', 'that may use it, too'),
+            ('--unshare', 'that may not use it any more; its servers stay'),
+        ):
+            common.add_share(
+                parser, option, f'Name or id of a project {meaning}'
+            )
         return parser
 
     def take_action(
@@ -211,11 +218,16 @@ class UpdateReservation(common.OneChanged):
         """Change it."""
         end = parsed_args.end
         options = ('amount', 'name', 'note')
-        if end is reservations.UNCHANGED and all(
-            getattr(parsed_args, name) is None for name in options
+        if (
+            end is reservations.UNCHANGED
+            and all(getattr(parsed_args, name) is None for name in options)
+            and not (parsed_args.share or parsed_args.unshare)
         ):
-            self._usage.error('give --amount, --end, --name or --note')
+            self._usage.error(
+                'give --amount, --end, --name, --note, --share or --unshare'
+            )
         store = common.store(self.app.conf, self.app.connect())
+        cloud = base.live_cloud(self.app)
         name = parsed_args.reservation
         if isinstance(end, datetime.timedelta):
             state = store.read()
@@ -228,6 +240,8 @@ class UpdateReservation(common.OneChanged):
             end=end,
             name=parsed_args.name,
             note=parsed_args.note,
+            share=[cloud.project(name) for name in parsed_args.share],
+            unshare=[cloud.project(name) for name in parsed_args.unshare],
         )
         status: reservations.Status
 

@@ -12,6 +12,7 @@ from isolate_aggregates.reservations import access
 pytestmark = pytest.mark.usefixtures('one_host')
 
 SHAPE = reservations.Shape(1, 64)
+FRIEND, STRANGER = 'f' * 32, '5' * 32
 ASKED = 3
 
 
@@ -37,8 +38,8 @@ def test_removed_access_is_restored(world, caplog):
     assert world.nova.access[lost] == {PROJECT}
     assert world.nova.access[kept] == {PROJECT}
     assert [record.getMessage() for record in caplog.records] == [
-        f'Project {PROJECT} had lost access to the flavor of its reservation '
-        f'{lost}, and has it again.'
+        f'Project {PROJECT} had no access to the flavor of its reservation '
+        f'{lost}, and has it now.'
     ]
 
 
@@ -112,3 +113,39 @@ def test_a_failure_is_noted_without_its_full_stop(world, monkeypatch):
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
     assert status.reservation.id == coming
     assert 'Nova answered 503' in status.problems
+
+
+def test_several_projects_share_a_reservation(world):
+    reservation = reservations.new(
+        PROJECT, 1, SHAPE, NOW, shared=[FRIEND, PROJECT]
+    )
+    reservations.create(world.store, reservation, NOW)
+    access_to = world.nova.access[reservation.id]
+    assert access_to == {PROJECT, FRIEND}
+    access_to.discard(FRIEND)
+    tick(world)
+    assert world.nova.access[reservation.id] == {PROJECT, FRIEND}
+
+    def share(**settings):
+        return reservations.update(
+            world.store, reservation.id, NOW, **settings
+        ).reservation.shared
+
+    assert share(share=[STRANGER]) == (STRANGER, FRIEND)
+    assert world.nova.access[reservation.id] == {PROJECT, FRIEND, STRANGER}
+    assert share(unshare=[FRIEND], share=[STRANGER]) == (STRANGER,)
+    assert world.nova.access[reservation.id] == {PROJECT, STRANGER}
+    assert share(unshare=[PROJECT]) == (STRANGER,)
+    reservations.end(world.store, reservation.id, NOW)
+    assert reservation.id not in world.nova.flavors
+
+
+def test_a_shared_reservation_is_for_its_projects_from_its_start_on(world):
+    reservation = reservations.new(
+        PROJECT, 1, SHAPE, NOW + HOUR, shared=[FRIEND]
+    )
+    reservations.create(world.store, reservation, NOW)
+    reservations.update(world.store, reservation.id, NOW, share=[STRANGER])
+    assert world.nova.access[reservation.id] == set()
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    assert world.nova.access[reservation.id] == {PROJECT, FRIEND, STRANGER}

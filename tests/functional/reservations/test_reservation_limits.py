@@ -161,3 +161,15 @@ def test_two_commands_at_once_do_not_exceed_a_limit_together(
     [refusal] = filter(None, results.values())
     assert 'exceeds a limit' in refusal
     assert sum(total for total, _ in world.slots().values()) == 2
+
+
+def test_the_name_of_a_project_is_no_key_of_a_limit(create, limit, world):
+    limit('2', 'demo')
+    message = create('--amount', '1')
+    assert (
+        'reservation_limit:demo must end with the id of a project' in message
+    )
+    assert world.nova.flavors == {}
+    [pool] = world.nova.aggregates.values()
+    del pool['metadata']['reservation_limit:demo']
+    assert create('--amount', '1') == ''

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every problem of a reservation names the command that mends it."""
 
+import dataclasses
+
 from agreement import agreed
 import pytest
-from reservation_world import PROJECT, typed, uuid
+from reservation_world import HOUR, PROJECT, typed, uuid
 
 from isolate_aggregates import reservations
+from isolate_aggregates.reservations import HostSlots, names, slots
 from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.tools.placement import inventories
 
+STRANGER = 'f' * 32
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 SLOT = {'VCPU': 4, 'MEMORY_MB': 64}
 
@@ -15,9 +20,16 @@ pytestmark = pytest.mark.usefixtures('two_hosts', 'operated')
 
 
 @pytest.fixture
-def command(run):
-    """Run a reservation command with --yes."""
-    return lambda *arguments: typed(run, *agreed(('reservation', *arguments)))
+def command(run, tmp_path):
+    """Run a reservation command with --yes, in a cloud that isolates."""
+    path = tmp_path / 'nova.conf'
+    path.write_text(
+        '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+    )
+    settings = '--config-file', str(path)
+    return lambda *arguments: typed(
+        run, *settings, *agreed(('reservation', *arguments))
+    )
 
 
 def fail(world):
@@ -67,6 +79,83 @@ def fill_the_cloud(world):
     leave_the_cloud(world)
 
 
+def lock(world):
+    world.nova.create_aggregate({}, {'aggregate': {'name': 'gpu'}})
+    world.nova.aggregates[2].update(
+        hosts=['h1'], metadata={'trait:CUSTOM_GPU': 'required'}
+    )
+
+
+def close_slots(world):
+    """Be reserved for a time that is over, or began unseen."""
+    inventory = inventories.read(world.direct, world.child('h1'))
+    by_class = {
+        name: slots.inventory(HostSlots(2, 0, 0), slots.change_of(body))
+        if names.reservation_of(name)
+        else body
+        for name, body in inventory.by_class.items()
+    }
+    inventories.write(
+        world.direct,
+        world.child('h1'),
+        inventories.Inventories(inventory.generation, by_class),
+    )
+
+
+def miss_the_start(world):
+    """Have a start that nothing carried out."""
+    reservation = world.store.read().reservation(ID)
+    world.store.compute.write_record(
+        dataclasses.replace(
+            reservation, has_access=False, start=times.now() - HOUR
+        ),
+        times.now(),
+    )
+    close_slots(world)
+
+
+def miss_the_end(world):
+    reservation = world.store.read().reservation(ID)
+    world.store.compute.write_record(
+        dataclasses.replace(reservation, end=times.now() - HOUR), times.now()
+    )
+
+
+def give_access(world):
+    world.nova.access[ID].add(STRANGER)
+
+
+def add_extra_spec(world):
+    world.nova.flavors[ID]['extra_specs']['hw:numa_nodes'] = '2'
+
+
+def oversell(world):
+    for server in ('s', 't'):
+        assert world.boot(server, 'h1', ID, SLOT)
+    inventory = inventories.read(world.direct, world.child('h1'))
+    by_class = {
+        name: {**body, 'total': 1} if names.reservation_of(name) else body
+        for name, body in inventory.by_class.items()
+    }
+    inventories.write(
+        world.direct,
+        world.child('h1'),
+        inventories.Inventories(inventory.generation, by_class),
+    )
+    reservation = world.store.read().reservation(ID)
+    world.store.compute.write_record(
+        dataclasses.replace(reservation, amount=1), times.now()
+    )
+
+
+def lose_the_record(world):
+    """Have an older record than the slots."""
+    reservations.update(world.store, ID, times.now(), amount=1)
+    for key in list(world.nova.flavors):
+        if names.revision_of(key):
+            del world.nova.flavors[key]
+
+
 def is_left(world):
     assert world.boot('s', 'h1', ID, SLOT)
     reservations.move(world.store, ID, times.now(), ['h1'])
@@ -94,6 +183,40 @@ REPAIR = f'reservation repair {ID}'
         (delete_slots, '2 slots of 2 have no host', 'reservation reconcile'),
         (fill_the_cloud, '2 slots of 2 have no host', f'reservation end {ID}'),
         (
+            lock,
+            'host h1 is closed to its servers: ',
+            REPAIR,
+        ),
+        (miss_the_start, 'at ', 'reservation reconcile'),
+        (miss_the_end, 'at ', 'reservation reconcile'),
+        (
+            give_access,
+            f'project {STRANGER} has access to its flavor without being one',
+            f'reservation update {ID} --share {STRANGER}',
+        ),
+        (
+            give_access,
+            f'project {STRANGER} has access to its flavor without being one',
+            f'openstack flavor unset --project {STRANGER} reservation:{ID}',
+        ),
+        (
+            add_extra_spec,
+            'its flavor has an extra spec that it was not created with: '
+            'hw:numa_nodes=2',
+            'openstack flavor unset --property hw:numa_nodes '
+            f'reservation:{ID}',
+        ),
+        (
+            oversell,
+            'host h1 has 1 slot for 2 servers',
+            f'reservation update {ID} --amount 2',
+        ),
+        (
+            lose_the_record,
+            'it has a record in Nova that is older than its slots',
+            f'reservation end {ID}',
+        ),
+        (
             is_left,
             'host h1 is being left and still has 1 server',
             f'{REPAIR} --call-off',
@@ -107,8 +230,11 @@ def test_the_command_that_a_problem_names_mends_it(
     happen(world)
     problem = problem_of(command, sentence)
     assert mending in problem
-    result = command(*mending.split()[1:])
-    assert result.code == 0, result
+    if mending.startswith('openstack '):
+        unset(world, *mending.split()[3:5])
+    else:
+        result = command(*mending.split()[1:])
+        assert result.code == 0, result
     assert not any(ID in line for line in command('list').err.splitlines())
 
 
@@ -138,6 +264,54 @@ def test_a_problem_with_servers_is_over_when_they_have_left(
     for server in world.nova.servers:
         world.direct.send('DELETE', f'/allocations/{server}')
     assert command('reconcile').code == 0
+
+
+def unset(world, option, value):
+    """Do what ``openstack flavor unset`` does to the flavor."""
+    if option == '--project':
+        world.nova.access[ID].remove(value)
+    else:
+        del world.nova.flavors[ID]['extra_specs'][value]
+
+
+def leave_placement(world):
+    root = uuid(1, 'h1')
+    generation = world.direct.get(f'/resource_providers/{root}')['generation']
+    world.direct.send(
+        'PUT',
+        f'/resource_providers/{root}/aggregates',
+        {'resource_provider_generation': generation, 'aggregates': []},
+    )
+
+
+def unlock_the_pool(world):
+    [pool] = world.nova.aggregates.values()
+    pool['metadata'].pop('reservation:pool')
+
+
+def delete_the_provider(world):
+    world.direct.send('DELETE', f'/resource_providers/{world.child("h1")}')
+
+
+@pytest.mark.parametrize(
+    ('happen', 'sentence'),
+    [
+        (leave_the_pool, 'may get ordinary servers, because it is not in'),
+        (leave_placement, 'may get ordinary servers, because Placement does'),
+        (unlock_the_pool, 'may get ordinary servers, because aggregate'),
+        (delete_the_provider, 'has no reservation provider'),
+    ],
+)
+def test_the_command_that_a_problem_of_a_host_names_mends_it(
+    world, command, happen, sentence
+):
+    happen(world)
+    problems = command('list').err
+    assert f'Host h1 {sentence}' in problems
+    mending = 'reservation host set --enable h1'
+    assert f'; run {mending}.' in problems
+    assert command(*mending.split()[1:]).code == 0
+    assert command('list').err == ''
 
 
 def create(command):
