@@ -10,6 +10,7 @@ import dataclasses
 from typing import ClassVar
 
 from isolate_aggregates import text
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import HostSlots, ObservedState
@@ -50,12 +51,12 @@ class DeleteRevisions(Action):
 class WriteExtraSpecs(Action):
     """Create the resource class, and set the extra specs of the flavor."""
 
-    reservation: Reservation
+    flavor: Flavor
     what: ClassVar[str] = 'set the extra specs of its flavor'
 
     def after(self, state: ObservedState) -> ObservedState:
         """Return the state after it."""
-        return state.with_extra_specs(self.reservation.flavor)
+        return state.with_extra_specs(self.flavor)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,21 +153,22 @@ class SwitchSlots(Action):
 
 @dataclasses.dataclass(frozen=True)
 class Grant(Action):
-    """Give its projects access to the flavor, unless its record changed."""
+    """Give projects access to the flavor, unless its record has changed."""
 
-    reservation: Reservation
+    reservation: str
+    projects: frozenset[str]
 
     @property
     def words(self) -> str:
         """What it does."""
-        projects = text.named('project', self.reservation.projects)
-        return f'give {projects} access to its flavor'
+        return (
+            f'give {text.named("project", self.projects)} access to its flavor'
+        )
 
     def after(self, state: ObservedState) -> ObservedState:
         """Return the state after it."""
-        return state.with_access(
-            {self.reservation.id: self.reservation.projects}
-        )
+        before = state.access.get(self.reservation, frozenset())
+        return state.with_access({self.reservation: before | self.projects})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,6 @@ meanwhile.
 """
 
 from collections.abc import Collection, Container, Mapping
-import contextlib
 import dataclasses
 import datetime
 import logging
@@ -33,23 +32,17 @@ from isolate_aggregates.reservations import (
     ending,
     errors,
     history,
-    names,
     planner,
-    slots,
 )
 from isolate_aggregates.reservations.actions import (
     Action,
-    DeleteRevisions,
     End,
     Grant,
     Refuse,
-    Revoke,
-    SwitchSlots,
     Wait,
-    WriteExtraSpecs,
     WriteRecord,
-    WriteSlots,
 )
+from isolate_aggregates.reservations.executor import Executor
 from isolate_aggregates.reservations.failed_hosts import Move, no_host
 from isolate_aggregates.reservations.planner import Plan
 from isolate_aggregates.reservations.reservation import Reservation
@@ -57,7 +50,6 @@ from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.tools.placement import inventories
 
 LOG = logging.getLogger(__name__)
 
@@ -97,6 +89,7 @@ class Run:
         # Whether the reservation is gone.
         self.is_gone = False
         self._store = store
+        self._executor = Executor(store, reservation)
         self._now = self._began_at = now
         self._began = time.monotonic()
         self._move = move
@@ -128,13 +121,13 @@ class Run:
         if self.is_over:
             return False
         self._before = state
-        self._has_acted = self._created_class = False
+        self._has_acted = False
         try:
             self._bring([(state, may_leave)])
         except (exception.NotFound, exception.ServiceNotFound):
             if self._store.compute.record(self.id) is not None:
                 raise
-            self._delete_class()
+            self._executor.delete_class()
             raise exception.NotFound('reservation', self.id, 'Nova') from None
         finally:
             # There may be as many runs as reservations.
@@ -186,25 +179,12 @@ class Run:
         """Carry out an action; return the state after it."""
         compute = self._store.compute
         match action:
-            case DeleteRevisions():
-                for flavor in action.flavors:
-                    compute.delete_flavor(flavor)
-            case WriteExtraSpecs():
-                own = action.reservation.flavor
-                self._create_class()
-                compute.set_extra_specs(own, own.extra_specs)
             case WriteRecord():
                 return state.with_reservation(
                     compute.write_record(action.reservation, self._now)
                 )
-            case WriteSlots():
-                return self._write_slots(action, state)
-            case SwitchSlots():
-                return self._switch_slots(action, state)
             case Grant():
-                self._grant(state)
-            case Revoke():
-                compute.revoke(self.id)
+                self._check_grant(action, state)
             case Wait():
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
@@ -214,59 +194,15 @@ class Run:
                 return self._store.read(self._before)
             case End():
                 self._end(action.reservation, state)
-        return action.after(state)
+                return action.after(state)
+        change = state.reservation(self.id).change
+        return self._executor.carry_out(action, state, change)
 
-    def _write_slots(
-        self, action: WriteSlots, state: ObservedState
-    ) -> ObservedState:
-        host = state.hosts[action.host]
-        if host.provider is None:
-            return action.after(state)
-        resource_class = names.resource_class(self.id)
-        try:
-            generation = slots.write(
-                self._store.placement,
-                host.provider,
-                resource_class,
-                action.slots,
-                host.generation,
-                state.reservation(self.id).change,
-            )
-        except exception.BadQuery as exc:
-            if self._store.compute.record(self.id) is not None:
-                self._create_class()
-            raise exception.ServiceConflict(
-                'Placement',
-                None,
-                f'has no resource class {resource_class}; run the command '
-                'again.',
-            ) from exc
-        return state.with_slots(action.host, self.id, action.slots, generation)
-
-    def _switch_slots(
-        self, action: SwitchSlots, state: ObservedState
-    ) -> ObservedState:
-        if not (action.is_open or action.before.used):
-            return self._write_slots(action.written, state)
-        provider = state.hosts[action.host].provider
-        if provider:
-            slots.change(
-                self._store.placement,
-                provider,
-                names.resource_class(self.id),
-                slots.opened_from(action.before)
-                if action.is_open
-                else slots.closed,
-            )
-        return action.after(state)
-
-    def _grant(self, state: ObservedState) -> None:
+    def _check_grant(self, action: Grant, state: ObservedState) -> None:
         reservation = state.reservation(self.id)
         check_newest(self._store, reservation)
-        before = state.access.get(self.id, frozenset())
-        for project in sorted(reservation.projects - before):
-            self._store.compute.grant(self.id, project)
-            if reservation.has_access:
+        if reservation.has_access:
+            for project in sorted(action.projects):
                 LOG.warning(
                     'Project %s had no access to the flavor of its '
                     'reservation %s, and has it now.',
@@ -317,20 +253,6 @@ class Run:
             self._store.compute.delete_record(reservation)
             self.is_gone = True
         self.is_over = True
-
-    def _create_class(self) -> None:
-        inventories.create_class(
-            self._store.placement, names.resource_class(self.id)
-        )
-        self._created_class = True
-
-    def _delete_class(self) -> None:
-        """Delete the class if this run created it for an ended reservation."""
-        if self._created_class:
-            with contextlib.suppress(exception.ServiceConflict):
-                inventories.delete_class(
-                    self._store.placement, names.resource_class(self.id)
-                )
 
     def status(
         self,

@@ -204,6 +204,11 @@ def provider(hostname: str) -> str:
     return _PROVIDER + hostname
 
 
+def host_of(provider_name: str) -> str:
+    """Return the hostname in the name of a reservation provider."""
+    return provider_name.removeprefix(_PROVIDER)
+
+
 def is_provider(name: str) -> bool:
     """Return whether a child of a compute node is its reservation provider.
 

@@ -124,7 +124,7 @@ class _Planning:
             has.get(key) != value
             for key, value in reservation.flavor.extra_specs.items()
         ):
-            yield WriteExtraSpecs(reservation)
+            yield WriteExtraSpecs(reservation.flavor)
         if reservation.pending:
             yield from self._settle_change()
             return
@@ -279,12 +279,12 @@ class _Planning:
             action = SwitchSlots(reservation.id, name, present[name], to_open)
             present[name] = action.written.slots
             yield action
-        if to_be_open and (
-            not reservation.has_access
-            or not reservation.projects
-            <= state.access.get(reservation.id, reservation.projects)
-        ):
-            yield Grant(reservation)
+        missing = reservation.projects - state.access.get(
+            reservation.id,
+            reservation.projects if reservation.has_access else frozenset(),
+        )
+        if to_be_open and missing:
+            yield Grant(reservation.id, missing)
         # What was open and usable from now on.
         open_on = {name: on.open for name, on in present.items() if on.open}
         down = sorted(n for n in open_on if state.hosts[n].has_failed)

@@ -74,6 +74,8 @@ class ReservationHost:
         or not.
     :param provider: The uuid of its reservation provider; None if it has
         none.
+    :param former_name: The name of the host that its reservation provider
+        has: its own, or one that it had before.
     :param is_ready: Whether the reservation provider has the trait that
         allows slots on it.
     :param is_marked: Whether the reservation provider has a unit of the
@@ -89,6 +91,7 @@ class ReservationHost:
     has_failed: bool = False
     provider: str | None = None
     generation: int = 0
+    former_name: str = ''
     is_ready: bool = False
     is_marked: bool = False
     slots: Mapping[str, HostSlots] = dataclasses.field(default_factory=dict)

@@ -390,6 +390,7 @@ def _hosts(
                 has_failed=not (node and node.is_up),
                 provider=child['uuid'] if child else None,
                 generation=child['generation'] if child else 0,
+                former_name=names.host_of(child['name']) if child else '',
             )
         )
     return sorted(hosts, key=lambda host: host.name)

@@ -214,7 +214,7 @@ def test_a_lease_that_ends_while_it_is_started_stays_ended(
         if is_other:
             db_api.lease_update(lease, {'status': 'TERMINATING'})
             backend.mark_end(reservation, 'another process')
-            assert backend.finish(reservation, []) is None
+            assert backend.finish(reservation) is None
             end = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
             backend.prepare(reservation, Shape(1, 64, 1), end)
         else:

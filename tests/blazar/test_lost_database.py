@@ -165,7 +165,7 @@ def test_a_lost_lease_does_not_keep_others_from_being_completed(
         session.execute(
             sa.text('DELETE FROM leases WHERE id = :id'), {'id': leases[lost]}
         )
-    blazar.plugin.backend.publish(kept, {}, before[kept])
+    blazar.plugin.backend.publish(kept, {})
     assert cloud.slots(kept) == {}
     again = type(blazar.plugin)()
 

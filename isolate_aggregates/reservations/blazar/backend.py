@@ -2,26 +2,34 @@
 """Stores Blazar's reservations in Nova and Placement.
 
 All operations are idempotent: they read the current state and do what is
-missing. The flavor is created first and deleted last. Its description records
-to which Blazar the reservation belongs and whether it is to end.
+missing, by the same actions as the commands. The flavor is created first and
+deleted last. Its description records to which Blazar the reservation belongs
+and whether it is to end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 import datetime
-from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import ending, errors, names, slots
+from isolate_aggregates.reservations import ending, errors, names, rounds
+from isolate_aggregates.reservations.actions import (
+    Action,
+    SwitchSlots,
+    WriteSlots,
+)
 from isolate_aggregates.reservations.blazar.connection import Connections
 from isolate_aggregates.reservations.blazar.record import (
     BlazarRecord,
     End,
     parse,
 )
+from isolate_aggregates.reservations.executor import Executor
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Shape
+from isolate_aggregates.reservations.slots import retried
+from isolate_aggregates.reservations.state import HostSlots, ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.placement import inventories
 from isolate_aggregates.tools.placement.client import PlacementClient
@@ -81,40 +89,34 @@ class Backend:
             flavor = Flavor(name=names.flavor(reservation), id=reservation)
             self._nova.set_extra_specs(flavor, extra_specs)
 
+    @retried
     def publish(
-        self,
-        reservation: str,
-        numbers: Mapping[str, int],
-        former: Iterable[str] = (),
+        self, reservation: str, numbers: Mapping[str, int]
     ) -> dict[str, int]:
-        """Open slots on hosts, and remove those on former hosts.
+        """Open slots on hosts, and remove those on all others.
+
+        Slots with a server remain there, closed.
 
         :param numbers: The number of slots by hypervisor hostname.
-        :param former: The hypervisor hostnames of hosts that may still have
-            slots. Slots with a server remain there, closed.
-        :returns: The number of slots that remain on each former host in
-            addition to ``numbers``.
+        :returns: The number of slots that remain in addition to ``numbers``,
+            by hypervisor hostname, present and former.
         :raises NotFound: if Placement has no provider of a host.
         """
-        former = set(former)
-        stay = dict.fromkeys(former, 0)
-        # Remove first, so that never more slots are open than reserved.
-        for host in sorted(former - set(numbers)):
-            provider = self._provider(host)
-            if provider:
-                stay[host] = self._withdraw(reservation, provider)
+        state = self._read()
+        by_name = {}
         for host, number in sorted(numbers.items()):
-            provider = self._provider(host) or self._create_provider(host)
-            slots.put(
-                self._placement,
-                provider,
-                names.resource_class(reservation),
-                slots.opened(number),
-            )
-            if host in former:
-                used = self._used(reservation, provider)
-                stay[host] = max(0, used - number)
-        return stay
+            if _name(state, host) is None:
+                state = self._with_provider(state, host)
+            by_name[_name(state, host) or host] = number
+        before = state.slots(reservation)
+        self._carry_out(
+            reservation, publishing(reservation, before, by_name), state
+        )
+        return {
+            known_as: max(0, on.used - by_name.get(name, 0))
+            for name, on in before.items()
+            for known_as in (name, state.hosts[name].former_name)
+        }
 
     def grant(self, reservation: str, project: str) -> None:
         """Give a project access to the flavor of a reservation."""
@@ -153,21 +155,14 @@ class Backend:
         """Write a record into the flavor of its reservation."""
         self._nova.describe_flavor(mark.reservation, mark.describe())
 
-    def finish(self, reservation: str, hosts: Iterable[str]) -> str | None:
+    def finish(self, reservation: str) -> str | None:
         """End a reservation as far as possible now; call again for the rest.
 
-        :param hosts: The hypervisor hostnames of its known hosts.
         :returns: What has to finish first, as a sentence; None if nothing is
             left.
         """
-        by_host = [self._provider(host) for host in sorted(set(hosts))]
-        providers = [provider for provider in by_host if provider]
-        try:
-            waiting = ending.finish(self._store, reservation, providers)
-        except exception.ServiceConflict:
-            # The class cannot be deleted while any host has slots.
-            providers = self._providers_with(reservation)
-            waiting = ending.finish(self._store, reservation, providers)
+        providers = self._read().slot_providers(reservation)
+        waiting = ending.finish(self._store, reservation, providers)
         if waiting is None:
             self._nova.delete_flavor(reservation)
         return waiting
@@ -180,19 +175,10 @@ class Backend:
             key=lambda mark: mark.reservation,
         )
 
-    def hosts(self) -> dict[str, dict[str, int]]:
-        """Return the number of slots by reservation id and host.
-
-        This is slow, as it reads every reservation provider.
-        """
-        by_reservation: dict[str, dict[str, int]] = {}
-        for host, provider in self._providers():
-            for name, inventory in self._inventories(provider).items():
-                reservation = names.reservation_of(name)
-                if reservation is not None:
-                    slots_of = by_reservation.setdefault(reservation, {})
-                    slots_of[host] = inventory['total']
-        return by_reservation
+    def slots(self, reservation: str) -> dict[str, int]:
+        """Return the number of slots of a reservation by host."""
+        present = self._read().slots(reservation)
+        return {name: on.total for name, on in present.items()}
 
     def _own(self, record: FlavorRecord) -> BlazarRecord:
         """Parse a flavor of this Blazar.
@@ -207,78 +193,66 @@ class Backend:
             )
         return mark
 
-    def _provider(self, host: str) -> str | None:
-        """Return the uuid of the reservation provider of a host."""
-        name = names.provider(host)
-        for entry in self._placement.resource_providers(name=name):
-            return str(entry['uuid'])
-        # It has the former name of a host that was renamed.
-        for root in self._placement.resource_providers(name=host):
-            for entry in self._placement.resource_providers(
-                in_tree=root['uuid']
-            ):
-                if entry['parent_provider_uuid'] == root[
-                    'uuid'
-                ] and names.is_provider(entry['name']):
-                    return str(entry['uuid'])
-        return None
+    def _read(self) -> ObservedState:
+        """Read the state, and let all hosts be in one answer the next time."""
+        state = self._store.read()
+        rounds.mark_hosts(self._store, state)
+        return state
 
-    def _create_provider(self, host: str) -> str:
-        for root in self._placement.resource_providers(name=host):
-            inventories.create_provider(
-                self._placement,
-                names.provider(host),
-                names.provider_uuid(root['uuid']),
-                root['uuid'],
-            )
-        provider = self._provider(host)
-        if provider is None:
+    def _with_provider(self, state: ObservedState, host: str) -> ObservedState:
+        """Create the reservation provider of a host; read the state again."""
+        root = state.providers.get(host)
+        if root is None:
             raise exception.NotFound('resource provider', host, 'Placement')
-        return provider
+        inventories.create_provider(
+            self._placement,
+            names.provider(host),
+            names.provider_uuid(root),
+            root,
+        )
+        return self._read()
 
-    def _providers(self) -> list[tuple[str, str]]:
-        """Return hypervisor hostname and uuid of all reservation providers."""
-        everything = self._placement.resource_providers()
-        by_uuid = {entry['uuid']: entry['name'] for entry in everything}
-        providers = []
-        for entry in everything:
-            host = by_uuid.get(entry['parent_provider_uuid'])
-            if host is not None and names.is_provider(entry['name']):
-                providers.append((host, entry['uuid']))
-        return providers
+    def _carry_out(
+        self,
+        reservation: str,
+        actions: Iterable[Action],
+        state: ObservedState,
+    ) -> None:
+        executor = Executor(self._store, reservation)
+        for action in actions:
+            state = executor.carry_out(action, state)
 
-    def _providers_with(self, reservation: str) -> list[str]:
-        resource_class = names.resource_class(reservation)
-        return [
-            provider
-            for _, provider in self._providers()
-            if resource_class in self._inventories(provider)
-        ]
 
-    def _inventories(self, provider: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return the inventories of a provider by resource class."""
-        try:
-            return inventories.read(self._placement, provider).by_class
-        except exception.ServiceNotFound:
-            return {}
+def publishing(
+    reservation: str,
+    present: Mapping[str, HostSlots],
+    numbers: Mapping[str, int],
+) -> Iterator[Action]:
+    """Yield what is to be done for a reservation to have open slots.
 
-    def _withdraw(self, reservation: str, provider: str) -> int:
-        """Remove slots; those with a server are only closed.
+    Some are removed first, so that never more are open than reserved. Those
+    with a server are closed, and removed later.
+    """
+    for host, on in sorted(present.items()):
+        if host in numbers:
+            continue
+        if not on.used:
+            yield WriteSlots(reservation, host, on, 0, 0)
+        elif on.open:
+            yield SwitchSlots(reservation, host, on, is_open=False)
+    for host, number in sorted(numbers.items()):
+        on = present.get(host, HostSlots(0, 0, 0))
+        if (on.total, on.open) != (number, number):
+            yield WriteSlots(reservation, host, on, number, number)
 
-        :returns: The number of slots with a server.
-        """
-        resource_class = names.resource_class(reservation)
-        slots.change(self._placement, provider, resource_class, slots.closed)
-        # With the slots closed, the usage can only decrease from here.
-        used = self._used(reservation, provider)
-        if not used:
-            slots.change(self._placement, provider, resource_class, slots.gone)
-        return used
 
-    def _used(self, reservation: str, provider: str) -> int:
-        """Return the number of slots with a server."""
-        try:
-            _, used = inventories.usages(self._placement, provider)
-        except exception.ServiceNotFound:
-            return 0
-        return used.get(names.resource_class(reservation), 0)
+def _name(state: ObservedState, host: str) -> str | None:
+    """Return the present name of a host with a reservation provider.
+
+    :param host: Its hypervisor hostname, or an earlier one that its
+        reservation provider has.
+    """
+    for known in state.hosts.values():
+        if known.provider and host in (known.name, known.former_name):
+            return known.name
+    return None

@@ -6,7 +6,7 @@ aggregate or a server group were created by that plugin, and are delegated to
 it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import datetime
@@ -267,10 +267,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 {**row, 'computehost_allocations': allocations}, host_ids
             )
             return bool(is_healed)
-        former = rows.hostnames(host_ids)
         with planning.CHOOSING:
             is_healed = self._move(row, host_ids)
-        self._write_or_postpone(row['id'], former)
+        self._write_or_postpone(row['id'])
         return is_healed
 
     # What is completed later.
@@ -281,8 +280,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._doubtful.update(rows.active())
             self._unfinished.update(rows.lingering())
             self._has_loaded = True
-        if self._doubtful:
-            self._check_doubtful(self.backend.hosts())
+        self._check_doubtful()
         for reservation in rows.with_slots_left_behind():
             self._write_or_postpone(reservation)
         marks = self.backend.records()
@@ -363,33 +361,21 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._past_warnings.add(subject)
             LOG.warning(warning, name or subject)
 
-    def _check_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
-        """Write each reservation whose state in Placement is in doubt.
-
-        :param hosts: The hypervisor hostnames of the hosts with slots, by
-            reservation id.
-        """
+    def _check_doubtful(self) -> None:
+        """Write each reservation whose state in Placement is in doubt."""
         for reservation in sorted(self._doubtful.copy()):
             self._doubtful.discard(reservation)
-            former = hosts.get(reservation, ())
             try:
-                if former:
-                    rows.check_slots(reservation)
-                self._write_or_postpone(reservation, former)
-            except errors.ReservationError as exc:
-                self._warn_once(reservation, '%s', exc)
-                self._doubtful.add(reservation)
+                self._write_or_postpone(reservation)
             except Exception:
                 # For example of the database.
                 self._doubtful.add(reservation)
                 raise
 
-    def _write_or_postpone(
-        self, reservation: str, former: Iterable[str] = ()
-    ) -> None:
+    def _write_or_postpone(self, reservation: str) -> None:
         """Update Nova and Placement, now or later."""
         try:
-            self._write(reservation, former)
+            self._write(reservation)
         except errors.ReservationError as exc:
             # Waiting does not help; its rows contradict each other, or it
             # belongs to another Blazar.
@@ -405,11 +391,10 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self._doubtful.add(reservation)
         rows.report(reservation, is_missing=True)
 
-    def _write(self, reservation: str, former: Iterable[str] = ()) -> None:
+    def _write(self, reservation: str) -> None:
         """Write a reservation to Nova and Placement, unless it has ended.
 
-        :param former: The hypervisor hostnames of hosts that may still have
-            slots of it.
+        :raises ReservationError: if the database has lost its slots.
         """
         with _lock(reservation):
             row = rows.current(reservation)
@@ -420,11 +405,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 reservation, usage.shape_of(row), rows.end_of(lease)
             )
             if rows.has_started(row):
-                old_hosts = rows.hostnames(rows.left_behind(reservation))
-                stay = self.backend.publish(
-                    reservation,
-                    rows.numbers(reservation),
-                    {*former, *old_hosts},
+                if rows.has_none(reservation) and self.backend.slots(
+                    reservation
+                ):
+                    raise rows.lost_slots(reservation)
+                stay = dict.fromkeys(
+                    rows.hostnames(rows.left_behind(reservation)), 0
+                )
+                stay |= self.backend.publish(
+                    reservation, rows.numbers(reservation)
                 )
                 rows.leave_behind(reservation, rows.by_host(stay))
                 self.backend.grant(reservation, lease['project_id'])
@@ -452,10 +441,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 if not is_early:
                     self._check_end(reservation)
                 self.backend.mark_end(reservation, by)
-                old_hosts = rows.hostnames(rows.left_behind(reservation))
-                waiting = self.backend.finish(
-                    reservation, [*rows.numbers(reservation), *old_hosts]
-                )
+                waiting = self.backend.finish(reservation)
         except exception.IsolateAggregatesError as exc:
             waiting = str(exc)
         if waiting:

@@ -154,17 +154,18 @@ def is_deleting(reservation: str) -> bool:
     return bool(row) and lease_of(row)['status'] == status.lease.DELETING
 
 
-def check_slots(reservation: str) -> None:
-    """Check that an active reservation has rows for slots.
+def has_none(reservation: str) -> bool:
+    """Return whether the database has no slots of a reservation."""
+    return not _rows(reservation)
 
-    :raises ReservationError: if the database has lost them.
-    """
-    if current(reservation) and not _rows(reservation):
-        raise errors.ReservationError(
-            reservation,
-            'has slots in Placement, but no allocation in the database of '
-            'Blazar; its slots are left unchanged; restore the database',
-        )
+
+def lost_slots(reservation: str) -> errors.ReservationError:
+    """Return the error that the database has lost the slots of one."""
+    return errors.ReservationError(
+        reservation,
+        'has slots in Placement, but no allocation in the database of '
+        'Blazar; its slots are left unchanged; restore the database',
+    )
 
 
 def has_started(row: dict[str, Any]) -> bool:
