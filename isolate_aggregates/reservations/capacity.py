@@ -365,11 +365,13 @@ class Capacities:
         )
 
     def all_hosts(self) -> dict[str, plan.HostCapacity]:
-        """Return the capacity of all hosts that it is not leaving."""
+        """Return the capacity of the hosts that may have its slots."""
+        only_on = self._reservation.only_on
         return {
             host.name: self._capacity(host)
             for host in self._observed.hosts.values()
             if host.name not in self._reservation.leaving
+            and (not only_on or host.name in only_on)
         }
 
     def unread(

@@ -35,6 +35,10 @@ MARKER = f'{RESERVATION_CLASS}HOSTS'
 POOL_KEY = 'reservation:pool'
 POOL_METADATA = {TRAIT_KEY: 'required', POOL_KEY: 'true'}
 
+# The extra spec that tells the users of a flavor until when they can boot
+# servers. No filter reads it.
+BOOT_UNTIL = 'isolate_aggregates:boot_until'
+
 # The metadata key of the pool for the minimum number of seconds between two
 # reservations of the same capacity. All processes read it there, so none sells
 # the time that another one keeps free.

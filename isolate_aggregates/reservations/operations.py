@@ -205,6 +205,7 @@ def create(
     # Now, as a record without a plan would be left behind.
     _ = before.cleaning_time
     limits.limit_of(before.pool, reservation.project)
+    _check_hosts(before, reservation)
     wanted = dataclasses.replace(reservation, asked_by=store.user)
     state = None
     if store.compute.create_record(wanted):
@@ -263,6 +264,7 @@ def preview(
     """Return the status that creating would lead to; change nothing."""
     _check_new(reservation, now)
     state = store.read()
+    _check_hosts(state, reservation)
     if _is_taken(state.records, reservation):
         raise _taken_error(reservation.id)
     present = state.records.reservations.get(reservation.id)
@@ -271,6 +273,15 @@ def preview(
         # It would be completed, with its own times.
         reservation = present
     return would_be(store, state, reservation, now)
+
+
+def _check_hosts(state: ObservedState, reservation: Reservation) -> None:
+    for name in reservation.only_on:
+        if name not in state.hosts:
+            raise exception.InvalidRequest(
+                f'{name} is not a host for reservations; see reservation host '
+                'list.'
+            )
 
 
 def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
@@ -350,6 +361,7 @@ def _is_same(present: Reservation, reservation: Reservation) -> bool:
             target.shape,
             target.affinity,
             target.shared,
+            target.only_on,
         )
 
     return fixed(present) == fixed(reservation)
@@ -372,15 +384,17 @@ def update(
     note: str | None = None,
     share: Iterable[str] = (),
     unshare: Iterable[str] = (),
+    warn_before: datetime.timedelta | None = None,
     dry_run: bool = False,
 ) -> Status:
     """Change a reservation, before or after its start.
 
-    What is None or UNCHANGED stays as it is. Name, note and projects are
-    written last, and need no room.
+    What is None or UNCHANGED stays as it is. What needs no room
+    is written last.
 
     :param share: The ids of projects that may use it, too, from now on.
     :param unshare: The ids of projects that may not any more.
+    :param warn_before: How long before its end no more servers can be booted.
     :param end: The new end, not in the past; None for no end, UNCHANGED to
         keep it.
     :raises ReservationError: if the change does not fit, there are more
@@ -416,13 +430,20 @@ def update(
         return dataclasses.replace(
             reservation,
             shared=tuple(sorted(shared - {reservation.project})),
+            warn_before=reservation.warn_before
+            if warn_before is None
+            else warn_before,
             labels=Labels(
                 labels.name if name is None else name,
                 labels.note if note is None else note,
             ),
         )
 
-    has_labels = name is not None or note is not None or share or unshare
+    has_labels = (
+        any(value is not None for value in (name, note, warn_before))
+        or share
+        or unshare
+    )
     needs_plan = (
         not has_labels or amount is not None or not isinstance(end, Unchanged)
     )
@@ -472,7 +493,10 @@ def _write(
         with contextlib.suppress(exception.ServiceConflict):
             changed = store.compute.write_record(changed, now)
             state = state.with_reservation(changed)
-            if changed.projects == reservation.projects:
+            if (changed.projects, changed.warn_before) == (
+                reservation.projects,
+                reservation.warn_before,
+            ):
                 return status_in(store, state, changed, now)
             for project in sorted(reservation.projects - changed.projects):
                 store.compute.revoke(changed.id, project)

@@ -263,11 +263,12 @@ class _Planning:
         state, reservation = self._state, self._reservation
         to_be_open = is_open(reservation, self._now)
         to_switch = _hosts_to_switch(state, reservation, self._now)
-        is_closing = to_be_open is False and (
-            reservation.has_access or bool(to_switch)
-        )
+        may_boot = bool(to_be_open) and not _warns(reservation, self._now)
+        is_closing = to_be_open is False and bool(to_switch)
+        if reservation.has_access and not may_boot:
+            is_closing |= to_be_open is not None
         if is_closing:
-            # By a clock that is ahead.
+            # It ends soon, or was opened by a clock that is ahead.
             if reservation.has_access:
                 yield WriteRecord(
                     dataclasses.replace(reservation, has_access=False),
@@ -283,17 +284,21 @@ class _Planning:
             reservation.id,
             reservation.projects if reservation.has_access else frozenset(),
         )
-        if to_be_open and missing:
+        if may_boot and missing:
             yield Grant(reservation.id, missing)
         # What was open and usable from now on.
-        open_on = {name: on.open for name, on in present.items() if on.open}
-        down = sorted(n for n in open_on if state.hosts[n].has_failed)
+        open_on = {n: on.open for n, on in sorted(present.items()) if on.open}
+        down = [name for name in open_on if state.hosts[name].has_failed]
         after = dataclasses.replace(
             reservation,
-            has_access=bool(to_be_open) or reservation.has_access,
+            has_access=may_boot or reservation.has_access,
             open=open_on,
             down=tuple(down),
         )
+        if to_be_open:
+            is_used = any(on.used for on in present.values())
+            since = None if is_used else reservation.unused_since or self._now
+            after = dataclasses.replace(after, unused_since=since)
         started = after.has_access and not reservation.has_access
         if after != reservation and not is_closing:
             yield WriteRecord(
@@ -386,6 +391,12 @@ def is_open(reservation: Reservation, now: datetime.datetime) -> bool | None:
     if not reservation.has_started(now):
         return None if reservation.start - now <= CLOCKS_DIFFER else False
     return None if is_ending(reservation, now) else True
+
+
+def _warns(reservation: Reservation, now: datetime.datetime) -> bool:
+    """Return whether no more servers are to be booted, as it ends soon."""
+    until = reservation.boot_until
+    return bool(reservation.warn_before) and until is not None and until <= now
 
 
 def is_ending(reservation: Reservation, now: datetime.datetime) -> bool:

@@ -88,6 +88,11 @@ def describe(reservation: Reservation) -> str:
         'name': reservation.labels.name,
         'note': reservation.labels.note,
         'shared': list(reservation.shared),
+        'only_on': list(reservation.only_on),
+        'warn_before': None
+        if reservation.warn_before is None
+        else int(reservation.warn_before.total_seconds()),
+        'unused_since': _text(reservation.unused_since),
         'leaving': list(reservation.leaving),
         'has_access': reservation.has_access,
         'change': reservation.change,
@@ -234,6 +239,11 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 str(document.get('name', '')), str(document.get('note', ''))
             ),
             shared=_texts(document, 'shared'),
+            only_on=_texts(document, 'only_on'),
+            warn_before=None
+            if document['warn_before'] is None
+            else datetime.timedelta(seconds=int(document['warn_before'])),
+            unused_since=_time(document['unused_since']),
             leaving=_texts(document, 'leaving'),
             has_access=document['has_access'] is True,
             pending=pending

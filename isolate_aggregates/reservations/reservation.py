@@ -137,6 +137,12 @@ class Reservation:
     :param affinity: True for all slots on one host, False for no two slots on
         one host, None for no restriction.
     :param shared: The ids of other projects that may use it, too.
+    :param only_on: The names of the hosts that may have its slots; empty for
+        any.
+    :param warn_before: How long before its end no more servers can be booted;
+        None to say nothing about that in its flavor.
+    :param unused_since: Since when it has had no server; None if it has one,
+        or has not started.
     :param leaving: The names of hosts that the reservation is leaving. Slots
         with a server remain there and do not count towards the amount.
     :param has_access: Whether the project was given access to the flavor.
@@ -166,6 +172,9 @@ class Reservation:
     affinity: bool | None = None
     labels: Labels = Labels()
     shared: tuple[str, ...] = ()
+    only_on: tuple[str, ...] = ()
+    warn_before: datetime.timedelta | None = None
+    unused_since: datetime.datetime | None = None
     leaving: tuple[str, ...] = ()
     has_access: bool = False
     pending: PendingChange | None = None
@@ -198,8 +207,25 @@ class Reservation:
             extra_specs={
                 **shape.extra_specs,
                 **names.flavor_extra_specs(self.id),
+                **(
+                    {}
+                    if self.warn_before is None
+                    else {names.BOOT_UNTIL: self._boot_until_text}
+                ),
             },
         )
+
+    @property
+    def boot_until(self) -> datetime.datetime | None:
+        """Until when servers can be booted; None for no end."""
+        return self.end and self.end - (
+            self.warn_before or datetime.timedelta()
+        )
+
+    @property
+    def _boot_until_text(self) -> str:
+        until = self.boot_until
+        return until.isoformat(timespec='seconds') if until else 'never'
 
     @property
     def projects(self) -> frozenset[str]:
@@ -295,6 +321,8 @@ def new(
     allow_uncounted: bool = False,
     labels: Labels = Labels(),
     shared: Iterable[str] = (),
+    only_on: Iterable[str] = (),
+    warn_before: datetime.timedelta | None = None,
 ) -> Reservation:
     """Return a reservation to pass to ``create``.
 
@@ -331,6 +359,8 @@ def new(
         affinity=affinity,
         labels=labels,
         shared=tuple(sorted({*shared} - {project})),
+        only_on=tuple(sorted(set(only_on))),
+        warn_before=warn_before,
         pending=PendingChange(amount, end),
         incarnation=uuid.uuid4().hex[:8],
     )

@@ -466,7 +466,9 @@ def _without_chance(description):
     These are random parts, times and the number of changes asked for.
     """
     return re.sub(
-        r'"(incarnation|at)": "[^"]*"|"change": \d+', '', description or ''
+        r'"(incarnation|at|unused_since)": "[^"]*"|"change": \d+',
+        '',
+        description or '',
     )
 
 

@@ -54,6 +54,9 @@ def document(status: Status) -> dict[str, Any]:
         'note': reservation.labels.note,
         'project': reservation.project,
         'shared': list(reservation.shared),
+        'only_on': list(reservation.only_on),
+        'warn_before': times.length(reservation.warn_before),
+        'unused_since': unused_since(status),
         'state': status.state.value,
         'start': times.text(reservation.start),
         'end': times.text(reservation.end),
@@ -96,13 +99,20 @@ def hosts(slots: Mapping[str, HostSlots]) -> dict[str, Any]:
     }
 
 
+# Shown only if there is something.
+_OPTIONAL = (
+    *('asked', 'leaving', 'name', 'note'),
+    *('shared', 'only_on', 'warn_before', 'unused_since'),
+)
+
+
 def columns_of(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     """Return a reservation as the columns and values of a ShowOne command."""
     values_by_key = document(status)
     values = {key: fields.field(value) for key, value in values_by_key.items()}
     values['end'] = End(values_by_key['end'])
     values['hosts'] = Hosts(values_by_key['hosts'])
-    for key in ('asked', 'leaving', 'name', 'note', 'shared'):
+    for key in _OPTIONAL:
         if not values_by_key[key]:
             del values[key]
     return tuple(values), tuple(values.values())
@@ -159,6 +169,18 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_warning(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--warn-before``."""
+    parser.add_argument(
+        '--warn-before',
+        type=times.duration,
+        metavar='<duration>',
+        help='How long before its end no more servers can be booted, such as '
+        '2d. The extra spec isolate_aggregates:boot_until of its flavor tells '
+        'its users when that begins',
+    )
+
+
 def add_share(parser: argparse.ArgumentParser, option: str, help: str) -> None:
     """Add an option for other projects."""
     parser.add_argument(
@@ -188,7 +210,10 @@ def changes(before: Status, after: Status) -> list[str]:
     old, new = document(before), document(after)
     return [
         f'{key}: {_value(old[key])} -> {_value(new[key])}'
-        for key in ('end', 'amount', 'name', 'note', 'shared', 'leaving')
+        for key in (
+            *('end', 'amount', 'name', 'note'),
+            *('shared', 'warn_before', 'leaving'),
+        )
         if old[key] != new[key]
     ] + [*after.planned]
 
@@ -245,9 +270,14 @@ class ReservationLister(output.ReportLister):
             'Used',
             'Missing',
             'Hosts',
+            'Unused Since',
         )
+        empty = set()
         if not any(status.reservation.labels.name for status in statuses):
-            self.for_people = [name for name in names if name != 'Name']
+            empty.add('Name')
+        if not any(unused_since(status) for status in statuses):
+            empty.add('Unused Since')
+        self.for_people = [name for name in names if name not in empty]
         return (
             names,
             [
@@ -262,6 +292,7 @@ class ReservationLister(output.ReportLister):
                     status.used,
                     status.missing,
                     slots_by_host(status.hosts),
+                    unused_since(status),
                 )
                 for status in statuses
             ],
@@ -270,6 +301,11 @@ class ReservationLister(output.ReportLister):
     def document(self) -> dict[str, Any]:
         """Return the reservations as a JSON document."""
         return {'reservations': [document(status) for status in self.statuses]}
+
+
+def unused_since(status: Status) -> str | None:
+    """Return since when a reservation has had no server."""
+    return None if status.used else times.text(status.reservation.unused_since)
 
 
 def line(status: Status) -> str:

@@ -41,6 +41,16 @@ class CreateReservation(common.OneChanged):
             'Name or id of another project that may use it, too; may be '
             'repeated',
         )
+        common.add_warning(parser)
+        parser.add_argument(
+            '--host',
+            action='append',
+            default=[],
+            metavar='<host>',
+            help='Name of a compute node that may have its slots, for example '
+            'to keep it free for maintenance; may be repeated; default: all '
+            'hosts for reservations',
+        )
         common.add_labels(parser)
         _add_slot_arguments(parser)
         common.add_start(parser, '--start', 'When it starts')
@@ -88,6 +98,8 @@ class CreateReservation(common.OneChanged):
             parsed_args.allow_uncounted,
             Labels(parsed_args.name or '', parsed_args.note or ''),
             [cloud.project(project) for project in parsed_args.share],
+            parsed_args.host,
+            parsed_args.warn_before,
         )
         store = common.store(self.app.conf, self.app.connect())
         status: reservations.Status

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations, text
-from isolate_aggregates.reservations import Phase, Shape, review, views
+from isolate_aggregates.reservations import Phase, Shape, names, review, views
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.review import Review
 from isolate_aggregates.reservations.views import OwnReservation
@@ -127,7 +127,7 @@ class ListReservations(common.ReservationLister):
         self._own = own
         self.nothing = 'No reservation of your project has started.'
         return (
-            ('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers'),
+            ('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers', 'Boot Until'),
             [
                 (
                     entry.flavor.name,
@@ -135,6 +135,7 @@ class ListReservations(common.ReservationLister):
                     entry.flavor.ram,
                     entry.flavor.disk,
                     entry.servers,
+                    entry.flavor.extra_specs.get(names.BOOT_UNTIL),
                 )
                 for entry in own
             ],
@@ -157,6 +158,9 @@ class ListReservations(common.ReservationLister):
                     'flavor': entry.flavor.name,
                     'shape': common.shape_document(Shape.like(entry.flavor)),
                     'servers': entry.servers,
+                    'boot_until': entry.flavor.extra_specs.get(
+                        names.BOOT_UNTIL
+                    ),
                 }
                 for entry in self._own
             ]
@@ -203,6 +207,7 @@ class UpdateReservation(common.OneChanged):
             'such as 7d, or never',
         )
         common.add_labels(parser)
+        common.add_warning(parser)
         for option, meaning in (
             ('--share', 'that may use it, too'),
             ('--unshare', 'that may not use it any more; its servers stay'),
@@ -217,14 +222,15 @@ class UpdateReservation(common.OneChanged):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Change it."""
         end = parsed_args.end
-        options = ('amount', 'name', 'note')
+        options = ('amount', 'name', 'note', 'warn_before')
         if (
             end is reservations.UNCHANGED
             and all(getattr(parsed_args, name) is None for name in options)
             and not (parsed_args.share or parsed_args.unshare)
         ):
             self._usage.error(
-                'give --amount, --end, --name, --note, --share or --unshare'
+                'give --amount, --end, --name, --note, --share, --unshare or '
+                '--warn-before'
             )
         store = common.store(self.app.conf, self.app.connect())
         cloud = base.live_cloud(self.app)
@@ -240,6 +246,7 @@ class UpdateReservation(common.OneChanged):
             end=end,
             name=parsed_args.name,
             note=parsed_args.note,
+            warn_before=parsed_args.warn_before,
             share=[cloud.project(name) for name in parsed_args.share],
             unshare=[cloud.project(name) for name in parsed_args.unshare],
         )

@@ -97,6 +97,13 @@ def text(time: datetime.datetime | None) -> str | None:
     return time.astimezone(datetime.UTC).isoformat(timespec='seconds')
 
 
+def length(duration: datetime.timedelta | None) -> str | None:
+    """Format a duration for output, as it can be given."""
+    if duration is None:
+        return None
+    return f'{int(duration.total_seconds())}s'
+
+
 def _duration(text: str) -> datetime.timedelta | None:
     match = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
     units = {

@@ -59,6 +59,10 @@ def test_the_document_has_every_property(run_json):
     assert result == {
         'id': ID,
         'project': PROJECT,
+        'shared': [],
+        'only_on': [],
+        'warn_before': None,
+        'unused_since': None,
         'state': 'planned',
         'start': '2127-03-01T08:00:00+00:00',
         'end': '2127-03-08T08:00:00+00:00',
