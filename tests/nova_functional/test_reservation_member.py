@@ -61,6 +61,7 @@ class MemberTest(ReservationTest):
                         'swap': 0,
                     },
                     'servers': 1,
+                    'boot_until': None,
                 }
             ]
         }

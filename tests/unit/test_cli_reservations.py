@@ -156,7 +156,9 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
             [*CREATE, '--affinity', 'some'], 'invalid choice', id='affinity'
         ),
         pytest.param(['create', *CREATE[3:]], '--project', id='no project'),
-        pytest.param(['set', ID], '--unshare or --warn-before', id='no change'),
+        pytest.param(
+            ['set', ID], '--unshare or --warn-before', id='no change'
+        ),
         pytest.param(
             ['list', '--ending-within', '2027-03-01T08:00Z'],
             'is not a duration such as 2h, 7d or PT90M',
