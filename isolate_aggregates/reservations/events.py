@@ -17,8 +17,7 @@ from typing import Any
 from isolate_aggregates import text
 from isolate_aggregates.reservations.reservation import Event, Reservation
 
-# The most characters of events in a record. A description has at most 65,535,
-# and the names of many hosts are in one, too.
+# The most characters of events in a record, without the first.
 _MOST_TEXT = 10_000
 
 _NO_TIME = datetime.timedelta()
@@ -56,7 +55,7 @@ def recorded(reservation: Reservation, now: datetime.datetime) -> Reservation:
 
 def is_full(reservation: Reservation) -> bool:
     """Return whether the events of a record are to become a page."""
-    return len(json.dumps(documents(reservation.events))) > _MOST_TEXT
+    return len(json.dumps(documents(reservation.events)[1:])) > _MOST_TEXT
 
 
 @dataclasses.dataclass(frozen=True)

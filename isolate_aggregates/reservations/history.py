@@ -273,7 +273,7 @@ def _reading(reservation: str, entry: FlavorRecord) -> Iterator[Any]:
     :raises ReservationError: if it cannot be read.
     """
     try:
-        document = json.loads(entry.description)
+        document = record.unpacked(entry.description)
         if document[HISTORY_MARK] != HISTORY_VERSION:
             raise errors.ReservationError(
                 reservation,

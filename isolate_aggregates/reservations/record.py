@@ -14,11 +14,13 @@ revision again that has been deleted already. It is not the newest one and has
 no effect; the command notices when it reads the record again.
 """
 
+import base64
 from collections.abc import Iterable, Mapping
 import dataclasses
 import datetime
 import json
 from typing import Any
+import zlib
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
@@ -34,6 +36,10 @@ from isolate_aggregates.reservations.reservation import (
 # The key that marks our descriptions, and the version of the format.
 _MARK = 'isolate-aggregates-reservation'
 _VERSION = 1
+
+# Nova takes descriptions of 65,535 characters.
+_LONGEST = 60_000
+_PACKED = 'packed'
 
 # The key that marks archives and pages of events; see ``history``.
 HISTORY_MARK = 'isolate-aggregates-history'
@@ -108,14 +114,43 @@ def describe(reservation: Reservation) -> str:
             'end': _text(pending.end),
             'leaving': list(pending.leaving),
         }
-    return json.dumps(document)
+    return _packed(document, 'incarnation')
 
 
 def describe_page(past: Iterable[Event]) -> str:
     """Return the description of the flavor of a page of events."""
-    return json.dumps(
+    return _packed(
         {HISTORY_MARK: HISTORY_VERSION, 'events': events.documents(past)}
     )
+
+
+def _packed(document: dict[str, Any], *plain: str) -> str:
+    """Return a document as text, compressed if it would be too long.
+
+    :param plain: The keys besides the first one to have uncompressed, too.
+    """
+    text = json.dumps(document)
+    if len(text) <= _LONGEST:
+        return text
+    packed = base64.b64encode(zlib.compress(text.encode())).decode()
+    mark = next(iter(document))
+    kept = {key: document[key] for key in (mark, *plain)}
+    return json.dumps({**kept, _PACKED: packed})
+
+
+def unpacked(description: str) -> Any:
+    """Return the document in a description.
+
+    :raises ValueError: if it is none.
+    """
+    document = json.loads(description)
+    if isinstance(document, dict) and _PACKED in document:
+        try:
+            text = zlib.decompress(base64.b64decode(document[_PACKED]))
+        except zlib.error as exc:
+            raise ValueError(str(exc)) from exc
+        return json.loads(text)
+    return document
 
 
 def is_ours(description: str | None) -> bool:
@@ -208,7 +243,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
     :param description: Its description, or that of a later revision.
     """
     try:
-        document = json.loads(description)
+        document = unpacked(description)
         version = document[_MARK]
         if version != _VERSION:
             raise errors.ReservationError(

@@ -4,6 +4,7 @@
 import dataclasses
 import datetime
 import json
+import random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from thorough import examples
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import errors, names, record
+from isolate_aggregates.reservations import errors, events, names, record
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.reservation import (
     Event,
@@ -86,6 +87,45 @@ def test_a_written_record_reads_back(reservation: Reservation) -> None:
     # Nova takes printable characters only.
     assert description.isprintable()
     assert record.parse(reservation.flavor, description) == reservation
+
+
+def test_a_record_with_very_many_hosts_fits() -> None:
+    chance = random.Random(3)
+    names_of_hosts = tuple(
+        f'{chance.randrange(10**9):09}.rack{chance.randrange(99)}.example.org'
+        for _ in range(1000)
+    )
+    event = Event(
+        *(NOON, '', None, 1, names_of_hosts),
+        dict.fromkeys(names_of_hosts, 1),
+        names_of_hosts,
+    )
+    reservation = Reservation(
+        *(ID, 'p', NOON, None, 1, Shape(1, 1)),
+        leaving=names_of_hosts,
+        only_on=names_of_hosts,
+        open=event.open,
+        down=event.down,
+        events=(event, event),
+        incarnation='0000cafe',
+    )
+    description = record.describe(reservation)
+    assert len(description) < 65_535
+    assert record.is_ours(description)
+    # By this a revision is known to belong to a reservation.
+    assert '0000cafe' in description
+    assert record.parse(reservation.flavor, description) == reservation
+    page = record.describe_page(reservation.events)
+    assert len(page) < 65_535
+    assert events.parse(record.unpacked(page)['events']) == reservation.events
+
+
+def test_a_broken_packed_description_is_reported() -> None:
+    flavor = Flavor(name=names.flavor(ID), id=ID)
+    for packed in ('eJw=', 'x', '!'):
+        description = json.dumps({'packed': packed})
+        with pytest.raises(errors.ReservationError, match='broken'):
+            record.parse(flavor, description)
 
 
 def written(

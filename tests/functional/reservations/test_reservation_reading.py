@@ -85,6 +85,8 @@ def test_planned_slots_accept_no_server(world, slots):
 
 def test_a_host_missing_in_the_answer_is_read_individually(world, slots):
     """As with [placement] max_allocation_candidates."""
+    # That its slots are used is recorded once.
+    reservations.reconcile_all(world.store, NOW)
     world.wire.most_candidates = 1
     assert observed(world) == slots
     assert reads(world) > 0
