@@ -59,10 +59,6 @@ def test_the_document_has_every_property(run_json):
     assert result == {
         'id': ID,
         'project': PROJECT,
-        'shared': [],
-        'only_on': [],
-        'warn_before': None,
-        'unused_since': None,
         'state': 'planned',
         'start': '2127-03-01T08:00:00+00:00',
         'end': '2127-03-08T08:00:00+00:00',
@@ -88,6 +84,8 @@ def test_the_document_has_every_property(run_json):
     }
     assert run_json('show', ID) == result
     result |= {'name': '', 'note': '', 'asked': None, 'leaving': []}
+    result |= {'shared': [], 'only_on': []}
+    result |= {'warn_before': None, 'unused_since': None}
     assert run_json('list') == {'reservations': [result]}
 
 
