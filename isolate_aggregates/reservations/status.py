@@ -181,7 +181,7 @@ def status_of(
         *_problems(state, status, short),
         *(
             f'host {name} {what}; run openstack server delete with one of '
-            f'them, or reservation update {reservation.id} --amount '
+            f'them, or reservation set {reservation.id} --amount '
             f'{reservation.amount + status.hosts[name].oversold}'
             for name, what in status.oversold.items()
         ),
@@ -335,7 +335,7 @@ def _tampering(
         yield (
             f'project {project} has access to its flavor without being one of '
             f'its projects; run openstack flavor unset --project {project} '
-            f'{flavor.name}, or reservation update {reservation.id} --share '
+            f'{flavor.name}, or reservation set {reservation.id} --share '
             f'{project}'
         )
     extra_specs = state.extra_specs.get(reservation.id, {})

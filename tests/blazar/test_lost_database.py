@@ -357,9 +357,3 @@ def test_a_lease_is_not_forgotten_before_its_end_is_written_down(
     cloud.wait_until_gone()
     type(blazar.plugin)().complete()
     assert cloud.left() == []
-
-
-def test_a_missing_configuration_file_is_named(program, conf):
-    result = program('import', '--blazar-config-file', '/none')
-    assert result.code == 1
-    assert '/none' in result.err

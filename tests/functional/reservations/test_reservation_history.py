@@ -283,20 +283,20 @@ def test_the_events_of_a_record_become_pages(world):
 
 
 def test_pages_are_kept_as_long_as_the_archive(world):
-    reserve(world, end=NOW + 200 * HOUR)
-    many_events(world, 199)
+    reserve(world, end=NOW + 300 * HOUR)
+    many_events(world, 250)
     assert len(pages(world)) == 1
-    finish(world, NOW + 200 * HOUR)
+    finish(world, NOW + 300 * HOUR)
     [entry] = past(world, NOW + DAY)
     assert sold(entry) == 24 * 1.5
-    now = NOW + (history.DEFAULT_DAYS + 9) * DAY
+    now = NOW + (history.DEFAULT_DAYS + 20) * DAY
     reservations.reconcile_all(world.new_store(), now)
     assert world.nova.flavors == {}
 
 
 def test_a_lost_page_is_told(world):
-    reserve(world, end=NOW + 200 * HOUR)
-    many_events(world, 199)
+    reserve(world, end=NOW + 300 * HOUR)
+    many_events(world, 250)
     [page] = pages(world)
     del world.nova.flavors[page]
     problems = []
@@ -305,7 +305,7 @@ def test_a_lost_page_is_told(world):
 
 
 def test_two_that_write_the_same_revision_write_the_same_page(world):
-    reserve(world, end=NOW + 200 * HOUR)
+    reserve(world, end=NOW + 300 * HOUR)
     hours = 0
     while not events.is_full(before := world.store.read().reservation(ID)):
         hours += 1

@@ -192,7 +192,7 @@ REPAIR = f'reservation repair {ID}'
         (
             give_access,
             f'project {STRANGER} has access to its flavor without being one',
-            f'reservation update {ID} --share {STRANGER}',
+            f'reservation set {ID} --share {STRANGER}',
         ),
         (
             give_access,
@@ -209,7 +209,7 @@ REPAIR = f'reservation repair {ID}'
         (
             oversell,
             'host h1 has 1 slot for 2 servers',
-            f'reservation update {ID} --amount 2',
+            f'reservation set {ID} --amount 2',
         ),
         (
             lose_the_record,

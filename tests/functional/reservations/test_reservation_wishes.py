@@ -108,7 +108,7 @@ def test_wishes_are_options(world, run):
     assert made['shared'] == ['f' * 32]
     assert list(made['hosts']) == ['h2']
     assert made['unused_since']
-    command('update', ID, '--warn-before', '3h', '--unshare', 'f' * 32)
+    command('set', ID, '--warn-before', '3h', '--unshare', 'f' * 32)
     listed = json.loads(command('list', '-f', 'json'))
     [entry] = listed['reservations']
     assert (entry['warn_before'], entry['shared']) == ('10800s', [])
