@@ -9,37 +9,7 @@ database. Most functions take a :class:`ReservationStore`, built from a
 connection and the name of the pool, and the time as an aware ``datetime``::
 
     store = ReservationStore(connection, pool='freepool')
-    now = store.now()
-
-    enable_host(store, host)              -> ReservationHost
-    disable_host(store, host)
-    delete_pool(store)
-    would_enable_host(store, host)        -> bool
-    would_disable_host(store, host)       -> bool
-    would_delete_pool(store, disabled)    -> bool
-    list_hosts(store)                     -> list[ReservationHost]
-
-    new(project, amount, shape, start, end, affinity, id,
-        allow_uncounted, labels)          -> Reservation
-    preview(store, reservation, now)      -> Status
-    earliest(store, reservation, now)     -> Reservation
-    create(store, reservation, now)       -> Status
-    show(store, id, now)                  -> Status
-    list_reservations(store, now)         -> list[Status]
-    calendar(store, now, start, end)      -> list[HostCalendar]
-    read_history(store, now, since,
-        until, project, id)               -> list[PastReservation]
-    update(store, id, now, amount=, end=,
-           name=, note=, dry_run=)        -> Status
-    end(store, id, now)                   -> Status
-    move(store, id, now, hosts, dry_run=) -> Status
-    evacuate(store, id)                   -> list[str]
-    to_evacuate(store, id, leaving=)      -> list[str]
-    repair(store, now, id)                -> list[Status]
-    to_repair(store, now, id)             -> (dict, list[str])
-
-    reconcile(store, id, now, move=)      -> Status
-    reconcile_all(store, now, move=)      -> list[Status]
+    create(store, new(project, amount, shape, start), store.now())
 
 All functions may run concurrently, on several machines whose clocks differ by
 a few seconds (``ReservationStore.now`` rejects larger differences). There is
@@ -55,8 +25,8 @@ Expected errors are subclasses of
 ``ReservationError``, ``ReservationHostError``, ``NotFound``,
 ``InvalidRequest`` and ``ServiceError``.
 
-:mod:`.blazar` reuses ``names``, ``slots`` (writes inventories), ``ending``
-(removes a reservation).
+:mod:`.blazar` uses ``actions`` and ``executor`` for slots, and ``ending`` to
+remove a reservation.
 """
 
 from isolate_aggregates.reservations.execution import reconcile
