@@ -71,6 +71,15 @@ class Image:
     min_disk: int = 0
     size: int = 0
 
+    @property
+    def is_tenants(self) -> bool:
+        """Whether a tenant may have written its properties.
+
+        By default only operators can make images public. A cloud file may not
+        say whether an image is public; then it does not count as a tenant's.
+        """
+        return self.visibility not in (None, 'public')
+
 
 @dataclasses.dataclass(frozen=True)
 class ComputeHost:

@@ -62,6 +62,7 @@ settings:
     request_filters: [isolate_aggregates, reservation_prefix, isolate_tenants,
                       aggregate_instance_extra_specs]
 """
+HOST_FILTERS = '  filter_scheduler: {{enabled_filters: [{}]}}\n'
 FLAVORS = """
 flavors:
 - {name: plain, vcpus: 1, ram: 1024, disk: 1}
@@ -321,6 +322,26 @@ CLOUDS: Mapping[str, str] = {
     ),
     'the tag of the domain is missing': cloud(
         tagged(f'{DOMAIN}:p1=p1') + PROJECTS_OF_ACME
+    ),
+    'a host with another name': cloud(
+        LOCKED.replace('[ada]', '[ada.old]'),
+        settings=f'mirror_host_aggregates: false\n{SETTINGS}',
+    ),
+    'tags that no filter reads': cloud(
+        tagged('filter_tenant_id=p1'),
+        settings=SETTINGS.replace(', isolate_tenants', '')
+        + HOST_FILTERS.format('ComputeFilter'),
+    ),
+    'images that are not kept apart': cloud(
+        tagged('os_distro=windows'),
+        settings=SETTINGS
+        + HOST_FILTERS.format('AggregateImagePropertiesIsolation'),
+        images=IMAGES + image('os_distro', 'windows'),
+    ),
+    'two zones of one host': cloud(
+        'aggregates:\n'
+        '- {name: one, availability_zone: az1, hosts: [ada]}\n'
+        '- {name: two, availability_zone: az2, hosts: [ada]}\n'
     ),
     'a disabled host': cloud(
         hosts=HOSTS.replace(

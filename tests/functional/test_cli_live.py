@@ -326,7 +326,7 @@ def test_tagged_aggregates_without_the_option_are_warned_about(
     result = run('candidate', 'list', '--query', *LINUX)
     assert result.code == 0
     assert result.err == textwrap.dedent("""\
-        Aggregates tagged trait:<NAME>=required: 1; the tag has no effect \
-        because [scheduler] enable_isolated_aggregate_filtering is \
-        false.
+        Aggregates tagged trait:<NAME>=required: 1; no configuration was \
+        read, so the tag counts as without effect here; specify nova.conf \
+        with --config-file.
     """).replace('        ', '')

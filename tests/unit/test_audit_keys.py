@@ -29,7 +29,7 @@ from isolate_aggregates.testing import (
     make_tree,
 )
 from isolate_aggregates.tools import filter_keys
-from isolate_aggregates.tools.advice.spelling import similar_traits
+from isolate_aggregates.tools.advice.spelling import closest
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.tools.compute.servers import ComputeService
 
@@ -467,7 +467,7 @@ def test_the_key_is_given_before_the_lock_is_taken_away(
     ],
 )
 def test_only_a_misspelled_trait_is_corrected(trait, traits, meant):
-    assert similar_traits(trait, [traits]) == ([traits] if meant else [])
+    assert closest(trait, [traits]) == (traits if meant else None)
 
 
 def test_the_key_is_given_to_the_flavor_of_the_servers_there():

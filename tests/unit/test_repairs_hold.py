@@ -5,7 +5,7 @@ import dataclasses
 import os
 import random
 
-from audit_clouds import LICENSED, LOCK, configuration
+from audit_clouds import LICENSED, LOCK, PREFIXES, configuration
 import pytest
 
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -16,15 +16,26 @@ from isolate_aggregates.testing import (
     make_image,
     make_snapshot,
 )
-from isolate_aggregates.tools.advice import commands, outcome
-from isolate_aggregates.tools.answers import scope
+from isolate_aggregates.tools.advice import (
+    Repair,
+    commands,
+    mending,
+    outcome,
+    refusals,
+)
 from isolate_aggregates.tools.answers.deciding import Questions
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.audit import AuditedCloud, audit, trial
 
 CONF = configuration(
-    request_filters=['isolate_aggregates', 'isolate_tenants'],
+    request_filters=[
+        'isolate_aggregates',
+        'isolate_tenants',
+        'reservation_prefix',
+        'aggregate_instance_extra_specs',
+    ],
     trait_sources=['flavor', 'image'],
+    **{option: ['reservation:'] for option in PREFIXES},
 )
 CLOUDS = int(os.environ.get('RANDOM_CLOUDS', '20'))
 SPECS = (
@@ -39,6 +50,13 @@ SPECS = (
     {'resources:VGPU': '3'},
     {'hw:tpm_version': '2.0'},
     {'trait_A:CUSTOM_B': 'required'},
+    {LICENSED: 'required'},
+    {'trait:CUSTOM_BEE': 'required'},
+    {'resource:VGPU': '1'},
+    {'aggregate_instance_extra_specs:ssd': 'true'},
+    {'aggregate_instance_extra_spec:ssd': 'true'},
+    {'aggregate_instance_extra_specs:ssd': 'True', **LOCK},
+    {'reservation:5a4d5af1-1c0a-4a51-9b3d-ffb8d7fb9b11': 'x'},
 )
 TAGS = (
     {},
@@ -48,6 +66,14 @@ TAGS = (
     {f'trait_{LICENSED}': 'required'},
     {'filter_tenant_id': 'p1'},
     {'Filter_tenant_id': 'p1'},
+    {'filter-tenant-id': 'p1'},
+    {'filter_project_id2': 'p2'},
+    {LICENSED: 'required'},
+    {'trait:CUSTOM_BEE': 'required', 'ssd': 'True'},
+    {'ssd': 'true'},
+    {'ssd': 'true', **LOCK},
+    {'aggregate_instance_extra_specs:ssd': 'true'},
+    {'reservation:5a4d5af1-1c0a-4a51-9b3d-ffb8d7fb9b12': 'x'},
 )
 
 
@@ -101,14 +127,9 @@ def random_cloud(number):
     )
 
 
-def after(cloud, findings):
-    """Return the cloud after the first repairs of findings."""
-    todo = dict.fromkeys(
-        command
-        for finding in findings
-        for repair in finding.repairs[:1]
-        for command in repair.commands
-    )
+def after(cloud, repairs):
+    """Return the cloud after repairs."""
+    todo = dict.fromkeys(c for repair in repairs for c in repair.commands)
     # As an operator who does all that is printed.
     ordered = sorted(todo, key=lambda each: (each,) == commands.SYNC)
     states = outcome.outcomes(
@@ -118,38 +139,132 @@ def after(cloud, findings):
     return dataclasses.replace(cloud, snapshot=snapshot)
 
 
-def hosts_of(cloud):
-    """Return the number of hosts of each flavor, with each image."""
+def hosts_of(cloud, projects=(None,), in_use=False):
+    """Return the hosts of each flavor, with each image, in projects."""
     pipeline = Pipeline((*cloud.running, *cloud.mirrors))
     questions = Questions(cloud.snapshot, pipeline, cloud.requests)
-    offers = Offers(cloud.snapshot)
+    offers = Offers(cloud.snapshot, in_use)
     return {
-        (flavor.name, image and image.name): len(
-            offers.hosts(questions.of(flavor, image, None))
+        (flavor.name, image and image.name, project): offers.hosts(
+            questions.of(flavor, image, project)
         )
         for flavor in cloud.snapshot.flavors
-        for image in scope.images(cloud.snapshot, pipeline)
+        for image in (None, *cloud.snapshot.images)
+        for project in projects
     }
 
 
+PROJECTS = (None, 'p1', 'p2')
+
+
+def synced(cloud):
+    """Return the cloud after sync."""
+    return dataclasses.replace(
+        cloud,
+        snapshot=outcome.synced(cloud.snapshot, Pipeline(cloud.filters)),
+    )
+
+
+def gained(before, now):
+    """Return who has which hosts now, and had them not before."""
+    return {asker: now.get(asker, frozenset()) - had
+            for asker, had in before.items()}  # fmt: skip
+
+
+def check_named(cloud, repairs, together):
+    """Check that all who are let in are named of one of the repairs."""
+    worlds = (lambda one: one, synced)
+    named = {}
+    for repair in repairs:
+        for opening in cloud.effects.compared(repair.commands).gains.items():
+            asker, hosts = opening
+            key = asker.flavor, asker.image, asker.project
+            named[key] = named.get(key, frozenset()) | hosts
+    for world in worlds:
+        before = hosts_of(world(cloud), PROJECTS)
+        more = gained(before, hosts_of(world(together), PROJECTS))
+        for (flavor, image, project), hosts in more.items():
+            said = frozenset().union(
+                *(
+                    named.get((flavor, some_image, some_project), frozenset())
+                    for some_image in (None, image)
+                    for some_project in (None, project)
+                )
+            )
+            assert hosts <= said, (flavor, image, project)
+
+
+def check_nobody_stranded(cloud, together):
+    """Check that all who had hosts have one, if sync leaves them one."""
+    now = hosts_of(together)
+    # Sync carries out what the tags say, whoever loses a host by it.
+    later = hosts_of(synced(cloud))
+    for asker, hosts in hosts_of(cloud).items():
+        if hosts and later[asker]:
+            assert now.get(asker, True) or hosts_of(synced(together))[asker]
+
+
+def check_taken(cloud, repair):
+    """Check that Nova refuses no step of a repair."""
+    assert not list(
+        refusals.refused_steps(
+            cloud.snapshot, repair.commands, Pipeline(cloud.filters)
+        )
+    )
+
+
 @pytest.mark.parametrize('number', range(CLOUDS))
-def test_all_first_repairs_hold_together(number):
+def test_all_first_repairs_of_the_audit_hold_together(number):
     cloud = random_cloud(number)
     findings = trial.held(cloud, audit(cloud), audit)
-    repaired = after(cloud, findings)
+    first = [each.repairs[0] for each in findings if each.repairs]
+    repaired = after(cloud, first)
     left = {(each.kind, each.subject) for each in audit(repaired)}
     for each in findings:
         todo = each.repairs[0].commands if each.repairs else ()
         if todo and todo != commands.SYNC:
             assert (each.kind, each.subject) not in left
-    now = hosts_of(repaired)
-    # Sync carries out what the tags say, whoever loses a host by it.
-    synced = hosts_of(
-        dataclasses.replace(
-            cloud,
-            snapshot=outcome.synced(cloud.snapshot, Pipeline(cloud.filters)),
-        )
-    )
-    for asker, number_of_hosts in hosts_of(cloud).items():
-        if number_of_hosts and synced[asker]:
-            assert now.get(asker, 1)
+            check_taken(cloud, each.repairs[0])
+        for part in mending.parts(todo) if len(todo) > 1 else ():
+            # Without it the problem is there, or somebody gains less.
+            rest = [c for c in todo if c not in part]
+            if rest:
+                without = after(cloud, [Repair(tuple(rest))])
+                assert (
+                    (each.kind, each.subject)
+                    in {(f.kind, f.subject) for f in audit(without)}
+                ) or hosts_of(without, PROJECTS) != hosts_of(
+                    after(cloud, each.repairs[:1]), PROJECTS
+                )
+    check_nobody_stranded(cloud, repaired)
+    check_named(cloud, first, repaired)
+
+
+@pytest.mark.parametrize('number', range(CLOUDS))
+def test_each_repair_of_an_explanation_holds(number):
+    cloud = random_cloud(number)
+    for flavor in cloud.snapshot.flavors:
+        for image in (None, *cloud.snapshot.images):
+            request = cloud.requests.new(flavor, image, 'p1')
+            asker = flavor.name, image and image.name, 'p1'
+            if hosts_of(cloud, ['p1'], in_use=True)[asker]:
+                continue
+            repairs = mending.mendings(cloud.effects, request)
+            # It has a repair, or says that there is none.
+            assert repairs
+            for repair in repairs:
+                if repair.commands:
+                    check_explained(cloud, asker, repair)
+
+
+def check_explained(cloud, asker, repair):
+    """Check a repair of an explanation."""
+    repaired = after(cloud, [repair])
+    assert hosts_of(repaired, ['p1'], in_use=True)[asker]
+    check_taken(cloud, repair)
+    check_nobody_stranded(cloud, repaired)
+    check_named(cloud, [repair], repaired)
+    for part in mending.parts(repair.commands):
+        rest = tuple(c for c in repair.commands if c not in part)
+        without = after(cloud, [Repair(rest)])
+        assert not hosts_of(without, ['p1'], in_use=True)[asker]

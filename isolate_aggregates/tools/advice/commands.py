@@ -319,6 +319,14 @@ def grant(flavor: Flavor, traits: Iterable[str]) -> Commands:
     )
 
 
+def lock(aggregate: str, trait: str) -> Commands:
+    """Return the command that locks an aggregate.
+
+    What it changes is not known: a name has to be filled in.
+    """
+    return (Command((PROGRAM, 'lock', 'create', aggregate, '--trait', trait)),)
+
+
 def create_image(image: Image) -> Command:
     """Return the command that creates an image, without its data."""
     words = (
@@ -384,6 +392,23 @@ def set_traits(provider: Provider, without: str) -> Commands:
     # The traits must exist.
     exist = [('trait', trait, f'={provider.uuid}') for trait in rest]
     return (_on_provider(provider, 'trait', rest, _TRAITS, exist),)
+
+
+def add_node_traits(nodes: Iterable[Provider], trait: str) -> Commands:
+    """Return the commands that give nodes of bare metal a trait.
+
+    nova-compute reports the traits that Ironic has, and no others.
+    """
+    words = ('openstack', 'baremetal', 'node', 'add', 'trait')
+    return tuple(
+        Command(
+            (*words, node.name, trait),
+            changes.names_of_provider(
+                node.uuid, 'traits', lambda old: old | {trait}
+            ),
+        )
+        for node in nodes
+    )
 
 
 def enable_reservations(hosts: Iterable[str]) -> Commands:

@@ -6,7 +6,7 @@ compared. This is done for the cloud as it is, and for the cloud as it will be
 after ``sync``: a repair may open what ``sync`` completes only later.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -47,11 +47,26 @@ class Advice:
     text: str
     safe: bool = False
     opens: tuple[Opening, ...] = ()
+    is_tried: bool = True
 
     def __str__(self) -> str:
         if self.line and self.text:
             return f'{self.line} ({self.text})'
         return self.line or self.text
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Who may use which hosts before and after a repair.
+
+    :param gains: The hosts that servers gain, also in between.
+    :param losses: The hosts that they lose.
+    :param stranded: The servers that lose all hosts they had.
+    """
+
+    gains: Mapping[Asker, _Hosts]
+    losses: Mapping[Asker, _Hosts]
+    stranded: frozenset[Asker]
 
 
 class Effects:
@@ -69,11 +84,11 @@ class Effects:
         filters: Pipeline,
         requests: Requests,
     ) -> None:
-        self._snapshot = snapshot
-        self._pipeline = pipeline
-        self._filters = filters
+        self.snapshot = snapshot
+        self.pipeline = pipeline
+        self.filters = filters
         self._requests = requests
-        self._compared: dict[Commands, tuple[tuple[Opening, ...], str]] = {}
+        self._compared: dict[Commands, Comparison] = {}
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""
@@ -83,75 +98,91 @@ class Effects:
                 opens, said = self._opens(repair.commands)
                 yield Advice(line, said, repair.safe, opens)
             elif repair.text:
-                yield Advice('', repair.text)
+                yield Advice('', repair.text, is_tried=repair.is_tried)
 
     def _opens(self, todo: Commands) -> tuple[tuple[Opening, ...], str]:
         """Return whom commands let in, and the same in words."""
+        compared = self.compared(todo)
+        some = openings(compared.gains)
+        names = {name for opening in some for name in opening.flavors}
+        former_hosts = _NONE.union(
+            *(
+                compared.losses.get(asker, _NONE)
+                for asker in compared.gains
+                if asker.flavor in names
+            )
+        )
+        return some, sentence(some, len(self.snapshot.flavors), former_hosts)
+
+    def compared(self, todo: Commands) -> Comparison:
+        """Return who may use which hosts before and after commands."""
         if todo not in self._compared:
             with deciding.silent():
-                gains, losses = self._compare(todo)
-            some = openings(gains)
-            names = {name for opening in some for name in opening.flavors}
-            former_hosts = _NONE.union(
-                *(losses.get(a, _NONE) for a in gains if a.flavor in names)
-            )
-            self._compared[todo] = (
-                some,
-                sentence(some, len(self._snapshot.flavors), former_hosts),
-            )
+                self._compared[todo] = self._compare(todo)
         return self._compared[todo]
+
+    def gains(self, after: Snapshot) -> Mapping[Asker, _Hosts]:
+        """Return the hosts that servers gain in a changed cloud."""
+        with deciding.silent():
+            return {a: more for a, more, _, _ in self._differences(after)}
 
     @lazy_property
     def _questions(self) -> Questions:
-        return Questions(self._snapshot, self._pipeline, self._requests)
+        return Questions(self.snapshot, self.pipeline, self._requests)
 
     @lazy_property
     def _everywhere(self) -> '_Worlds':
-        return self._worlds(self._snapshot, None)
+        return self._worlds(self.snapshot, None)
 
     def _worlds(
         self, snapshot: Snapshot, hosts: frozenset[str] | None
     ) -> '_Worlds':
-        complete = scope.completed(snapshot, self._snapshot.index.by_host)
+        complete = scope.completed(snapshot, self.snapshot.index.by_host)
         if hosts is not None:
             snapshot = scope.among(snapshot, hosts)
             complete = scope.among(complete, hosts)
-        later = outcome.synced(complete, self._filters)
+        later = outcome.synced(complete, self.filters)
         return Offers(snapshot), Offers(later)
 
-    def _compare(
-        self, todo: Commands
-    ) -> tuple[dict[Asker, _Hosts], dict[Asker, _Hosts]]:
-        """Return the hosts that servers gain and lose."""
+    def _compare(self, todo: Commands) -> Comparison:
         gains: dict[Asker, _Hosts] = {}
         losses: dict[Asker, _Hosts] = {}
+        stranded: set[Asker] = set()
         # Each command is compared: nothing may be open only in between.
-        afters = outcome.outcomes(self._snapshot, todo, self._filters)
+        afters = outcome.outcomes(self.snapshot, todo, self.filters)
         for command, after in zip(todo, afters, strict=True):
-            if after is self._snapshot or command[1:3] == _DELETE_FLAVOR:
+            if after is self.snapshot or command[1:3] == _DELETE_FLAVOR:
                 continue
-            losses = {}
-            for asker, more, less in self._differences(after):
+            losses, stranded = {}, set()
+            for asker, more, less, is_stranded in self._differences(after):
                 gains[asker] = gains.get(asker, frozenset()) | more
                 losses[asker] = less
-        return {a: hosts for a, hosts in gains.items() if hosts}, losses
+                if is_stranded:
+                    stranded.add(asker)
+        return Comparison(
+            {asker: hosts for asker, hosts in gains.items() if hosts},
+            losses,
+            frozenset(stranded),
+        )
 
     def _differences(
         self, after: Snapshot
-    ) -> Iterator[tuple[Asker, _Hosts, _Hosts]]:
-        """Yield the hosts that servers gain and lose."""
-        questions = Questions(after, self._pipeline, self._requests)
-        hosts = scope.affected(self._snapshot, after)
+    ) -> Iterator[tuple[Asker, _Hosts, _Hosts, bool]]:
+        """Yield the hosts that servers gain and lose, and if that is all."""
+        questions = Questions(after, self.pipeline, self._requests)
+        hosts = scope.affected(self.snapshot, after)
         if hosts is None:
             old_worlds = self._everywhere
             # Flavors and images change nothing in Placement.
             new_worlds = (
-                self._worlds(after, None)
-                if after.traits is not self._snapshot.traits
-                else old_worlds
+                old_worlds
+                if after.traits is self.snapshot.traits
+                and after.providers is self.snapshot.providers
+                and after.aggregates is self.snapshot.aggregates
+                else self._worlds(after, None)
             )
         else:
-            old_worlds = self._worlds(self._snapshot, hosts)
+            old_worlds = self._worlds(self.snapshot, hosts)
             new_worlds = self._worlds(after, hosts)
         for asker, was, now in self._affected_servers(after):
             old, new = self._questions.of(*was), questions.of(*now)
@@ -169,18 +200,25 @@ class Effects:
                     )
                 ]
             more = _NONE.union(*(new - old for old, new in pairs))
-            yield asker, more, _NONE.union(*(old - new for old, new in pairs))
+            less = _NONE.union(*(old - new for old, new in pairs))
+            is_stranded = False
+            if less and not pairs[-1][1]:
+                # After sync, those among the affected hosts are gone.
+                now_, later = (world.hosts(old) for world in self._everywhere)
+                rest = later - hosts if hosts is not None else _NONE
+                is_stranded = bool(now_ and later and not rest)
+            yield asker, more, less, is_stranded
 
     def _affected_servers(
         self, after: Snapshot
     ) -> Iterator[tuple[Asker, '_Servers', '_Servers']]:
         """Yield the servers that a change may affect, before and after it."""
-        before = self._snapshot
+        before = self.snapshot
         flavors = {_id(flavor): flavor for flavor in scope.flavors(before)}
         images = {_id(image): image for image in before.images}
         kinds: dict[str | None, None] = dict.fromkeys(
             _id(image) if image else None
-            for image in scope.images(before, self._pipeline)
+            for image in scope.images(before, self.pipeline)
         )
         now = {_id(image): image for image in after.images}
         changed_images: dict[str | None, None] = dict.fromkeys(
@@ -209,14 +247,16 @@ class Effects:
 
     def _projects(self, after: Snapshot) -> tuple[str | None, ...]:
         """Return the projects to ask about."""
-        changes = [
-            aggregate
-            for pair in scope.changed_aggregates(self._snapshot, after)
-            for aggregate in pair
-            if aggregate is not None
-        ]
+        hosts = scope.affected(self.snapshot, after)
         return scope.projects(
-            changes or self._snapshot.aggregates, self._pipeline
+            (
+                aggregate
+                for snapshot in (self.snapshot, after)
+                for aggregate in snapshot.aggregates
+                # Hosts may be in others, too, which name projects.
+                if hosts is None or not hosts.isdisjoint(aggregate.hosts)
+            ),
+            self.pipeline,
         )
 
 

@@ -20,8 +20,11 @@ class Repair:
     :param safe: Whether the commands can be run without a decision, because
         they remove nothing that another program or person added, and give no
         server access to a host that the locks keep it out of.
+    :param is_tried: Whether it was tried on a copy of the cloud. What has to
+        be configured or bought cannot be.
     """
 
     commands: Commands = ()
     text: str = ''
     safe: bool = False
+    is_tried: bool = True

@@ -10,11 +10,13 @@ from oslo_config import cfg
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Effects
+from isolate_aggregates.tools.advice.causes import Causes
+from isolate_aggregates.tools.advice.spelling import Speller
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.audit.review import Review
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -31,8 +33,6 @@ from isolate_aggregates.tools.placement.provider import (
     nodes_by_host,
     trees,
 )
-
-_PUBLIC = 'public'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,6 +103,22 @@ class AuditedCloud(Survey):
         )
 
     @lazy_property
+    def speller(self) -> Speller:
+        """Finds what is misspelled."""
+        servers = self.servers.placed if self.servers else ()
+        return Speller(
+            self.snapshot,
+            self.pipeline,
+            Pipeline(self.filters),
+            frozenset(server.project_id for server in servers),
+        )
+
+    @lazy_property
+    def causes(self) -> Causes:
+        """Finds why requests have no host, whatever is in use."""
+        return Causes(self.snapshot, self.pipeline, self.speller, self.traits)
+
+    @lazy_property
     def requests(self) -> Requests:
         """Builds the requests of servers, which it may not have read."""
         snapshot = self.snapshot
@@ -114,6 +130,15 @@ class AuditedCloud(Survey):
                 images=tuple(self.servers.images.values()),
             )
         return Requests(SnapshotCloud(snapshot), self.conf, self.nova_releases)
+
+    @lazy_property
+    def required_metadata(self) -> frozenset[str]:
+        """The keys of metadata that flavors require."""
+        return frozenset(
+            requirement.key
+            for flavor in self.snapshot.flavors
+            for requirement in required_metadata(flavor.extra_specs)
+        )
 
     @lazy_property
     def locks(self) -> tuple[Lock, ...]:
@@ -176,12 +201,3 @@ class AuditedCloud(Survey):
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
         """Return all providers of the tree of a compute node."""
         return self.trees[node.uuid]
-
-
-def is_tenants(image: Image) -> bool:
-    """Return whether a tenant may have written the image's properties.
-
-    By default only operators can make images public. A cloud file may not say
-    whether an image is public; then it does not count as a tenant's.
-    """
-    return image.visibility not in (None, _PUBLIC)

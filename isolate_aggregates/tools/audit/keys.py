@@ -16,8 +16,7 @@ from isolate_aggregates.request.extra_specs import (
 from isolate_aggregates.text import listed, named, plural, quoted
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
-from isolate_aggregates.tools.advice.spelling import corrected_keys
-from isolate_aggregates.tools.audit.cloud import AuditedCloud, is_tenants
+from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.filter_keys import ReservationKeys
@@ -82,7 +81,7 @@ def _giving_keys(
     """Yield how to give the keys to the flavors that should have them."""
     flavors = beneficiaries(cloud, locking, hosts, traits)
     for flavor in flavors[:_MOST]:
-        fixes = list(corrected_keys(flavor, traits, cloud.required_by))
+        fixes = list(cloud.speller.keys(flavor, traits))
         missing_traits = sorted(traits - traits_if_valid(cloud, flavor))
         yield from fixes or [Repair(commands.grant(flavor, missing_traits))]
     if not flavors:
@@ -127,7 +126,7 @@ def beneficiaries(
     evidence: dict[int, tuple[int, ...]] = {}
     for place, flavor in enumerate(cloud.snapshot.flavors):
         evidence[place] = (
-            len(list(corrected_keys(flavor, traits, cloud.required_by))),
+            len(list(cloud.speller.keys(flavor, traits))),
             len(traits & traits_if_valid(cloud, flavor)),
             sum(
                 bool(find(requirement, index).aggregates)
@@ -209,7 +208,7 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
     for image in cloud.snapshot.images:
         required = traits_if_valid(cloud, image=image)
         traits = required & cloud.required_by.keys()
-        for trait in sorted(traits) if is_tenants(image) else ():
+        for trait in sorted(traits) if image.is_tenants else ():
             key = TRAIT_PREFIX + trait
             yield Finding(
                 'tenant-image-opens',
@@ -273,7 +272,7 @@ def _image_key(
     if not reserved:
         problem = f'names {quoted(key)}, which no aggregate has'
         consequence = 'its servers are refused'
-    elif is_tenants(image) and not any(
+    elif image.is_tenants and not any(
         grants(aggregate, image.owner, owner_key) for aggregate in reserved
     ):
         problem = (

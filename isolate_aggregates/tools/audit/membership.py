@@ -9,7 +9,7 @@ a host that is not a member there. See `Aggregates in Placement
 from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.text import listed
+from isolate_aggregates.text import listed, named, plural
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -100,7 +100,7 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.nodes:
         return
     for host, aggregates in sorted(cloud.index.by_host.items()):
-        if host in cloud.nodes:
+        if host in cloud.nodes or new_name(cloud, host):
             continue
         for aggregate in aggregates:
             yield Finding(
@@ -113,3 +113,58 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
                 (Repair(commands.remove_hosts(aggregate, [host])),),
                 about=About.of(hosts=[host], aggregates=[aggregate.name]),
             )
+
+
+def renamed(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts that aggregates have by the name that they had before."""
+    for old, aggregates in sorted(cloud.index.by_host.items()):
+        new = new_name(cloud, old)
+        if not new:
+            continue
+        names = listed(aggregate.name for aggregate in aggregates)
+        yield Finding(
+            'host-renamed',
+            Severity.ERROR,
+            f'host {new}',
+            f'seems to be host {old} with another name: {old} is '
+            f'{"down" if old in cloud.nodes else "gone"}, and '
+            f'{named("aggregate", (a.name for a in aggregates))} '
+            f'{plural(len(aggregates), "has", "have")} only that name',
+            f'what {names} {plural(len(aggregates), "locks", "lock")} and '
+            f'{plural(len(aggregates), "requires", "require")} does not apply '
+            'to it',
+            (
+                Repair(
+                    tuple(
+                        command
+                        for aggregate in aggregates
+                        for command in (
+                            *commands.add_hosts(aggregate, [new]),
+                            *commands.remove_hosts(aggregate, [old]),
+                        )
+                    )
+                ),
+            ),
+            about=About.of(
+                hosts=[old, new], aggregates=(a.name for a in aggregates)
+            ),
+        )
+
+
+def new_name(cloud: AuditedCloud, old: str) -> str:
+    """Return the name that a host has now; empty if it has the same.
+
+    The names of one host differ only in the domain or in case.
+    """
+    down = cloud.snapshot.down_hosts
+    if old in cloud.nodes.keys() - down:
+        return ''
+    short = old.partition('.')[0].lower()
+    others = [
+        host
+        for host in cloud.nodes
+        if host.partition('.')[0].lower() == short
+        and host not in {old, *down}
+        and host not in cloud.index.by_host
+    ]
+    return others[0] if len(others) == 1 else ''

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds metadata of aggregates that is misspelled or has no effect."""
+"""Finds metadata of aggregates that has no effect."""
 
 from collections.abc import Iterator
 
-from isolate_aggregates.aggregates import Aggregate, collation, tags
-from isolate_aggregates.filters.required_metadata import required_metadata
-from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import domains
+from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.required_metadata import (
+    HOST_FILTER,
+    REQUEST_FILTER,
+)
+from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools.advice import Repair, commands
-from isolate_aggregates.tools.advice.spelling import LIKE_PREFIX
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
+from isolate_aggregates.tools.cloud.changes import ZONE
+from isolate_aggregates.tools.mirrored import nova_image
 
 # Metadata of aggregates that AggregateCoreFilter, AggregateRamFilter and
 # AggregateDiskFilter read.
@@ -18,104 +24,18 @@ _RATIOS = frozenset(
     f'{kind}_allocation_ratio' for kind in ('cpu', 'ram', 'disk')
 )
 
-
-def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find metadata that locks nothing, or that no key can open."""
-    # Placement may have a newer os-traits with more traits.
-    traits = cloud.snapshot.provider_traits
-    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in traits}
-    for aggregate in cloud.snapshot.aggregates:
-        for key, value in sorted(aggregate.metadata.items()):
-            like = LIKE_PREFIX.match(key)
-            trait = key[like.end() :].strip().upper() if like else ''
-            if (key, value) in right:
-                continue
-            looks_required = trait and value.strip().lower() == REQUIRED
-            if looks_required or tags.is_lock(key, value):
-                yield from _misspelt(aggregate, key, value, trait)
-            elif trait and key == TRAIT_PREFIX + trait:
-                yield Finding(
-                    'tag-without-effect',
-                    Severity.INFO,
-                    f'aggregate {aggregate.name}',
-                    f'has {key}={value}, but only the value {REQUIRED} locks',
-                    'the tag has no effect',
-                    (Repair(commands.unset_tags(aggregate, [key])),),
-                    about=About.of(
-                        hosts=aggregate.hosts, aggregates=[aggregate.name]
-                    ),
-                )
-
-
-def _misspelt(
-    aggregate: Aggregate, key: str, value: str, trait: str
-) -> Iterator[Finding]:
-    right = TRAIT_PREFIX + trait
-    problem = tags.problem(key, value)
-    if not problem:
-        if key.startswith(TRAIT_PREFIX):
-            return
-        problem = f'isolates nothing; the key must be {right}'
-    has_lock = tags.is_lock(key, value)
-    if not has_lock:
-        kind = 'tag-without-effect'
-        consequence = 'the aggregate is not locked: any server may land there'
-    elif tags.problem(key, REQUIRED):
-        kind = 'tag-that-nothing-opens'
-        consequence = 'no server can land there'
-    else:
-        kind = 'tag-depends-on-database'
-        consequence = 'without isolate-aggregates it may not be locked'
-    yield Finding(
-        kind,
-        Severity.ERROR,
-        f'aggregate {aggregate.name}',
-        f'has {key}={value}, which {problem}',
-        consequence,
-        tuple(_correct(aggregate, key, right, has_lock)),
-        about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
-    )
-
-
-def _correct(
-    aggregate: Aggregate, key: str, right: str, has_lock: bool
-) -> Iterator[Repair]:
-    """Yield how to correct a tag, or how to remove it."""
-    if not tags.problem(right, REQUIRED):
-        yield Repair(
-            commands.replace_tag(aggregate, key, right, REQUIRED, TRAIT_PREFIX)
-        )
-        return
-    if has_lock and aggregate.hosts:
-        # No trait can have the name, so it has to be another one.
-        lock = commands.shown(
-            [
-                (
-                    commands.PROGRAM,
-                    'lock',
-                    'create',
-                    aggregate.name,
-                    '--trait',
-                    'TRAIT',
-                )
-            ]
-        )
-        yield Repair(
-            text=f'{lock}, and give TRAIT to the flavors whose servers '
-            'belong there; then remove this tag'
-        )
-    yield Repair(commands.unset_tags(aggregate, [key]))
+_TENANT_FILTERS = frozenset({
+    'isolate_tenants', 'tenant_aggregate', 'AggregateMultiTenancyIsolation',
+})  # fmt: skip
+_IMAGE_FILTER = 'AggregateImagePropertiesIsolation'
 
 
 def ratios(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find allocation ratios, which Nova no longer reads of aggregates."""
-    required = {
-        requirement.key
-        for flavor in cloud.snapshot.flavors
-        for requirement in required_metadata(flavor.extra_specs)
-    }
     for aggregate in cloud.snapshot.aggregates:
-        for key in sorted(aggregate.metadata.keys() & _RATIOS - required):
+        for key in sorted(aggregate.metadata.keys() & _RATIOS):
+            if key in cloud.required_metadata:
+                continue
             yield Finding(
                 'tag-without-effect',
                 Severity.INFO,
@@ -131,63 +51,150 @@ def ratios(cloud: AuditedCloud) -> Iterator[Finding]:
             )
 
 
-def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find keys of reservations and projects with letters in wrong case."""
+def unread(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find metadata that has a meaning, which no filter that is on reads."""
+    if cloud.conf[ia_conf.HOST_FILTERS].enabled_filters is None:
+        # It is not known which host filters run.
+        return
+    names = {entry.name for entry in cloud.pipeline.filters}
+    foreign = [entry for entry in cloud.running if not entry.is_own]
+    off = {
+        aggregate.uuid
+        for unused in loading.unused_tags(
+            cloud.filters, cloud.enabled, cloud.index
+        )
+        for aggregate in unused.aggregates
+    }
     for aggregate in cloud.snapshot.aggregates:
-        for key, value in sorted(aggregate.metadata.items()):
-            for entry in cloud.filters:
-                for prefix in filter_keys.of_reservations(
-                    entry.request_filter
-                ).forbidden:
-                    if _only_looks_like(prefix, key):
-                        yield _unnameable(aggregate, key, value, prefix)
-                for prefix in filter_keys.of_projects(entry.request_filter):
-                    if _only_looks_like(prefix, key):
-                        yield _without_effect(aggregate, key, value, prefix)
+        for key in sorted(aggregate.metadata):
+            readers = _readers(cloud, key)
+            if (
+                not readers
+                or readers & names
+                or loading.may_read(foreign, key.lower())
+                # Another check reports the option that is false.
+                or aggregate.uuid in off
+            ):
+                continue
+            yield Finding(
+                'tag-unread',
+                Severity.WARNING,
+                f'aggregate {aggregate.name}',
+                f'has {key}={aggregate.metadata[key]}, and no filter that is '
+                f'on reads it: {listed(sorted(readers), None)} would',
+                'the tag has no effect, if nova-scheduler has the same '
+                'configuration',
+                about=About.of(
+                    hosts=aggregate.hosts, aggregates=[aggregate.name]
+                ),
+            )
 
 
-def _only_looks_like(prefix: str, key: str) -> bool:
-    return not key.startswith(prefix) and collation.may_start_with(
-        key, prefix.lower()
+def _readers(cloud: AuditedCloud, key: str) -> frozenset[str]:
+    """Return the names of the filters that give a key its meaning."""
+    if key.startswith(domains.TENANTS):
+        return _TENANT_FILTERS
+    if key == 'instance_type':
+        return frozenset({'AggregateTypeAffinityFilter'})
+    scheduler = cloud.conf[ia_conf.SCHEDULER]
+    prefixes = (
+        *scheduler.placement_req_required_member_prefix,
+        *scheduler.placement_req_default_forbidden_member_prefix,
     )
+    if key.startswith(prefixes):
+        return frozenset({'reservation_prefix'})
+    if key in cloud.required_metadata:
+        return frozenset({HOST_FILTER, REQUEST_FILTER})
+    if key in nova_image.KNOWN:
+        return frozenset({_IMAGE_FILTER})
+    return frozenset()
 
 
-def _unnameable(
-    aggregate: Aggregate, key: str, value: str, prefix: str
-) -> Finding:
-    return Finding(
-        'tag-that-nothing-opens',
-        Severity.ERROR,
-        f'aggregate {aggregate.name}',
-        f'has {key}, but the prefix of reservations is {prefix}',
-        'servers without a reservation are kept out, and no server can name '
-        'this one',
-        (
-            Repair(
-                commands.replace_tag(
-                    aggregate, key, prefix + key[len(prefix) :], value, prefix
-                )
-            ),
-        ),
-        about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
-    )
+def leaking(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find image properties whose isolation other images or hosts escape.
+
+    Nova's host filter compares a property only if both the image and the
+    aggregates of the host have it.
+    """
+    if _IMAGE_FILTER not in {entry.name for entry in cloud.pipeline.filters}:
+        return
+    keys = {
+        key
+        for aggregate in cloud.snapshot.aggregates
+        if aggregate.hosts
+        for key in aggregate.metadata
+        if key in nova_image.KNOWN
+    }
+    for key in sorted(keys):
+        tagged = [
+            each for each in cloud.snapshot.aggregates if key in each.metadata
+        ]
+        inside = {host for each in tagged for host in each.hosts}
+        outside = cloud.nodes.keys() - inside
+        images = cloud.snapshot.images
+        bare = [image for image in images if key not in image.properties]
+        held = [image for image in images if key in image.properties]
+        leaks = []
+        if bare:
+            names = named('image', (quoted(image.name) for image in bare))
+            leaks.append(f'{names} without it may use {listed(inside)}')
+        if held and outside:
+            names = named('image', (quoted(image.name) for image in held))
+            leaks.append(f'{names} may use {listed(outside)} outside')
+        if leaks:
+            lock = commands.shown(commands.lock('AGGREGATE', 'CUSTOM_TRAIT'))
+            yield Finding(
+                'image-isolation-leaks',
+                Severity.WARNING,
+                f'metadata {key}',
+                f'separates only images that have {key} from aggregates that '
+                f'have another one: {"; ".join(leaks)}',
+                f'{_IMAGE_FILTER} compares the property only where both have '
+                'it',
+                (
+                    Repair(
+                        text=f'{lock}, and require the trait in the images or '
+                        'flavors that belong there: this lets only them use '
+                        'the hosts, and keeps them there'
+                    ),
+                ),
+                about=About.of(
+                    hosts=inside,
+                    aggregates=(each.name for each in tagged),
+                    images=(image.name for image in (*bare, *held)),
+                ),
+            )
 
 
-def _without_effect(
-    aggregate: Aggregate, key: str, value: str, prefix: str
-) -> Finding:
-    return Finding(
-        'tag-without-effect',
-        Severity.ERROR,
-        f'aggregate {aggregate.name}',
-        f'has {key}, but only keys that start with {prefix} name projects',
-        'servers of other projects may land there',
-        (
-            Repair(
-                commands.replace_tag(
-                    aggregate, key, prefix + key[len(prefix) :], value
-                )
-            ),
-        ),
-        about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
-    )
+def zones(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find aggregates and hosts that have two availability zones."""
+    for aggregate in cloud.snapshot.aggregates:
+        field = aggregate.availability_zone
+        tag = aggregate.metadata.get(ZONE, field)
+        if field and tag != field:
+            yield Finding(
+                'two-zones',
+                Severity.ERROR,
+                f'aggregate {aggregate.name}',
+                f'has availability zone {quoted(field)}, and {ZONE}='
+                f'{quoted(str(tag))} in its metadata',
+                'Nova has only one of them; here the metadata counts',
+                (Repair((commands.set_zone(aggregate, str(tag)),)),),
+                about=About.of(
+                    hosts=aggregate.hosts, aggregates=[aggregate.name]
+                ),
+            )
+    for host, aggregates in sorted(cloud.index.by_host.items()):
+        some = {zone_of(each): each.name for each in aggregates}
+        some.pop(None, None)
+        if len(some) > 1:
+            yield Finding(
+                'two-zones',
+                Severity.ERROR,
+                f'host {host}',
+                'is in aggregates of several availability zones: '
+                + listed(f'{name} ({zone})' for zone, name in some.items()),
+                'Nova takes one of them for the zone of the host, and '
+                'Placement offers it for each',
+                about=About.of(hosts=[host], aggregates=some.values()),
+            )

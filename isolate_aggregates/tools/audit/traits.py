@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Mapping
 
+import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
@@ -30,7 +31,7 @@ def missing_on_hosts(cloud: AuditedCloud) -> Iterator[Finding]:
     for aggregate in cloud.snapshot.aggregates:
         for trait in sorted(tags.required_traits(aggregate)):
             without = {
-                node.uuid: host
+                node: host
                 for host in aggregate.hosts
                 for node in cloud.nodes.get(host, ())
                 if not _holders(cloud, node, trait)
@@ -43,28 +44,42 @@ def _missing(
     cloud: AuditedCloud,
     aggregate: Aggregate,
     trait: str,
-    without: Mapping[str, str],
+    without: Mapping[Provider, str],
 ) -> Finding:
     hosts = set(without.values())
+    # A compute service for bare metal has many nodes.
+    names = {
+        host if without.keys() >= set(nodes) else f'{host} ({node.name})'
+        for node, host in without.items()
+        for nodes in (cloud.nodes[host],)
+    }
     # Sync does not change some traits, for example those of nova-compute.
-    by_sync = all(trait in (cloud.targets[n].traits or ()) for n in without)
+    by_sync = all(
+        trait in (cloud.targets[node.uuid].traits or ()) for node in without
+    )
     return Finding(
         'trait-missing',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
         f'requires trait {trait}, which is missing in Placement on '
-        f'{ranges.folded(hosts, None)}',
-        f'no server can land on {plural(len(hosts), "it", "them")}: servers '
+        f'{ranges.folded(names, None)}',
+        f'no server can land on {plural(len(names), "it", "them")}: servers '
         'that require the trait do not find it, and all others are kept out',
-        _give(aggregate, trait, hosts, by_sync),
+        _give(aggregate, trait, without, by_sync),
         about=About.of(hosts=hosts, aggregates=[aggregate.name]),
     )
 
 
 def _give(
-    aggregate: Aggregate, trait: str, hosts: set[str], by_sync: bool
+    aggregate: Aggregate,
+    trait: str,
+    without: Mapping[Provider, str],
+    by_sync: bool,
 ) -> tuple[Repair, ...]:
     """Return how to give hosts a trait, or how to do without it."""
+    hosts = set(without.values())
+    if all(map(_is_bare_metal, without)):
+        return (Repair(commands.add_node_traits(without, trait)),)
     if trait == RESERVATION_TRAIT:
         return (Repair(commands.enable_reservations(hosts)),)
     if by_sync:
@@ -74,6 +89,11 @@ def _give(
     if len(hosts) > _FEW:
         return (unset,)
     return (Repair(commands.remove_hosts(aggregate, hosts)), unset)
+
+
+def _is_bare_metal(node: Provider) -> bool:
+    """Return whether a compute node is a node of Ironic."""
+    return bool(node.inventories) and all(map(orc.is_custom, node.inventories))
 
 
 def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:

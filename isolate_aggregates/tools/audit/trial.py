@@ -3,17 +3,20 @@
 
 The first repairs of all findings are made together, and the cloud is audited
 again; then the second ones, and so on. A repair holds if Nova does not refuse
-it, if what it repairs is found no more, and if all servers that had a host
-still have one.
+it, if what it repairs is found no more, if all servers that had a host still
+have one, and if together they let in nobody whom none of them names. What is
+not needed of a repair is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools.advice import (
     Repair,
     commands,
+    mending,
     outcome,
     refusals,
 )
@@ -28,6 +31,10 @@ from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 Audit = Callable[[AuditedCloud], Sequence[Finding]]
+# What a finding is about, which tells whether it is found again.
+_About = tuple[str, str]
+_Hosts = frozenset[str]
+_NONE: _Hosts = frozenset()
 
 
 def held(
@@ -65,12 +72,17 @@ class _Trial:
             # Others are the first ones now.
             first = {number: some[0] for number, some in kept.items() if some}
             out = first.keys() - set(self._holding(findings, first))
+            out = out or self._letting_in(first)
             if not out:
                 break
             for number in out:
                 del kept[number][0]
+        for number, repair in self._needed(findings, first).items():
+            kept[number][0] = repair
         return [
-            dataclasses.replace(each, repairs=tuple(kept.get(number, ())))
+            dataclasses.replace(
+                each, repairs=tuple(dict.fromkeys(kept.get(number, ())))
+            )
             for number, each in enumerate(findings)
         ]
 
@@ -90,14 +102,14 @@ class _Trial:
                 tried[number] = repair.commands
         while tried:
             after = self._after([*given, *tried.values()])
-            left = {(each.kind, each.subject) for each in self._audit(after)}
+            left = self._found(after)
             lost = self._stranded(after.snapshot)
             if lost and given:
                 lost -= self._stranded_by(commands.SYNC)
             out = {
                 number
                 for number, todo in tried.items()
-                if (findings[number].kind, findings[number].subject) in left
+                if _about(findings[number]) in left
                 or (lost and lost & self._stranded_by(todo))
             }
             if lost and not out:
@@ -109,9 +121,102 @@ class _Trial:
             # What is left holds without the others, or is tried again.
             tried = {n: todo for n, todo in tried.items() if n not in out}
 
+    def _letting_in(self, repairs: Mapping[int, Repair]) -> set[int]:
+        """Return a repair that lets in whom none of them names, if any.
+
+        Two repairs may together open what each of them leaves shut.
+        """
+        tried = {
+            number: repair.commands
+            for number, repair in repairs.items()
+            if repair.commands
+        }
+        if len(set(tried.values())) < 2 or not self._unnamed(tried):
+            return set()
+        for number in sorted(tried, reverse=True):
+            rest = {n: todo for n, todo in tried.items() if n != number}
+            if _is_tried(repairs[number]) and not self._unnamed(rest):
+                return {number}
+        return {max(n for n in tried if _is_tried(repairs[n]))}
+
+    def _unnamed(self, tried: Mapping[int, Commands]) -> bool:
+        """Return whether repairs let in whom none of them lets in alone."""
+        effects = self._cloud.effects
+        several = set(tried.values())
+        after = self._after(several).snapshot
+        alone = [effects.compared(todo).gains for todo in several]
+        for asker, hosts in effects.gains(after).items():
+            if hosts - _NONE.union(*(one.get(asker, _NONE) for one in alone)):
+                return True
+        return False
+
+    def _needed(
+        self, findings: Sequence[Finding], first: Mapping[int, Repair]
+    ) -> dict[int, Repair]:
+        """Return the first repairs of which something can be left out.
+
+        A part is needed if the problem is found without it, or if somebody
+        gains less without it.
+        """
+        shorter: dict[int, Repair] = {}
+        wholes = {
+            number: list(mending.parts(repair.commands))
+            for number, repair in first.items()
+            if _is_tried(repair) and len(repair.commands) > 1
+        }
+        for place in range(max(map(len, wholes.values()), default=0)):
+            without = {
+                number: tuple(
+                    command
+                    for command in shorter.get(number, first[number]).commands
+                    if command not in some[place]
+                )
+                for number, some in wholes.items()
+                if len(some) > max(place, 1)
+            }
+            left = self._found(
+                self._after(
+                    without.get(number, each.commands)
+                    for number, each in first.items()
+                )
+            )
+            for number, todo in without.items():
+                if (
+                    todo
+                    and _about(findings[number]) not in left
+                    and self._same_effect(todo, first[number].commands)
+                ):
+                    shorter[number] = dataclasses.replace(
+                        first[number], commands=todo
+                    )
+        return shorter
+
+    def _same_effect(self, some: Commands, others: Commands) -> bool:
+        effects = self._cloud.effects
+        one, other = effects.compared(some), effects.compared(others)
+        return one.gains == other.gains and one.losses == other.losses
+
+    def _found(self, cloud: AuditedCloud) -> set[_About]:
+        return {_about(each) for each in self._audit(cloud)}
+
     def _refused(self, todo: Commands) -> bool:
+        """Return whether Nova or we refuse commands."""
         snapshot = self._cloud.snapshot
-        return any(refusals.refused_steps(snapshot, todo, self._filters))
+        return any(
+            refusals.refused_steps(snapshot, todo, self._filters)
+        ) or self._edits_reservation(todo)
+
+    def _edits_reservation(self, todo: Commands) -> bool:
+        """Return whether commands change the flavor of a reservation."""
+        snapshot = self._cloud.snapshot
+        classes = {c for p in snapshot.providers for c in p.inventories}
+        *_, after = snapshot, *outcome.outcomes(snapshot, todo, self._filters)
+        now = {flavor.id: flavor for flavor in after.flavors}
+        return any(
+            now.get(flavor.id) != flavor
+            for flavor in snapshot.flavors
+            if xs.reservation_classes(flavor.extra_specs) & classes
+        )
 
     def _after(self, repairs: Iterable[Commands]) -> AuditedCloud:
         """Return the cloud after repairs, with ``sync`` last."""
@@ -150,6 +255,10 @@ class _Trial:
             for flavor in snapshot.flavors
             for image in scope.images(snapshot, self._pipeline)
         }
+
+
+def _about(finding: Finding) -> _About:
+    return finding.kind, finding.subject
 
 
 def _is_tried(repair: Repair) -> bool:

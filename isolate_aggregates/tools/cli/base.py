@@ -190,12 +190,33 @@ def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
         len(group.aggregates)
         for group in lock_groups(cloud.index, TRAIT_PREFIX, REQUIRED)
     )
-    if number:
-        LOG.warning(
-            'Aggregates tagged %s<NAME>=%s: %d; the tag has no effect '
-            'because [scheduler] enable_isolated_aggregate_filtering is '
-            'false.',
-            TRAIT_PREFIX,
-            REQUIRED,
-            number,
+    if not number:
+        return
+    if _is_unread(conf):
+        why = (
+            'no configuration was read, so the tag counts as without effect '
+            'here; specify nova.conf with --config-file'
         )
+    else:
+        why = (
+            'the tag has no effect because [scheduler] '
+            'enable_isolated_aggregate_filtering is false'
+        )
+    LOG.warning(
+        'Aggregates tagged %s<NAME>=%s: %d; %s.',
+        TRAIT_PREFIX,
+        REQUIRED,
+        number,
+        why,
+    )
+
+
+def _is_unread(conf: cfg.ConfigOpts) -> bool:
+    """Return whether neither a file nor a cloud file says what is on."""
+    found = conf.get_location(
+        'enable_isolated_aggregate_filtering', ia_conf.SCHEDULER
+    )
+    is_default = (
+        found is not None and found.location is cfg.Locations.opt_default
+    )
+    return is_default and not (conf.config_file or conf.config_dir)

@@ -12,13 +12,13 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import comparison, explain, ranges, taken
 from isolate_aggregates.tools.advice import Advice, Effects
+from isolate_aggregates.tools.advice.mending import mendings
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import fields, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import documents, request_arguments
 from isolate_aggregates.tools.explain import groups
-from isolate_aggregates.tools.explain.mending import mendings
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.request import asking
 
@@ -167,11 +167,7 @@ class ExplainRequest(output.ReportLister):
         snapshot = question.cloud.snapshot
         requests = Requests(question.cloud, self.app.conf)
         effects = Effects(snapshot, pipeline, filters, requests)
-        return list(
-            effects.advice(
-                mendings(snapshot, question.request, pipeline, filters)
-            )
-        )
+        return list(effects.advice(mendings(effects, question.request)))
 
     def _row(self, group: groups.HostGroup) -> Sequence[Any]:
         hosts = list(map(self._name, group.verdicts))
@@ -288,18 +284,22 @@ class ExplainRequest(output.ReportLister):
         if explanation.remedies:
             yield ''
             yield from _remedies(self._ways())
-        if self._advice:
-            yield ''
-            yield from self._advised()
+        yield from self._advised()
         yield ''
         yield from request_arguments.left_lines(self._decision)
         yield from self._not_known.lines()
 
     def _advised(self) -> Iterable[str]:
-        if self._advice:
-            yield 'Any one of these gives it a host:'
-        for advice in self._advice:
-            yield from output.advice('  ', advice)
+        for is_tried, title in (
+            (True, 'Any one of these gives it a host:'),
+            (False, 'What no command here can try:'),
+        ):
+            some = [one for one in self._advice if one.is_tried is is_tried]
+            if some:
+                yield ''
+                yield title
+            for advice in some:
+                yield from output.advice('  ', advice)
 
     def _counts(self) -> Iterable[groups.CountGroup]:
         if self._in_groups:

@@ -2,14 +2,16 @@
 """``matrix list``: shows which flavors and images may use which hosts."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import listed
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output
+from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.commands import request_documents
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.matrix import (
@@ -88,6 +90,7 @@ class ShowMatrix(output.ReportLister):
             )
             locks = loading.locks(conf, cloud.index)
             self._matrix = matrix(cloud.snapshot, filters, questions, locks)
+            self._nowhere = self._without_host(cloud, filters)
             base.warn_if_unguarded(cloud, conf)
         self._by = parsed_args.by
         if parsed_args.by == 'aggregate':
@@ -105,6 +108,34 @@ class ShowMatrix(output.ReportLister):
             self.nothing = _NO_COLUMNS[parsed_args.by]
             rows = []
         return (*about, *names), rows
+
+    def _without_host(
+        self, cloud: Cloud, filters: Pipeline
+    ) -> Mapping[str, str]:
+        """Return the flavors that no host could ever take, and why."""
+        flavors = {
+            row.request.flavor
+            for row in self._matrix.rows
+            if row.objections and all(row.objections)
+        }
+        if not flavors:
+            return {}
+        # Imported late: most clouds do not need it.
+        from isolate_aggregates.tools.advice.causes import Causes
+        from isolate_aggregates.tools.advice.nowhere import Nowhere
+        from isolate_aggregates.tools.advice.spelling import Speller
+
+        snapshot = cloud.snapshot
+        every = Pipeline(loading.load(self.app.conf))
+        nowhere = Nowhere(
+            Causes(snapshot, filters, Speller(snapshot, filters, every)),
+            Requests(cloud, self.app.conf),
+        )
+        return {
+            flavor.name: why.problem
+            for flavor in sorted(flavors, key=lambda flavor: flavor.name)
+            if (why := nowhere.why(flavor))
+        }
 
     def document(self) -> request_documents.Matrix:
         return request_documents.Matrix(
@@ -131,6 +162,7 @@ class ShowMatrix(output.ReportLister):
                     verdicts=tuple(
                         columns.access(row, c).value for c in self._columns
                     ),
+                    no_host=self._nowhere.get(row.request.flavor.name),
                     reasons=_reasons(row.objections),
                     not_enforced=_reasons(row.unenforced),
                 )
@@ -139,7 +171,9 @@ class ShowMatrix(output.ReportLister):
         )
 
     def after(self) -> Iterable[str]:
-        """Yield private flavors, what is not enforced, and columns' hosts."""
+        """Yield notes on flavors, what is not enforced, and the hosts."""
+        for name, why in self._nowhere.items():
+            yield f'No host could ever take flavor {name}: it {why}.'
         flavors = {row.request.flavor for row in self._matrix.rows}
         for flavor in sorted(flavors, key=lambda flavor: flavor.name):
             if not flavor.is_public:

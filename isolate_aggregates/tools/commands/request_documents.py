@@ -166,6 +166,10 @@ class Row:
     verdicts: Annotated[
         tuple[str, ...], 'For each column: whether it may use its hosts.'
     ]
+    no_host: Annotated[
+        str | None,
+        'Why no host could ever take the flavor; null if one could.',
+    ]
     reasons: tuple[Objection, ...]
     not_enforced: Annotated[
         tuple[Objection, ...],

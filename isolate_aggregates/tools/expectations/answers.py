@@ -22,7 +22,6 @@ from isolate_aggregates.tools.answers import deciding, offers, scope
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
-from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import trees
@@ -176,7 +175,7 @@ class Answers:
     def operator_images(self) -> tuple[Image | None, ...]:
         """An image of each kind that matters, and None; not of tenants."""
         images = scope.images(self.snapshot, self.context.pipeline)
-        return tuple(i for i in images if i is None or not is_tenants(i))
+        return tuple(i for i in images if i is None or not i.is_tenants)
 
     def request(
         self,

@@ -11,7 +11,6 @@ from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import counted, listed, named, quoted
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.answers import scope
-from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.expectations import matching
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import (
@@ -229,7 +228,7 @@ class ImagesOfTenants:
 
     def violations(self, answers: Answers) -> Iterator[Violation]:
         """Yield the images that open a lock."""
-        images = [i for i in answers.snapshot.images if is_tenants(i)]
+        images = [i for i in answers.snapshot.images if i.is_tenants]
         if not images:
             raise NothingMatches('the cloud has no image of a tenant')
         for image in images:

@@ -20,7 +20,6 @@ from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.answers.requests import STRANGER
-from isolate_aggregates.tools.audit.cloud import is_tenants
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Change, Values
 from isolate_aggregates.tools.expectations.answers import (
@@ -162,7 +161,7 @@ class _Comparison:
             image
             for number, image in enumerate(images)
             if (number in self._kinds or id(image) in asked)
-            and not is_tenants(image)
+            and not image.is_tenants
         ]
         for request, _ in self._requests(answers, answers):
             answers.hosts(request)

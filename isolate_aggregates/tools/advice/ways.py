@@ -4,13 +4,11 @@
 They are taken from the state of the cloud. None of them has been tried.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import dataclasses
 
-import os_traits
-
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import domains, tags
+from isolate_aggregates.aggregates import Aggregate, domains, tags
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import required_metadata
@@ -19,19 +17,16 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
-from isolate_aggregates.tools.advice.spelling import (
-    LIKE_PREFIX,
-    VALUES,
-    corrections,
-    groups_without_resources,
-    similar_traits,
-)
+from isolate_aggregates.tools.advice.repair import Repair
+from isolate_aggregates.tools.advice.spelling import Misspelling, Speller
 from isolate_aggregates.tools.answers.deciding import question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.placement.group import ResourceRequest
+from isolate_aggregates.tools.request import Request, resources
 
 # The most ways of one kind that are proposed.
 _OF_A_KIND = 3
@@ -40,11 +35,15 @@ _NONE: frozenset[str] = frozenset()
 
 @dataclasses.dataclass(frozen=True)
 class Ways:
-    """The changes that might give a request a host."""
+    """The changes that might give a request a host.
+
+    :param filters: All configured filters.
+    """
 
     snapshot: Snapshot
     request: Request
     pipeline: Pipeline
+    filters: Pipeline
 
     def hosts(self, snapshot: Snapshot, request: Request) -> frozenset[str]:
         """Return the hosts that a request gets in a changed cloud."""
@@ -64,52 +63,105 @@ class Ways:
     def flavor(self) -> Flavor | None:
         """The flavor in the cloud; None if there is none any more.
 
-        A server has a copy, which does not change with the flavor.
+        A server has a copy, which does not change with the flavor. The flavor
+        of a reservation is left as the reservation made it.
         """
         mine = self.request.flavor
         for flavor in self.snapshot.flavors:
             if flavor.name == mine.name and mine.id in (None, flavor.id):
-                return flavor
+                slots = xs.reservation_classes(flavor.extra_specs)
+                classes = (p.inventories for p in self.snapshot.providers)
+                return None if slots & set().union(*classes) else flavor
         return None
 
+    @lazy_property
+    def query(self) -> ResourceRequest | None:
+        """The query to Placement without locks; None if it is refused."""
+        try:
+            return resources.resource_request(self.request)
+        except exception.InvalidRequest:
+            return None
+
+    @lazy_property
+    def _speller(self) -> Speller:
+        project = self.request.project_id
+        return Speller(
+            self.snapshot,
+            self.pipeline,
+            self.filters,
+            frozenset({project} if project else ()),
+        )
+
+    @lazy_property
+    def _causes(self) -> tuple[Repair, ...]:
+        """The repairs of what no host has, even if it is empty."""
+        causes = Causes(self.snapshot, self.pipeline, self._speller)
+        found = [
+            *causes.of_metadata(self.request, self.flavor),
+            *(
+                causes.of(self.request, self.query, self.flavor)
+                if self.query
+                else ()
+            ),
+        ]
+        return tuple(repair for cause in found for repair in cause.repairs)
+
+    @property
+    def texts(self) -> Iterator[Repair]:
+        """What to do where no command helps."""
+        return (
+            dataclasses.replace(each, is_tried=False)
+            for each in self._causes
+            if not each.commands
+        )
+
     def additions(self) -> Iterator[Commands]:
-        """Yield how to meet the request, keys first."""
+        """Yield how to meet the request: corrections first, then keys."""
+        yield from self._corrections()
         if self.flavor:
             yield from self._keys(self.flavor)
         yield from self._projects()
-        yield from self._tags()
         yield SYNC
         yield from self._services()
         yield from self._metadata()
-        yield from self._traits()
+        if self.flavor:
+            yield from self._lowered(self.flavor)
 
     def removals(self) -> Iterator[Commands]:
         """Yield how to do without a demand, and without a lock at last."""
-        if self.flavor:
-            for key in sorted(self.flavor.extra_specs):
+        for key in sorted(self.flavor.extra_specs if self.flavor else ()):
+            if self.flavor and not self._can_be_lowered(key):
                 yield commands.unset_spec(self.flavor, key)
         if self.request.image:
             yield from self._properties(self.request.image)
         yield from self._members()
         yield from self._locks()
 
+    def _corrections(self) -> Iterator[Commands]:
+        """Yield how to correct what is misspelled."""
+        image = self.request.image
+        things: tuple[Iterable[Misspelling], ...] = (
+            self._speller.of_flavor(self.flavor) if self.flavor else (),
+            self._speller.of_image(image) if image else (),
+            *map(self._speller.of_aggregate, self.snapshot.aggregates),
+        )
+        for misspellings in things:
+            for each in misspellings:
+                # The other repairs remove it.
+                for repair in each.repairs[:1]:
+                    yield repair.commands
+        for repair in self._causes:
+            if repair.commands and not _removes(repair.commands):
+                yield repair.commands
+        for key in sorted(self.flavor.extra_specs if self.flavor else ()):
+            if self.flavor and not self.snapshot.index.with_key(key):
+                yield from self._speller.reservation(self.flavor, key)
+        for key in sorted(image.properties if image else ()):
+            if image and not self.snapshot.index.with_key(key):
+                yield from self._speller.reservation(image, key)
+
     def _keys(self, flavor: Flavor) -> Iterator[Commands]:
         """Yield how to give a flavor keys."""
-        locks = self.snapshot.required_by
-        for key, value in sorted(flavor.extra_specs.items()):
-            like = LIKE_PREFIX.match(key)
-            if not like:
-                continue
-            trait = key[like.end() :].strip()
-            if self._has_no_effect(flavor, key, value):
-                for repair in corrections(flavor, key, value, locks):
-                    yield repair.commands
-            elif trait not in self.snapshot.provider_traits:
-                for right in similar_traits(trait, locks):
-                    put = key.removesuffix(trait) + right
-                    yield commands.replace_spec(
-                        flavor, put, value, instead_of=key
-                    )
         if len(self._suffixes) > 1 and xs.GROUP_POLICY not in (
             flavor.extra_specs
         ):
@@ -158,13 +210,6 @@ class Ways:
         suffixes = {spec.suffix for spec in specs if spec.kind == 'resources'}
         return suffixes - {''}
 
-    @staticmethod
-    def _has_no_effect(flavor: Flavor, key: str, value: str) -> bool:
-        spec = next(xs.parse({key: value}), None)
-        if not spec or value not in VALUES:
-            return True
-        return spec.suffix in groups_without_resources(flavor)
-
     @lazy_property
     def _required(self) -> frozenset[str]:
         try:
@@ -176,9 +221,11 @@ class Ways:
         """Yield how to add the project to those of an aggregate."""
         project = self.request.project_id
         prefixes = tuple(
-            prefix
-            for one in self.pipeline.filters
-            for prefix in filter_keys.of_projects(one.request_filter)
+            dict.fromkeys(
+                prefix
+                for one in self.pipeline.filters
+                for prefix in filter_keys.of_projects(one.request_filter)
+            )
         )
         if not project or not prefixes:
             return
@@ -195,20 +242,25 @@ class Ways:
                     filter(None, [aggregate.metadata.get(key), project])
                 )
                 yield (commands.set_tag(aggregate, key, value),)
-
-    def _tags(self) -> Iterator[Commands]:
-        """Yield how to correct tags that no trait opens."""
+                # Nova's own filter takes the whole value for one project, and
+                # no value may have more than 255 characters.
+                yield (self._another_project(aggregate, project),)
         for aggregate in self.snapshot.aggregates:
-            for key, value in sorted(aggregate.metadata.items()):
-                right = xs.TRAIT_PREFIX + (
-                    LIKE_PREFIX.sub('', key, count=1).strip().upper()
-                )
-                if tags.problem(key, value) and not tags.problem(
-                    right, xs.REQUIRED
-                ):
-                    yield commands.replace_tag(
-                        aggregate, key, right, xs.REQUIRED, xs.TRAIT_PREFIX
-                    )
+            if aggregate.hosts and not any(
+                key.startswith(prefixes) for key in aggregate.metadata
+            ):
+                yield (self._another_project(aggregate, project),)
+
+    @staticmethod
+    def _another_project(
+        aggregate: Aggregate, project: str
+    ) -> commands.Command:
+        """Return how to name a project with a key of its own."""
+        number, key = 1, domains.TENANTS
+        while key in aggregate.metadata:
+            number += 1
+            key = f'{domains.TENANTS}{number}'
+        return commands.set_tag(aggregate, key, project)
 
     def _services(self) -> Iterator[Commands]:
         """Yield how to enable disabled hosts, those that would do first."""
@@ -220,14 +272,6 @@ class Ways:
         for host in (suitable or disabled)[:_OF_A_KIND]:
             yield commands.enable_service(host)
 
-    def _members(self) -> Iterator[Commands]:
-        """Yield how to remove memberships that Nova does not know."""
-        aggregates = {a.uuid: a for a in self.snapshot.aggregates}
-        for node in self.snapshot.providers:
-            for uuid in sorted(node.aggregates & aggregates.keys()):
-                if node.host and node.host not in aggregates[uuid].hosts:
-                    yield commands.set_members(node, without=uuid)
-
     def _metadata(self) -> Iterator[Commands]:
         """Yield how to correct metadata that a flavor requires."""
         for requirement in required_metadata(self.request.flavor.extra_specs):
@@ -236,15 +280,40 @@ class Ways:
             for aggregate, _ in find(requirement, self.snapshot.index).invalid:
                 yield commands.unset_tags(aggregate, [requirement.key])
 
-    def _traits(self) -> Iterator[Commands]:
-        """Yield how to create traits that the flavor forbids."""
-        for spec in xs.parse(self.request.flavor.extra_specs):
-            if (
-                (spec.kind, spec.value) == ('trait', xs.FORBIDDEN)
-                and os_traits.is_custom(spec.name)
-                and spec.name not in self.snapshot.all_traits
-            ):
-                yield commands.create_trait(spec.name)
+    def _lowered(self, flavor: Flavor) -> Iterator[Commands]:
+        """Yield how to request less of a resource class."""
+        for spec in xs.parse(flavor.extra_specs):
+            if not spec.value.isdecimal() or spec.kind != 'resources':
+                continue
+            smaller = {
+                most
+                for provider in self.snapshot.providers
+                for inventory in (provider.inventories.get(spec.name),)
+                if inventory
+                for most in (min(inventory.capacity, inventory.max_unit),)
+                if 0 < most < int(spec.value)
+            }
+            key = f'{spec.kind}{spec.suffix}:{spec.name}'
+            for most in sorted(smaller, reverse=True)[:_OF_A_KIND]:
+                yield (commands.set_spec(flavor, key, str(most)),)
+
+    def _can_be_lowered(self, key: str) -> bool:
+        """Return whether hosts have some of what an extra spec requests."""
+        return any(
+            spec.kind == 'resources'
+            and any(
+                spec.name in p.inventories for p in self.snapshot.providers
+            )
+            for spec in xs.parse({key: ''})
+        )
+
+    def _members(self) -> Iterator[Commands]:
+        """Yield how to remove memberships that Nova does not know."""
+        aggregates = {a.uuid: a for a in self.snapshot.aggregates}
+        for node in self.snapshot.providers:
+            for uuid in sorted(node.aggregates & aggregates.keys()):
+                if node.host and node.host not in aggregates[uuid].hosts:
+                    yield commands.set_members(node, without=uuid)
 
     def _properties(self, image: Image) -> Iterator[Commands]:
         declaration = self.pipeline.image_properties
@@ -281,3 +350,8 @@ class Ways:
                 *filter_keys.of_projects(entry.request_filter),
             )
         )
+
+
+def _removes(todo: Commands) -> bool:
+    """Return whether commands only remove something."""
+    return all(command[2:3] == ('unset',) for command in todo)
