@@ -14,8 +14,10 @@ from oslo_config import cfg
 from isolate_aggregates import exception
 from isolate_aggregates.conf.of_blazar import blazar_opts
 from isolate_aggregates.conf.of_nova import (
+    cinder_opts,
     default_opts,
     filter_scheduler_opts,
+    pci_opts,
     scheduler_opts,
     workarounds_opts,
 )
@@ -26,6 +28,8 @@ GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'
 HOST_FILTERS = 'filter_scheduler'
 WORKAROUNDS = 'workarounds'
+PCI = 'pci'
+CINDER = 'cinder'
 BLAZAR = 'blazar:physical:host'
 
 # The prefix of the names of the metrics of nova-scheduler's workers.
@@ -88,6 +92,8 @@ def list_opts(connection: bool = True) -> list[tuple[str, list[cfg.Opt]]]:
         (SCHEDULER, scheduler_opts),
         (HOST_FILTERS, filter_scheduler_opts),
         (WORKAROUNDS, workarounds_opts),
+        (PCI, pci_opts),
+        (CINDER, cinder_opts),
         (BLAZAR, blazar_opts),
         (
             GROUP,
@@ -109,6 +115,8 @@ def register_own_opts(conf: cfg.ConfigOpts) -> None:
     _register(conf, SCHEDULER, scheduler_opts)
     _register(conf, HOST_FILTERS, filter_scheduler_opts)
     _register(conf, WORKAROUNDS, workarounds_opts)
+    _register(conf, PCI, pci_opts)
+    _register(conf, CINDER, cinder_opts)
     _register(conf, BLAZAR, blazar_opts)
     _register(conf, GROUP, isolate_aggregates_opts)
 

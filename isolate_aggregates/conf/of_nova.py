@@ -200,6 +200,47 @@ Nova's own option.
     ),
 ]
 
+filter_scheduler_opts += [
+    cfg.BoolOpt(
+        'pci_in_placement',
+        default=False,
+        help="""
+Request PCI devices of flavors from Placement.
+
+Nova's own option.
+
+Related options:
+
+* ``[pci] alias``
+""",
+    ),
+]
+
+pci_opts: list[cfg.Opt] = [
+    cfg.MultiStrOpt(
+        'alias',
+        default=[],
+        help="""
+What an alias in ``pci_passthrough:alias`` of a flavor stands for.
+
+Nova's own option.
+""",
+    ),
+]
+
+cinder_opts: list[cfg.Opt] = [
+    cfg.BoolOpt(
+        'cross_az_attach',
+        default=True,
+        help="""
+Let servers use volumes of other availability zones.
+
+Nova's own option. If it is false, the zone of its volumes limits where a
+server may run, which commands do not know and say so.
+""",
+    ),
+]
+
 workarounds_opts: list[cfg.Opt] = [
     cfg.BoolOpt(
         'disable_fallback_pcpu_query',

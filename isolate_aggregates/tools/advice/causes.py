@@ -47,7 +47,7 @@ _SIZES = {orc.VCPU: 'vcpus', orc.MEMORY_MB: 'ram', orc.DISK_GB: 'disk'}
 
 
 @dataclasses.dataclass(frozen=True)
-class Cause:
+class NoHost:
     """Why no host can take the servers of a request.
 
     :param problem: A predicate, without a full stop.
@@ -77,7 +77,7 @@ class Causes:
         request: Request,
         query: ResourceRequest,
         flavor: Flavor | None,
-    ) -> Iterator[Cause]:
+    ) -> Iterator[NoHost]:
         """Yield why the hosts do not have what a request needs.
 
         :param query: Its query to Placement.
@@ -89,17 +89,17 @@ class Causes:
             yield self.without_trait(trait, flavor, request.image)
         yield from self._amounts(query, flavor)
 
-    def together(self, query: ResourceRequest) -> Cause:
+    def together(self, query: ResourceRequest) -> NoHost:
         """Return that the hosts have all of it, but not together."""
         traits = _traits(query)
         if len(traits) > 1:
-            return Cause(
+            return NoHost(
                 f'requires {named("trait", traits)} with what else it '
                 'requests, and no host has them together'
             )
-        return Cause('requests what no host has together')
+        return NoHost('requests what no host has together')
 
-    def _rejected(self, flavor: Flavor) -> Iterator[Cause]:
+    def _rejected(self, flavor: Flavor) -> Iterator[NoHost]:
         """Yield why Placement rejects the query."""
         traits = (
             self.snapshot.all_traits if self.traits is None else self.traits
@@ -117,7 +117,7 @@ class Causes:
                 else []
             )
             key = f'{spec.kind}{spec.suffix}:{spec.name}'
-            yield Cause(
+            yield NoHost(
                 f'forbids trait {spec.name}, which does not exist in '
                 'Placement, so that Placement rejects the query',
                 (*create, Repair(commands.unset_spec(flavor, key))),
@@ -127,12 +127,12 @@ class Causes:
 
     def without_trait(
         self, trait: str, flavor: Flavor | None, image: Image | None
-    ) -> Cause:
+    ) -> NoHost:
         """Return that no host has a trait."""
         problem = f'requires trait {trait}, which no host has'
         if self._comes_with_sync(trait):
-            return Cause(problem, (Repair(commands.SYNC, safe=True),))
-        return Cause(
+            return NoHost(problem, (Repair(commands.SYNC, safe=True),))
+        return NoHost(
             problem,
             (
                 *map(Repair, self._corrected(trait, flavor, image)),
@@ -178,7 +178,7 @@ class Causes:
 
     def _amounts(
         self, query: ResourceRequest, flavor: Flavor | None
-    ) -> Iterator[Cause]:
+    ) -> Iterator[NoHost]:
         """Yield the amounts that no provider has."""
         for group in query.groups.values():
             for name, amount in sorted(group.resources.items()):
@@ -187,7 +187,7 @@ class Causes:
 
     def _too_large(
         self, name: str, amount: int, flavor: Flavor | None
-    ) -> Cause:
+    ) -> NoHost:
         most = self._largest.get(name, 0)
         key = requesting(name, amount, flavor) if flavor else ''
         if not most:
@@ -199,7 +199,7 @@ class Causes:
                 if flavor and key
                 else ()
             )
-            return Cause(
+            return NoHost(
                 f'requests {name}, which no host has', tuple(map(Repair, ways))
             )
         problem = (
@@ -208,20 +208,20 @@ class Causes:
         )
         if flavor and key:
             lower = commands.set_spec(flavor, key, str(most))
-            return Cause(problem, (Repair((lower,)),))
+            return NoHost(problem, (Repair((lower,)),))
         if name not in _SIZES:
-            return Cause(problem)
+            return NoHost(problem)
         text = (
             f'Nova cannot change the size of a flavor: create one with '
             f'{_SIZES[name]} of at most {most}, or add a larger host'
         )
-        return Cause(problem, (Repair(text=text),))
+        return NoHost(problem, (Repair(text=text),))
 
     # Metadata.
 
     def of_metadata(
         self, request: Request, flavor: Flavor | None
-    ) -> Iterator[Cause]:
+    ) -> Iterator[NoHost]:
         """Yield why required metadata of aggregates leaves no hosts."""
         requirements = required_metadata(request.flavor.extra_specs)
         conclusions = self.metadata_conclusions(request)
@@ -244,7 +244,7 @@ class Causes:
             wrong = [each for each in requirements if not self._holders(each)]
             # Suggest a repair only if it is unambiguous.
             single = wrong[0] if len(wrong) == 1 else None
-            yield Cause(
+            yield NoHost(
                 f'requires hosts in aggregates with {conditions}, but there '
                 f'are none, so {conclusions[0].filter_name} excludes all '
                 'hosts',
@@ -257,7 +257,7 @@ class Causes:
         missing = [_locking(self.snapshot, host) - own for host in hosts]
         if flavor and all(missing):
             fewest = min(map(sorted, missing), key=lambda s: (len(s), s))
-            yield Cause(
+            yield NoHost(
                 f'requires hosts in aggregates with {conditions}, and all of '
                 f'these are locked; it lacks {" and ".join(fewest)}',
                 (Repair(commands.grant(flavor, fewest)),),

@@ -14,7 +14,7 @@ import os_traits
 
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.tools.advice.causes import Cause, Causes
+from isolate_aggregates.tools.advice.causes import Causes, NoHost
 from isolate_aggregates.tools.advice.spelling import groups_without_resources
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import Questions
@@ -48,7 +48,7 @@ class Nowhere:
             *(provider.inventories for provider in snapshot.providers)
         )
 
-    def why(self, flavor: Flavor) -> Cause | None:
+    def why(self, flavor: Flavor) -> NoHost | None:
         """Return why no host could take a flavor; None if one could."""
         if (
             self._has_host(flavor)
@@ -67,7 +67,7 @@ class Nowhere:
             for image, project in self._others
         )
 
-    def _reasons(self, flavor: Flavor) -> Iterator[Cause]:
+    def _reasons(self, flavor: Flavor) -> Iterator[NoHost]:
         """Yield why a flavor has no host, the most specific reason first."""
         question = self._questions.of(flavor, None, None)
         request = self._requests.new(flavor)

@@ -11,7 +11,10 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, domains, tags
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.filters.required_metadata import required_metadata
+from isolate_aggregates.filters.required_metadata import (
+    required_metadata,
+    values_of,
+)
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
@@ -19,12 +22,14 @@ from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
+from isolate_aggregates.tools.advice.renamed import renamed
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.advice.spelling import Misspelling, Speller
 from isolate_aggregates.tools.answers.deciding import question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.mirrored.nova_image import KNOWN
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, resources
 
@@ -123,7 +128,9 @@ class Ways:
         yield from self._projects()
         yield SYNC
         yield from self._services()
+        yield from (each.commands for each in renamed(self.snapshot))
         yield from self._metadata()
+        yield from self._values()
         if self.flavor:
             yield from self._lowered(self.flavor)
 
@@ -279,6 +286,27 @@ class Ways:
                 continue
             for aggregate, _ in find(requirement, self.snapshot.index).invalid:
                 yield commands.unset_tags(aggregate, [requirement.key])
+
+    def _values(self) -> Iterator[Commands]:
+        """Yield how to let aggregates take the image and the flavor.
+
+        Nova's host filters compare these values.
+        """
+        names = {entry.name for entry in self.pipeline.filters}
+        wanted = {}
+        if 'AggregateImagePropertiesIsolation' in names:
+            properties = self.request.image_properties
+            wanted.update(
+                {k: properties[k] for k in properties.keys() & KNOWN}
+            )
+        if 'AggregateTypeAffinityFilter' in names:
+            wanted['instance_type'] = self.request.flavor.name
+        for aggregate in self.snapshot.aggregates:
+            for key in sorted(aggregate.metadata.keys() & wanted.keys()):
+                values = values_of(aggregate.metadata[key])
+                if wanted[key] not in values:
+                    joined = ','.join([*sorted(values), wanted[key]])
+                    yield (commands.set_tag(aggregate, key, joined),)
 
     def _lowered(self, flavor: Flavor) -> Iterator[Commands]:
         """Yield how to request less of a resource class."""

@@ -18,7 +18,12 @@ from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Port, Server
-from isolate_aggregates.tools.request import Request, RequestedNetwork, implied
+from isolate_aggregates.tools.request import (
+    Request,
+    RequestedNetwork,
+    implied,
+    pci,
+)
 from isolate_aggregates.tools.server_images import ServerImages
 
 # A project that owns nothing.
@@ -157,7 +162,7 @@ class Requests:
             request = self._with_device(request, profile, '')
         if self.releases[-1] >= _OWNED:
             request = self._with_owner(request)
-        self._tell_of_devices(request)
+        request = self._with_pci(request)
         return dataclasses.replace(
             request,
             nova_release=self.releases[-1],
@@ -169,14 +174,28 @@ class Requests:
             ].disable_fallback_pcpu_query,
         )
 
-    def _tell_of_devices(self, request: Request) -> None:
-        """Note what Nova may add to the query by options that are not read."""
-        alias = request.flavor.extra_specs.get('pci_passthrough:alias')
-        if alias:
+    def _with_pci(self, request: Request) -> Request:
+        """Add the PCI devices of the flavor that Placement has to offer."""
+        wanted = request.flavor.extra_specs.get('pci_passthrough:alias')
+        if not wanted:
+            return request
+        if not self._conf[ia_conf.HOST_FILTERS].pci_in_placement:
             self.not_known.append(
-                f'which PCI devices pci_passthrough:alias={alias} requests '
+                f'which PCI devices pci_passthrough:alias={wanted} requests '
                 'from Placement if [filter_scheduler] pci_in_placement is true'
             )
+            return request
+        try:
+            groups = tuple(pci.groups(wanted, self._conf[ia_conf.PCI].alias))
+        except ValueError as exc:
+            self.not_known.append(
+                f'which PCI devices pci_passthrough:alias={wanted} requests '
+                f'from Placement: {exc}'
+            )
+            return request
+        return dataclasses.replace(
+            request, resource_groups=(*request.resource_groups, *groups)
+        )
 
     def _image(self, server: Server, number: str) -> Image:
         """Return the image of a server, with the properties Nova stores."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.text import listed, named, plural
 from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.advice import renamed as advice
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.placement.provider import Provider
@@ -99,8 +100,9 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts in aggregates without a compute node in Placement."""
     if not cloud.nodes:
         return
+    old_names = {each.old for each in advice.renamed(cloud.snapshot)}
     for host, aggregates in sorted(cloud.index.by_host.items()):
-        if host in cloud.nodes or new_name(cloud, host):
+        if host in cloud.nodes or host in old_names:
             continue
         for aggregate in aggregates:
             yield Finding(
@@ -117,54 +119,18 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def renamed(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that aggregates have by the name that they had before."""
-    for old, aggregates in sorted(cloud.index.by_host.items()):
-        new = new_name(cloud, old)
-        if not new:
-            continue
-        names = listed(aggregate.name for aggregate in aggregates)
+    for each in advice.renamed(cloud.snapshot):
+        names = [aggregate.name for aggregate in each.aggregates]
         yield Finding(
             'host-renamed',
             Severity.ERROR,
-            f'host {new}',
-            f'seems to be host {old} with another name: {old} is '
-            f'{"down" if old in cloud.nodes else "gone"}, and '
-            f'{named("aggregate", (a.name for a in aggregates))} '
-            f'{plural(len(aggregates), "has", "have")} only that name',
-            f'what {names} {plural(len(aggregates), "locks", "lock")} and '
-            f'{plural(len(aggregates), "requires", "require")} does not apply '
-            'to it',
-            (
-                Repair(
-                    tuple(
-                        command
-                        for aggregate in aggregates
-                        for command in (
-                            *commands.add_hosts(aggregate, [new]),
-                            *commands.remove_hosts(aggregate, [old]),
-                        )
-                    )
-                ),
-            ),
-            about=About.of(
-                hosts=[old, new], aggregates=(a.name for a in aggregates)
-            ),
+            f'host {each.new}',
+            f'seems to be host {each.old} with another name: {each.old} is '
+            f'{"down" if each.is_down else "gone"}, and '
+            f'{named("aggregate", names)} '
+            f'{plural(len(names), "has", "have")} only that name',
+            f'the locks of {listed(names)} do not apply to it, and servers '
+            'that are sent there do not find it',
+            (Repair(each.commands),),
+            about=About.of(hosts=[each.old, each.new], aggregates=names),
         )
-
-
-def new_name(cloud: AuditedCloud, old: str) -> str:
-    """Return the name that a host has now; empty if it has the same.
-
-    The names of one host differ only in the domain or in case.
-    """
-    down = cloud.snapshot.down_hosts
-    if old in cloud.nodes.keys() - down:
-        return ''
-    short = old.partition('.')[0].lower()
-    others = [
-        host
-        for host in cloud.nodes
-        if host.partition('.')[0].lower() == short
-        and host not in {old, *down}
-        and host not in cloud.index.by_host
-    ]
-    return others[0] if len(others) == 1 else ''

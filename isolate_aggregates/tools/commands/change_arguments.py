@@ -2,7 +2,7 @@
 """Arguments that describe changes of a cloud, and the cloud after them."""
 
 import argparse
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 from typing import Any
 
@@ -11,7 +11,7 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.advice import commands, outcome, refusals
-from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cli import base, terminal
 from isolate_aggregates.tools.cloud.changes import ZONE
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import formats
@@ -136,6 +136,15 @@ def changed(
             stops,
         )
     return cloud
+
+
+def refused_lines(
+    steps: Iterable[refusals.Refusal],
+) -> Iterator[str]:
+    """Yield the steps that Nova refuses."""
+    for each in steps:
+        yield f'Nova refuses this step, which is left out: {each.reason}.'
+        yield terminal.Shell(f'  {commands.shown([each.command])}')
 
 
 class _Appended(argparse.Action):

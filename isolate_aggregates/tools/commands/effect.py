@@ -9,14 +9,12 @@ from typing import Any
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import quoted
-from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.refusals import Refusal
-from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output, preview, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.commands import (
     change_arguments,
     differences,
@@ -29,7 +27,6 @@ from isolate_aggregates.tools.effect import (
     shown,
 )
 from isolate_aggregates.tools.effect.formats.order import Order
-from isolate_aggregates.tools.mirrored import chain
 
 
 class ShowEffect(output.ReportLister):
@@ -125,18 +122,10 @@ class ShowEffect(output.ReportLister):
         changed = change_arguments.changed(
             before, parsed_args.changes, filters
         )
-        self._order, others = refusals.accepted(
-            before,
-            changed.steps,
-            chain.as_in_nova(self.app.conf),
-            filters,
-            Requests(SnapshotCloud(before), self.app.conf),
+        self._order, others, after = refusals.made(
+            before, changed.steps, self.app.conf, filters
         )
         self._refused = changed.refused + others
-        after = changed.after
-        if others:
-            states = outcome.outcomes(before, self._order.commands, filters)
-            *_, after = before, *states
         unknown = (*changed.unknown, *refusals.unknown(before, after))
         self._effect = effect(before, after, self.app.conf)
         self._unknown = (
@@ -155,20 +144,13 @@ class ShowEffect(output.ReportLister):
             differences=differences.document(self._differences),
             steps=tuple(commands.shown([c]) for c in self._order.commands),
             gaps=tuple(self._order.sentences),
-            refused=tuple(
-                documents.Refused(
-                    step=commands.shown([each.command]), reason=each.reason
-                )
-                for each in self._refused
-            ),
+            refused=documents.refused(self._refused),
             unknown=tuple(self._unknown),
         )
 
     def before(self) -> Iterable[str]:
         """Yield the effect, the worst first, and the steps."""
-        for each in self._refused:
-            yield f'Nova refuses this step, which is left out: {each.reason}.'
-            yield terminal.Shell(f'  {commands.shown([each.command])}')
+        yield from change_arguments.refused_lines(self._refused)
         if not self._compares:
             yield from self._lines()
         for sentence in self._unknown:

@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
+import dataclasses
 import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.commands import change_arguments
+from isolate_aggregates.tools.effect import refusals
 from isolate_aggregates.tools.expectations import (
     document,
     documents,
@@ -48,8 +50,9 @@ class CheckExpectations(output.ReportLister):
 
     The file says which servers may use which hosts, and for how many there is
     room. The exit status is 0 if the cloud meets all expectations, 4 if it
-    does not, 1 if the test itself failed. As json or yaml: one document with
-    the reasons and the digests of the files and of the cloud.
+    does not, 7 if Nova refuses a change, 1 if the test itself failed. As json
+    or yaml: one document with the reasons and the digests of the files and of
+    the cloud.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -89,7 +92,9 @@ class CheckExpectations(output.ReportLister):
         if not parsed_args.file:
             self._usage.error('<file> is required')
         code = super().run(parsed_args)
-        return code if self._report.is_passed else ExitStatus.NO
+        if not self._report.is_passed:
+            return ExitStatus.NO
+        return ExitStatus.REFUSED_CHANGE if self._report.refused else code
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -124,10 +129,15 @@ class CheckExpectations(output.ReportLister):
                 answers.context.builder.releases[-1],
             ),
             file_digests=digests,
-            changes=tuple(commands.shown([each]) for each in changed.steps),
+            changes=tuple(
+                commands.shown([each])
+                for each in changed.steps
+                if each not in {one.command for one in changed.refused}
+            ),
             filters=report.filters(self.app.conf),
             lines=lines,
             not_known=tuple(not_known),
+            refused=changed.refused,
             coverage=coverage,
         )
         if parsed_args.output:
@@ -156,6 +166,7 @@ class CheckExpectations(output.ReportLister):
                     yield f'    {reason}'
         passed = len(self._report.lines) - len(self._report.failures)
         yield f'{passed} passed, {len(self._report.failures)} failed.'
+        yield from change_arguments.refused_lines(self._report.refused)
         for sentence in self._report.not_known:
             yield f'Not known: {sentence}'
         if self._report.coverage:
@@ -199,9 +210,22 @@ class CheckExpectations(output.ReportLister):
             if any(isinstance(e.check, Survives) for e in expectations):
                 snapshot, _ = preview.read_all(cloud)
             else:
-                snapshot = preview.read(cloud, False)
+                # Nova refuses some changes of hosts with servers.
+                snapshot = preview.read(cloud, bool(args.changes))
             filters = Pipeline(loading.load(conf))
             changed = change_arguments.changed(snapshot, args.changes, filters)
+            _, others, after = refusals.made(
+                snapshot, changed.steps, conf, filters
+            )
+            changed = dataclasses.replace(
+                changed,
+                after=after,
+                unknown=(
+                    *changed.unknown,
+                    *refusals.unknown(snapshot, after),
+                ),
+                refused=changed.refused + others,
+            )
             context = Context(
                 conf,
                 chain.as_in_nova(conf),

@@ -240,11 +240,22 @@ def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
                     *builder.not_known,
                     *remarks,
                     *_afterwards(app.conf, cloud),
+                    *_of_volumes(app.conf, request),
                 ),
                 is_live=not args.snapshot,
             ),
         )
         base.warn_if_unguarded(cloud, app.conf)
+
+
+def _of_volumes(conf: cfg.ConfigOpts, request: Request) -> Iterator[str]:
+    """Yield what is unknown about the zone of volumes."""
+    if request.boot_from_volume and not conf[ia_conf.CINDER].cross_az_attach:
+        yield (
+            'the availability zone of its volume, to which [cinder] '
+            'cross_az_attach = false limits the server; specify it with '
+            '--availability-zone'
+        )
 
 
 def _afterwards(conf: cfg.ConfigOpts, cloud: Cloud) -> Iterator[str]:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JSON document of an effect."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from isolate_aggregates.tools import documents
+from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.advice.refusals import Refusal
 from isolate_aggregates.tools.audit.finding import About
 from isolate_aggregates.tools.documents import Names, one_of
 
@@ -132,6 +135,14 @@ class Refused:
 
     step: Annotated[str, 'The step as a command.']
     reason: str
+
+
+def refused(steps: Iterable[Refusal]) -> tuple[Refused, ...]:
+    """Return the steps that Nova refuses, for a document."""
+    return tuple(
+        Refused(step=commands.shown([each.command]), reason=each.reason)
+        for each in steps
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

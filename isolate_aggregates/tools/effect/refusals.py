@@ -3,13 +3,18 @@
 
 from collections.abc import Iterator
 
+from oslo_config import cfg
+
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools.advice import outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.refusals import Refusal, refused_steps
 from isolate_aggregates.tools.answers.requests import Requests
+from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats.order import Order, safe
+from isolate_aggregates.tools.mirrored import chain
 
 
 def accepted(
@@ -34,6 +39,30 @@ def accepted(
         refused += more
         out = {id(each.command) for each in more}
         steps = tuple(step for step in steps if id(step) not in out)
+
+
+def made(
+    snapshot: Snapshot,
+    steps: Commands,
+    conf: cfg.ConfigOpts,
+    filters: Pipeline,
+) -> tuple[Order, tuple[Refusal, ...], Snapshot]:
+    """Make the steps of a change that Nova does not refuse.
+
+    :returns: The order, the other steps, and the cloud after the change.
+    """
+    order, refused = accepted(
+        snapshot,
+        steps,
+        chain.as_in_nova(conf),
+        filters,
+        Requests(SnapshotCloud(snapshot), conf),
+    )
+    states = outcome.outcomes(
+        snapshot, order.commands if refused else steps, filters
+    )
+    *_, after = snapshot, *states
+    return order, refused, after
 
 
 def unknown(snapshot: Snapshot, after: Snapshot) -> Iterator[str]:

@@ -12,6 +12,7 @@ from isolate_aggregates.tools.documents import (
     Time,
     one_of,
 )
+from isolate_aggregates.tools.effect.documents import Refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +121,10 @@ class Test:
         Names,
         'What Nova may add to a request, and what the files of other tools do '
         'not say',
+    ]
+    refused: Annotated[
+        tuple[Refused, ...],
+        'The changes that Nova refuses, which are left out',
     ]
     mutations: Annotated[Mutations | None, 'Null without --mutate']
 

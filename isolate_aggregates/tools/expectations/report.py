@@ -17,8 +17,10 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import files
+from isolate_aggregates.tools.advice.refusals import Refusal
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.effect.documents import refused
 from isolate_aggregates.tools.expectations import documents
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import Result
@@ -70,6 +72,7 @@ class Report:
     :param changes: The commands of the changes that were made in memory.
     :param filters: The request filters that decided, each with its package.
     :param coverage: The result of the mutations; None if there were none.
+    :param refused: The changes that Nova refuses, which are left out.
     """
 
     time: datetime.datetime
@@ -82,6 +85,7 @@ class Report:
     lines: tuple[Line, ...]
     not_known: tuple[str, ...] = ()
     coverage: Coverage | None = None
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def failures(self) -> tuple[Line, ...]:
@@ -150,6 +154,7 @@ def document(report: Report) -> documents.Test:
             for line in report.lines
         ),
         not_known=report.not_known,
+        refused=refused(report.refused),
         mutations=None
         if coverage is None
         else documents.Mutations(
