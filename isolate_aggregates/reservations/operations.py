@@ -5,7 +5,7 @@ Each operation records the request and then reconciles. If it is interrupted,
 :func:`~isolate_aggregates.reservations.rounds.reconcile_all` completes it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 import contextlib
 import dataclasses
 import datetime
@@ -382,8 +382,8 @@ def update(
     end: datetime.datetime | Unchanged | None = UNCHANGED,
     name: str | None = None,
     note: str | None = None,
-    share: Iterable[str] = (),
-    unshare: Iterable[str] = (),
+    share: Collection[str] = (),
+    unshare: Collection[str] = (),
     warn_before: datetime.timedelta | None = None,
     dry_run: bool = False,
 ) -> Status:
@@ -439,11 +439,8 @@ def update(
             ),
         )
 
-    has_labels = (
-        any(value is not None for value in (name, note, warn_before))
-        or share
-        or unshare
-    )
+    affects_flavor = bool(share or unshare or warn_before is not None)
+    has_labels = affects_flavor or name is not None or note is not None
     needs_plan = (
         not has_labels or amount is not None or not isinstance(end, Unchanged)
     )
@@ -473,7 +470,9 @@ def update(
         )
         if not has_labels:
             return status
-    return _write(store, reservation_id, now, labelled)
+    return _write(
+        store, reservation_id, now, labelled, unshare, affects_flavor
+    )
 
 
 def _write(
@@ -481,26 +480,32 @@ def _write(
     reservation_id: str,
     now: datetime.datetime,
     change: Callable[[Reservation], Reservation],
+    unshare: Collection[str],
+    affects_flavor: bool,
 ) -> Status:
-    """Write a change that needs no planning; retry if others interfere."""
+    """Write a change that needs no room; retry if others interfere.
+
+    :param unshare: The ids of projects to revoke access from.
+    :param affects_flavor: Whether access or extra specs may have to be
+        written, even if the record has the change: that may have been
+        interrupted.
+    """
     for _ in range(_ATTEMPTS):
         state = store.read()
         reservation = find_reservation(store, state, reservation_id)
         changed = change(reservation)
-        if changed == reservation:
-            return status_in(store, state, reservation, now)
-        _check_changeable(reservation, now)
-        with contextlib.suppress(exception.ServiceConflict):
-            changed = store.compute.write_record(changed, now)
+        if changed != reservation:
+            _check_changeable(reservation, now)
+            try:
+                changed = store.compute.write_record(changed, now)
+            except exception.ServiceConflict:
+                continue
             state = state.with_reservation(changed)
-            if (changed.projects, changed.warn_before) == (
-                reservation.projects,
-                reservation.warn_before,
-            ):
-                return status_in(store, state, changed, now)
-            for project in sorted(reservation.projects - changed.projects):
-                store.compute.revoke(changed.id, project)
-            return execution.reconcile(store, changed.id, now, state=state)
+        if not affects_flavor:
+            return status_in(store, state, changed, now)
+        for project in sorted({*unshare} - changed.projects):
+            store.compute.revoke(changed.id, project)
+        return execution.reconcile(store, changed.id, now, state=state)
     raise _contended(reservation_id)
 
 
