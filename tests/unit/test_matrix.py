@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which request may go to which host, and why not."""
 
+import weakref
+
 from audit_clouds import configuration
 from function_filter import FunctionFilter
 from mirrors import mirrored
@@ -22,6 +24,7 @@ from isolate_aggregates.testing.builders import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools.answers.exclusions import HostSets
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -407,3 +410,11 @@ def test_unlocked_hosts_have_their_own_column(snapshot):
         ('(no lock)', ('leased', 'open', 'own')),
     ]
     assert columns.by_lock(judged(make_snapshot(), PLAIN), ()) == []
+
+
+def test_what_a_matrix_is_computed_with_is_freed_at_once():
+    hosts = HostSets(Snapshot('test'))
+    hosts.members(frozenset())
+    kept = weakref.ref(hosts)
+    del hosts
+    assert kept() is None

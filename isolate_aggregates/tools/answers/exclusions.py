@@ -7,8 +7,6 @@ Placement offers then, and no host filter of Nova drops, is not excluded.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
-import enum
-import functools
 from typing import NamedTuple
 
 from isolate_aggregates import exception
@@ -20,7 +18,6 @@ from isolate_aggregates.filters.destination import (
     ExplainedDestination,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -30,7 +27,7 @@ from isolate_aggregates.tools.request import (
     constraints,
     resources,
 )
-from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+from isolate_aggregates.tools.simulator.index import ProviderSet
 
 _NO_CANDIDATE = (
     'Placement offers no candidate on it, even when it is empty; explain says '
@@ -38,20 +35,12 @@ _NO_CANDIDATE = (
 )
 
 
-class Members(enum.Enum):
-    """Whose members of a host aggregate count.
-
-    They differ while Nova's mirror in Placement is incomplete.
-    """
-
-    PLACEMENT = 'placement'
-    NOVA = 'nova'
-
-
 class Exclusion(NamedTuple):
     """The hosts that a request may not use for one reason.
 
     :param nodes: The number of the set of their compute nodes.
+    :param wanted: The same if Placement had the members of host aggregates
+        that Nova has; they differ while its mirror of them is incomplete.
     :param uuids: The forbidden aggregates.
     :param trait: The trait that they lack or have.
     :param host_filter: The host filter of Nova that would object as well.
@@ -59,6 +48,7 @@ class Exclusion(NamedTuple):
     """
 
     nodes: int
+    wanted: int
     filter_name: str | None
     kind: str
     cause: str = ''
@@ -87,78 +77,72 @@ def excluded(
     """Return the hosts that a request may not use."""
     try:
         decision = decided(request, hosts.aggregates, pipeline)
-        parts = list(_of_parts(request, decision, hosts, Members.PLACEMENT))
+        parts = list(_of_parts(request, decision, hosts))
         offered = hosts.offered(request, decision)
     except exception.InvalidRequest as exc:
         problem = str(exc).rstrip('.')
+        nodes = hosts.all_nodes
         return Excluded(
-            [Exclusion(hosts.all_nodes, None, 'invalid-request', problem)]
+            [Exclusion(nodes, nodes, None, 'invalid-request', problem)]
         )
-    exclusions = list(_limited(parts, hosts, ~offered))
+    exclusions = []
     known = offered
-    for each in exclusions:
-        known |= hosts.sets[each.nodes]
-    rest = hosts.index.nodes & ~known
-    if rest:
+    for each in parts:
+        nodes = hosts.sets[each.nodes]
+        if not each.is_dropped:
+            nodes &= ~offered
+            each = each._replace(nodes=hosts.number(nodes))
+        if nodes or each.is_dropped:
+            exclusions.append(each)
+            known |= nodes
+    if rest := hosts.index.nodes & ~known:
+        number = hosts.number(rest)
         exclusions.append(
-            Exclusion(hosts.number(rest), None, 'no-candidate', _NO_CANDIDATE)
+            Exclusion(number, number, None, 'no-candidate', _NO_CANDIDATE)
         )
-    if hosts.agree:
-        return Excluded(exclusions)
-    wanted = _of_parts(request, decision, hosts, Members.NOVA)
     return Excluded(
         exclusions,
         [
-            each
-            for each in _limited(wanted, hosts, offered)
-            if not each.is_dropped
+            each._replace(nodes=hosts.number(nodes))
+            for each in parts
+            if not (hosts.agree or each.is_dropped)
+            and (nodes := hosts.sets[each.wanted] & offered)
         ],
     )
 
 
-def _limited(
-    parts: Iterable[Exclusion], hosts: 'HostSets', to: ProviderSet
-) -> Iterator[Exclusion]:
-    """Limit exclusions by the query to some of the hosts."""
-    for each in parts:
-        if each.is_dropped:
-            yield each
-        elif nodes := hosts.sets[each.nodes] & to:
-            yield each._replace(nodes=hosts.number(nodes))
-
-
 def _of_parts(
-    request: Request, decision: Decision, hosts: 'HostSets', by: Members
+    request: Request, decision: Decision, hosts: 'HostSets'
 ) -> Iterator[Exclusion]:
     """Yield the hosts that each part of a request excludes."""
     for conclusion in decision.destination.conclusions:
-        yield from _concluded(conclusion, hosts, by)
+        yield from _concluded(conclusion, hosts)
     group = resources.resource_request(request).group()
     for trait in sorted(request.required_traits):
         nodes = hosts.without(trait)
-        yield Exclusion(nodes, None, 'required-trait', trait=trait)
+        yield Exclusion(nodes, nodes, None, 'required-trait', trait=trait)
     # Suffixed groups are ignored: another provider of the tree may serve them.
     for trait in sorted(group.forbidden_traits if group.resources else ()):
         nodes = hosts.root_with(trait)
-        yield Exclusion(nodes, None, 'forbidden-trait', trait=trait)
+        yield Exclusion(nodes, nodes, None, 'forbidden-trait', trait=trait)
 
 
 def _concluded(
-    conclusion: Conclusion, hosts: 'HostSets', by: Members
+    conclusion: Conclusion, hosts: 'HostSets'
 ) -> Iterator[Exclusion]:
     """Yield the hosts that a conclusion excludes, from the query and after."""
     name, kind = conclusion.filter_name, conclusion.kind
     constraint = conclusion.constraint
     if isinstance(constraint, Forbid):
         uuids = frozenset([each.uuid for each in constraint.aggregates])
-        nodes, cause = hosts.members(uuids, by), str(constraint.cause)
-        yield Exclusion(nodes, name, kind, cause, uuids)
+        cause = str(constraint.cause)
+        yield Exclusion(*hosts.members(uuids), name, kind, cause, uuids)
         return
     # Not Conclusion.alone, which is kept.
     alone = ExplainedDestination()
     alone.add(constraint, name)
     yield Exclusion(
-        hosts.excluded(alone, by),
+        *hosts.excluded(alone),
         name,
         kind,
         constraint.reason,
@@ -167,37 +151,34 @@ def _concluded(
     for drops in constraints.objections(alone):
         for why, nodes in hosts.dropped(drops).items():
             cause = f'dropped after Placement: {why}'
-            yield Exclusion(nodes, name, kind, cause, is_dropped=True)
+            yield Exclusion(nodes, nodes, name, kind, cause, is_dropped=True)
 
 
 class HostSets:
     """The compute nodes, and the sets of them that requests tell apart."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
         self.aggregates = snapshot.index
-        self.index = ProviderIndex(snapshot.providers)
+        self._offers = Offers(snapshot)
+        self.index = self._offers.index
         self.sets: list[ProviderSet] = []
         self._numbers: dict[ProviderSet, int] = {}
         known = frozenset(aggregate.uuid for aggregate in snapshot.index)
         nova, providers = snapshot.index.aggregates_of, self.index.providers
-        self._in = {
-            Members.NOVA: self._grouped(
-                (nova.get(host, ()), node) for host, node in self.index.hosts
-            ),
-            Members.PLACEMENT: self._grouped(
-                (providers[node].aggregates & known, node)
-                for _, node in self.index.hosts
-            ),
-        }
+        self._in_nova = self._grouped(
+            (nova.get(host, ()), node) for host, node in self.index.hosts
+        )
+        self._in_placement = self._grouped(
+            (providers[node].aggregates & known, node)
+            for _, node in self.index.hosts
+        )
         # Whether it does not matter whose members count.
-        self.agree = self._in[Members.NOVA] == self._in[Members.PLACEMENT]
+        self.agree = self._in_nova == self._in_placement
         self.all_nodes = self.number(self.index.nodes)
-        # Cached, as most requests have the same.
-        self.members = functools.cache(self._members)
-        self.without = functools.cache(self._without)
-        self.root_with = functools.cache(self._root_with)
-        self.dropped = functools.cache(self._dropped)
+        # Most requests ask for the same.
+        self._members: dict[frozenset[str], tuple[int, int]] = {}
+        self._without: dict[str, int] = {}
+        self._dropped: dict[Callable[[str], str], Mapping[str, int]] = {}
 
     def _grouped(
         self, nodes: Iterable[tuple[Iterable[str], int]]
@@ -209,22 +190,31 @@ class HostSets:
                 members.setdefault(uuid, []).append(node)
         return {u: self.index.set_of(some) for u, some in members.items()}
 
-    def excluded(self, alone: Destination, by: Members) -> int:
-        """Return the nodes that a conclusion excludes from the query."""
+    def excluded(self, alone: Destination) -> tuple[int, int]:
+        """Return the nodes that a conclusion excludes from the query.
+
+        :returns: Those by Placement's members of aggregates, and by Nova's.
+        """
         if alone.refusals:
-            return self.all_nodes
+            return self.all_nodes, self.all_nodes
         allowed = self.index.nodes
-        if alone.forbidden_aggregates:
-            allowed &= ~self.sets[self.members(alone.forbidden_aggregates, by)]
-        for choice in alone.required_aggregates:
-            allowed &= self.sets[self.members(choice, by)]
         if provider := constraints.tree(alone):
             allowed &= self.index.tree_with(provider)
         for trait in constraints.required_root(alone):
             allowed &= self.sets[self.root_with(trait)]
         for trait in constraints.forbidden_root(alone):
             allowed &= ~self.sets[self.root_with(trait)]
-        return self.number(~allowed)
+        found = []
+        for who in (0, 1):
+            some = allowed
+            if alone.forbidden_aggregates:
+                forbidden = self.members(alone.forbidden_aggregates)[who]
+                some &= ~self.sets[forbidden]
+            for choice in alone.required_aggregates:
+                some &= self.sets[self.members(choice)[who]]
+            found.append(self.number(~some))
+        by_placement, by_nova = found
+        return by_placement, by_nova
 
     def number(self, nodes: ProviderSet) -> int:
         """Return the number of the set of those that are compute nodes."""
@@ -234,41 +224,60 @@ class HostSets:
             self.sets.append(nodes)
         return self._numbers[nodes]
 
-    def _members(self, uuids: frozenset[str], by: Members) -> int:
-        """Return the nodes in at least one of some aggregates."""
-        nodes, members = 0, self._in[by]
+    def members(self, uuids: frozenset[str]) -> tuple[int, int]:
+        """Return the nodes in at least one of some aggregates.
+
+        :returns: Those by Placement's members of aggregates, and by Nova's.
+        """
+        if uuids not in self._members:
+            found = self._any_of(uuids, self._in_placement)
+            self._members[uuids] = (
+                found,
+                found if self.agree else self.members_in_nova(uuids),
+            )
+        return self._members[uuids]
+
+    def members_in_nova(self, uuids: frozenset[str]) -> int:
+        """Return the nodes in at least one of some aggregates, by Nova."""
+        return self._any_of(uuids, self._in_nova)
+
+    def _any_of(
+        self, uuids: frozenset[str], members: Mapping[str, ProviderSet]
+    ) -> int:
+        nodes = 0
         for uuid in uuids & members.keys():
             nodes |= members[uuid]
         return self.number(nodes)
 
-    def _root_with(self, trait: str) -> int:
+    def root_with(self, trait: str) -> int:
+        """Return the nodes that have a trait themselves."""
         return self.number(self.index.with_trait(trait))
 
-    def _without(self, trait: str) -> int:
+    def without(self, trait: str) -> int:
         """Return the nodes whose servers find a trait on no provider."""
-        holders = self.index.with_trait(trait)
-        roots = self.index.roots_of(holders)
-        for provider in self.index.members(holders & self.index.sharing):
-            roots |= self.index.anchors_of[provider]
-        return self.number(~roots)
+        if trait not in self._without:
+            holders = self.index.with_trait(trait)
+            roots = self.index.roots_of(holders)
+            for provider in self.index.members(holders & self.index.sharing):
+                roots |= self.index.anchors_of[provider]
+            self._without[trait] = self.number(~roots)
+        return self._without[trait]
 
-    def _dropped(self, drops: Callable[[str], str]) -> Mapping[str, int]:
+    def dropped(self, drops: Callable[[str], str]) -> Mapping[str, int]:
         """Return the nodes that a host filter drops, by reason."""
-        nodes: dict[str, list[int]] = {}
-        for host, node in self.index.hosts:
-            if why := drops(host):
-                nodes.setdefault(why, []).append(node)
-        return {
-            why: self.number(self.index.set_of(some))
-            for why, some in nodes.items()
-        }
+        if drops not in self._dropped:
+            nodes: dict[str, list[int]] = {}
+            for host, node in self.index.hosts:
+                if why := drops(host):
+                    nodes.setdefault(why, []).append(node)
+            self._dropped[drops] = {
+                why: self.number(self.index.set_of(some))
+                for why, some in nodes.items()
+            }
+        return self._dropped[drops]
 
     def offered(self, request: Request, decision: Decision) -> ProviderSet:
         """Return the nodes that Placement offers when every host is empty."""
         if decision.destination.refusals:
             return 0
         return self._offers.nodes(asking.every(decision, request))
-
-    @lazy_property
-    def _offers(self) -> Offers:
-        return Offers(self._snapshot)

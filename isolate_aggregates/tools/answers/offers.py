@@ -48,6 +48,11 @@ class Offers:
             *(provider.aggregates for provider in snapshot.providers)
         )
 
+    @property
+    def index(self) -> ProviderIndex:
+        """The providers."""
+        return self._simulator.index
+
     def hosts(self, question: Question | None) -> frozenset[str]:
         """Return the hosts that servers may use."""
         if question is None:
@@ -56,10 +61,8 @@ class Offers:
 
     def offered(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
         """Return the hosts that Placement offers for at least one query."""
-        index = self._simulator.index
-        return frozenset(
-            itertools.compress(index.host_of, index.flags(self.nodes(queries)))
-        )
+        flags = self.index.flags(self.nodes(queries))
+        return frozenset(itertools.compress(self.index.host_of, flags))
 
     def nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
         """Return their compute nodes, numbered as the providers are."""
@@ -69,7 +72,7 @@ class Offers:
                 roots |= self._simulator.hosts(self.relevant(query))
         except exception.BadQuery:
             return 0
-        return roots & self._simulator.index.nodes
+        return roots & self.index.nodes
 
     def relevant(self, query: ResourceRequest) -> ResourceRequest:
         """Return a query without forbidden aggregates that nothing is in.

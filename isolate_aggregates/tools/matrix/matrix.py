@@ -18,7 +18,6 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.answers.exclusions import (
     Exclusion,
     HostSets,
-    Members,
     excluded,
 )
 from isolate_aggregates.tools.answers.requests import Requests
@@ -134,7 +133,7 @@ def matrix(
         for request in all_requests
     ]
     for lock in locks:
-        hosts.members(frozenset(a.uuid for a in lock.aggregates), Members.NOVA)
+        hosts.members_in_nova(frozenset(a.uuid for a in lock.aggregates))
     names = {
         node.uuid: host if len(some) == 1 else f'{host} ({node.name})'
         for host, some in nodes_by_host(snapshot.providers).items()
@@ -193,9 +192,9 @@ class _Table:
         for place, (_, marked_by) in enumerate(groups):
             for number in marked_by:
                 self._marked.setdefault(number, []).append(place)
-        # Cached, as most requests have the same.
-        self._places = functools.cache(self._places_of)
-        self._named = functools.cache(self._names_of)
+        # Most requests have the same.
+        self._places: dict[int, Sequence[int]] = {}
+        self._named: dict[tuple[int, frozenset[str]], tuple[str, ...]] = {}
         self._merged = functools.cache(_of_traits)
 
     def row(
@@ -204,7 +203,7 @@ class _Table:
         """Return the objections of a request for each group."""
         cells: dict[int, list[Exclusion]] = {}
         for each in exclusions:
-            for place in self._places(each.nodes):
+            for place in self._places_of(each.nodes):
                 cells.setdefault(place, []).append(each)
         return tuple(
             tuple(self._objections(place, cells[place]))
@@ -225,7 +224,7 @@ class _Table:
             elif each.is_dropped:
                 dropped.append(each)
             else:
-                yield _objection(each, self._named(place, each.uuids))
+                yield _objection(each, self._names_of(place, each.uuids))
         for kind, names in traits.items():
             yield self._merged(kind, tuple(names))
         if dropped:
@@ -236,14 +235,21 @@ class _Table:
                     yield _objection(each)
 
     def _places_of(self, number: int) -> Sequence[int]:
-        marked = self._marked.get(number, ())
-        if number not in self._inverted:
-            return marked
-        return sorted({*range(len(self.groups))}.difference(marked))
+        if number not in self._places:
+            marked = self._marked.get(number, ())
+            self._places[number] = (
+                sorted({*range(len(self.groups))}.difference(marked))
+                if number in self._inverted
+                else marked
+            )
+        return self._places[number]
 
     def _names_of(self, place: int, uuids: frozenset[str]) -> tuple[str, ...]:
-        uuids &= self.groups[place].aggregates
-        return tuple(sorted(self._names[uuid] for uuid in uuids))
+        key = place, uuids
+        if key not in self._named:
+            here = uuids & self.groups[place].aggregates
+            self._named[key] = tuple(sorted(self._names[one] for one in here))
+        return self._named[key]
 
 
 def _objection(each: Exclusion, names: tuple[str, ...] = ()) -> Objection:
