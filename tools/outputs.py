@@ -182,14 +182,16 @@ def invocations(directory: str) -> Iterator[list[str]]:
                 *(['--unset', g['name'], k] for k in g.get('metadata', {})),
             ]
         for f in flavors[:2]:
-            changes.append(['--flavor', f, 'trait:CUSTOM_NEW=required'])
+            changes.append(['--flavor-set', f, 'trait:CUSTOM_NEW=required'])
         for f in cloud.get('flavors', [])[:4]:
             changes += [
                 ['--flavor-unset', f['name'], k]
                 for k in f.get('extra_specs', {})
             ]
         for i in cloud.get('images', [])[:2]:
-            changes.append(['--image', i['name'], 'trait:CUSTOM_A=required'])
+            changes.append(
+                ['--image-set', i['name'], 'trait:CUSTOM_A=required']
+            )
             changes += [
                 ['--image-unset', i['name'], k]
                 for k in i.get('properties', {})

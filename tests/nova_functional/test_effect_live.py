@@ -75,7 +75,7 @@ class EffectTest(CommandTest):
                 self.tag(numbers[name], {key: value})
             case '--unset':
                 self.tag(numbers[name], {what: None})
-            case '--flavor':
+            case '--flavor-set':
                 self.admin_api.post_extra_spec(
                     self.flavors[name], {'extra_specs': {key: value}}
                 )
@@ -106,7 +106,7 @@ class EffectTest(CommandTest):
             changes += [
                 ('key', 'add', '--flavor', flavor, '--trait', trait),
                 ('key', 'remove', '--flavor', flavor, '--trait', trait),
-                ('effect', 'show', '--flavor', flavor, f'{key}=required'),
+                ('effect', 'show', '--flavor-set', flavor, f'{key}=required'),
             ]
         return chance.choice(changes)
 

@@ -293,11 +293,11 @@ def test_the_exit_status_tells_what_a_change_does(
         (['--set', 'win-hosts', '=x'], 1, "'=x' is not a valid setting"),
         (['--flavor-unset', 'm1.small', 'a'], 1, 'in flavor m1.small'),
         (['--flavor-unset', 'm1.small', ''], 1, 'in flavor m1.small'),
-        (['--flavor', 'm1.small', '=x'], 1, "'=x' is not a valid setting"),
+        (['--flavor-set', 'm1.small', '=x'], 1, "'=x' is not a valid setting"),
         (['--image-unset', 'debian-12', 'a'], 1, 'in image debian-12'),
-        (['--image', 'debian-12', '=x'], 1, "'=x' is not a valid setting"),
-        (['--flavor', 'm2', 'a=b'], 1, 'There is no flavor with the name'),
-        (['--image', 'mac', 'a=b'], 1, 'There is no image with the name'),
+        (['--image-set', 'debian-12', '=x'], 1, "'=x' is not a valid setting"),
+        (['--flavor-set', 'm2', 'a=b'], 1, 'There is no flavor with the name'),
+        (['--image-set', 'mac', 'a=b'], 1, 'There is no image with the name'),
     ],
 )
 def test_a_change_that_cannot_be_made_is_named(run, arguments, code, message):
@@ -412,7 +412,7 @@ def test_zones_that_get_and_lose_hosts_are_named():
         (['--set', 'free', f'{"k" * 256}=v'], '256 characters'),
         (['--set', 'free', f'k={"v" * 256}'], '256 characters'),
         (['--set', 'free', 'k/l=v'], 'other than letters'),
-        (['--flavor', SMALL.name, f'k={"v" * 256}'], '256 characters'),
+        (['--flavor-set', SMALL.name, f'k={"v" * 256}'], '256 characters'),
     ],
 )
 def test_what_nova_refuses_is_named_and_left_out(

@@ -28,7 +28,7 @@ _OPTIONS = {
         'Set metadata of an aggregate',
     ),
     '--unset': (('<aggregate>', '<key>'), 'Remove metadata of an aggregate'),
-    '--flavor': (
+    '--flavor-set': (
         ('<flavor>', '<key>=<value>'),
         'Set an extra spec of a flavor',
     ),
@@ -36,7 +36,10 @@ _OPTIONS = {
         ('<flavor>', '<key>'),
         'Remove an extra spec of a flavor',
     ),
-    '--image': (('<image>', '<key>=<value>'), 'Set a property of an image'),
+    '--image-set': (
+        ('<image>', '<key>=<value>'),
+        'Set a property of an image',
+    ),
     '--image-unset': (
         ('<image>', '<key>'),
         'Remove a property of an image',
@@ -177,13 +180,13 @@ def _commands(
 ) -> Iterable[commands.Command]:
     if option.startswith('--flavor'):
         flavor = snapshot.flavor(name)
-        if option == '--flavor':
+        if option == '--flavor-set':
             return [commands.set_spec(flavor, *_setting(what))]
         _check_key(what, flavor.extra_specs, f'flavor {flavor.name}')
         return commands.unset_spec(flavor, what)
     if option.startswith('--image'):
         image = snapshot.image(name)
-        if option == '--image':
+        if option == '--image-set':
             return commands.set_property(image, *_setting(what))
         _check_key(what, image.properties, f'image {image.name}')
         return commands.unset_property(image, what)
