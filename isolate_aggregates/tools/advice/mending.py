@@ -99,13 +99,14 @@ class _Mender:
         """Yield the ways that hold, without what can be left out."""
         for way in ways:
             todo = self._least(way)
-            if (
-                not any(
-                    refusals.refused_steps(
-                        self.snapshot, todo, self.effects.filters
-                    )
+            if not any(
+                refusals.refused_steps(
+                    self.snapshot, todo, self.effects.filters
                 )
-                and not self.effects.compared(todo).stranded
+            ) and not any(
+                # A project may be one that is misspelled.
+                asker.project is None
+                for asker in self.effects.compared(todo).stranded
             ):
                 yield Repair(todo)
 

@@ -21,6 +21,8 @@ from isolate_aggregates.tools.placement.provider import (
 ANY_FLAVOR = Flavor('', vcpus=1, ram=1)
 # The most projects that are asked about.
 _PROJECTS = 20
+# Nova's host filter that compares properties with metadata.
+_IMAGES = 'AggregateImagePropertiesIsolation'
 _ENDLESS = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 
 
@@ -52,12 +54,19 @@ def images(snapshot: Snapshot, pipeline: Pipeline) -> Iterator[Image | None]:
     """Yield the images to ask about: one of each kind that matters."""
     yield None
     declaration = pipeline.image_properties
+    compared = (
+        {key for each in snapshot.aggregates for key in each.metadata}
+        if any(entry.name == _IMAGES for entry in pipeline.filters)
+        else ()
+    )
     kinds = set()
     for image in snapshot.images:
         kind = frozenset(
             (key, value)
             for key, value in image.properties.items()
-            if key.startswith(xs.TRAIT_PREFIX) or declaration.has(key)
+            if key.startswith(xs.TRAIT_PREFIX)
+            or declaration.has(key)
+            or key in compared
         )
         if kind and (kind, image.owner) not in kinds:
             kinds.add((kind, image.owner))
