@@ -20,6 +20,7 @@ from isolate_aggregates.tools.comparison import Deviation
 from isolate_aggregates.tools.documents import Count, Names, one_of
 from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.locks.documents import Usage
+from isolate_aggregates.tools.mirrored.chain import InstalledFilter
 from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange
 
@@ -192,6 +193,9 @@ class Sync:
     ]
 
 
+FILTERS = documents.schema(
+    tuple[InstalledFilter, ...], 'The installed request filters'
+)
 EXPLAIN = documents.schema(Explanation, 'Why a server may use hosts, or not')
 AUDIT = documents.schema(Audit, 'The problems with the isolation')
 SYNC = documents.schema(Sync, 'What sync changes')

@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from isolate_aggregates.tools.cli import base, output
@@ -30,8 +31,5 @@ class ListFilters(output.Lister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         # A cloud file may set which filters run.
         with base.opened(self.app, parsed_args):
-            rows = [
-                (row.name, row.enabled, row.note, row.origin)
-                for row in chain.installed_filters(self.app.conf)
-            ]
+            rows = map(astuple, chain.installed_filters(self.app.conf))
         return ('Name', 'Enabled', 'Note', 'Origin'), rows

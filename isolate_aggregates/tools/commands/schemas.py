@@ -18,6 +18,7 @@ SCHEMAS = {
     'capacity list': request_documents.CAPACITY,
     'effect show': EFFECT,
     'explain': documents.EXPLAIN,
+    'filter list': documents.FILTERS,
     'ledger': LEDGER,
     'lock list': documents.LIST,
     'matrix list': request_documents.MATRIX,

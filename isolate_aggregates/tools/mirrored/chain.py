@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 import dataclasses
 from importlib import metadata
+from typing import Annotated
 
 from oslo_config import cfg
 
@@ -71,15 +72,12 @@ def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
 
 @dataclasses.dataclass(frozen=True)
 class InstalledFilter:
-    """A request filter of an installed package.
-
-    :param note: Its position in the order, or why it does not run.
-    """
+    """A request filter of an installed package."""
 
     name: str
-    origin: str
     enabled: bool
-    note: str
+    note: Annotated[str, 'Its position in the order, or why it does not run.']
+    origin: Annotated[str, 'Its package and class.']
 
 
 def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
@@ -96,9 +94,9 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
     filters += [
         InstalledFilter(
             name,
-            _origin(NAMESPACE, name),
             False,
             f'not named in [{ia_conf.GROUP}] request_filters',
+            _origin(NAMESPACE, name),
         )
         for name in _installed(NAMESPACE)
         if name not in names
@@ -114,9 +112,9 @@ def _describe(
     if entry.switch and not entry.is_enabled(conf):
         group, option = entry.switch
         note = f'[{group}] {option} is false'
-        return InstalledFilter(entry.name, origin, False, note)
+        return InstalledFilter(entry.name, False, note, origin)
     note = f'number {number} of {of}'
-    return InstalledFilter(entry.name, origin, True, note)
+    return InstalledFilter(entry.name, True, note, origin)
 
 
 def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
@@ -124,9 +122,9 @@ def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
     version = metadata.version(_PACKAGE)
     return InstalledFilter(
         mirror.name,
-        f'{_PACKAGE} {version}, {rule}',
         not why_off,
         why_off or f"reproduces Nova's {mirror.nova_name}, outside Nova only",
+        f'{_PACKAGE} {version}, {rule}',
     )
 
 
