@@ -377,18 +377,18 @@ def list_servers(host: str) -> Commands:
     return (_openstack(words),)
 
 
-def set_members(provider: Provider, without: str) -> Commands:
-    """Return the command that removes a provider from a Placement aggregate.
+def set_members(provider: Provider, without: Iterable[str]) -> Commands:
+    """Return the command that removes a provider from Placement aggregates.
 
-    :param without: The uuid of the aggregate.
+    :param without: The uuids of the aggregates.
     """
-    rest = provider.aggregates - {without}
+    rest = provider.aggregates - {*without}
     return (_on_provider(provider, 'aggregate', rest, _MEMBERSHIP),)
 
 
-def set_traits(provider: Provider, without: str) -> Commands:
-    """Return the command that removes a trait from a provider."""
-    rest = provider.traits - {without}
+def set_traits(provider: Provider, without: Iterable[str]) -> Commands:
+    """Return the command that removes traits from a provider."""
+    rest = provider.traits - {*without}
     # The traits must exist.
     exist = [('trait', trait, f'={provider.uuid}') for trait in rest]
     return (_on_provider(provider, 'trait', rest, _TRAITS, exist),)

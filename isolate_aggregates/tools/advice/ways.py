@@ -341,7 +341,7 @@ class Ways:
         for node in self.snapshot.providers:
             for uuid in sorted(node.aggregates & aggregates.keys()):
                 if node.host and node.host not in aggregates[uuid].hosts:
-                    yield commands.set_members(node, without=uuid)
+                    yield commands.set_members(node, without=[uuid])
 
     def _properties(self, image: Image) -> Iterator[Commands]:
         declaration = self.pipeline.image_properties

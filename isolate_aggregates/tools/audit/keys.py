@@ -38,6 +38,9 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
     keys = _keys(cloud)
     behind: dict[tuple[str, ...], set[str]] = {}
     for host, aggregates in cloud.index.by_host.items():
+        if cloud.nodes and host not in cloud.nodes:
+            # Another check finds it.
+            continue
         uuids = tuple(a.uuid for a in aggregates if a.uuid in cloud.requiring)
         behind.setdefault(uuids, set()).add(host)
     for uuids, hosts in behind.items():
@@ -251,7 +254,10 @@ def _flavor_keys(
                     f'flavor {flavor.name}',
                     f'names {key}, which no aggregate has',
                     'its servers are refused',
-                    (Repair(commands.unset_spec(flavor, key)),),
+                    (
+                        *map(Repair, cloud.speller.reservation(flavor, key)),
+                        Repair(commands.unset_spec(flavor, key)),
+                    ),
                     about=About.of(flavors=[flavor.name]),
                 )
 

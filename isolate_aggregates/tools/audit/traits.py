@@ -146,13 +146,14 @@ def outside_aggregates(cloud: AuditedCloud) -> Iterator[Finding]:
         ]
         if os_traits.is_custom(trait):
             for node, holder in outside:
-                yield _outside(node, trait, requiring, holder)
+                yield _outside(cloud, node, trait, requiring, holder)
         elif outside:
             hosts = {node.host or '' for node, _ in outside}
             yield _standard_outside(trait, requiring, hosts)
 
 
 def _outside(
+    cloud: AuditedCloud,
     node: Provider,
     trait: str,
     requiring: tuple[Aggregate, ...],
@@ -170,7 +171,22 @@ def _outside(
         (
             Repair(commands.SYNC, safe=True)
             if has_mark
-            else Repair(commands.set_traits(holder, without=trait)),
+            # It sets all traits, so that another one would undo it.
+            else Repair(
+                commands.set_traits(
+                    holder,
+                    without=(
+                        each
+                        for each in holder.traits & cloud.required_by.keys()
+                        if os_traits.is_custom(each)
+                        and each not in marks.marked_traits(holder.traits)
+                        and not any(
+                            node.host in aggregate.hosts
+                            for aggregate in cloud.required_by[each]
+                        )
+                    ),
+                )
+            ),
         ),
         about=About.of(
             hosts=[node.host or ''], aggregates=(a.name for a in requiring)
