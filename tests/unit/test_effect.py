@@ -237,6 +237,26 @@ def test_the_longest_query_grows_with_a_lock():
     assert result.longest_query[1] > result.longest_query[0] > 0
 
 
+@pytest.mark.parametrize(
+    ('limit', 'said'),
+    [
+        (None, ''),
+        (0, ''),
+        (200, ''),
+        (199, 'max_query_length is 199; longer ones are shortened'),
+    ],
+)
+def test_the_limit_is_named_if_the_longest_query_is_longer(limit, said):
+    before = cloud()
+    result = dataclasses.replace(
+        of(before, lock(before)),
+        longest_query=(100, 200),
+        max_query_length=limit,
+    )
+    [row] = [row for row in shown.rows(result) if 'query' in row.what]
+    assert (row.before, row.after, row.why) == ('100 bytes', '200 bytes', said)
+
+
 def test_a_flavor_that_is_new_or_gone_is_compared_with_nothing():
     before = cloud()
     more = make_flavor('more', vcpus=1, ram=1, disk=0)

@@ -422,6 +422,7 @@ def test_the_document_is_as_its_schema_says(run):
             for each in document['expectations']
         )
     assert document['failed'] == 3
+    assert document['passed'] == len(document['expectations']) - 3
 
 
 def test_the_document_names_all_hosts(run, write):

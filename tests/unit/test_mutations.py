@@ -240,3 +240,14 @@ def test_a_host_that_shares_with_others_affects_them(conf, write_cloud):
     ]
     # Without B no host has it; a provider that does not share has it for h1.
     assert numbers == [0, 1]
+
+
+def test_only_answers_of_the_same_aggregates_are_taken_over(conf):
+    first = answers_of(cloud_file.load(EXAMPLES[0]), conf)
+    same = Answers(first.snapshot, first.context, first, True)
+    assert (same.questions, same.places) == (first.questions, first.places)
+    assert same.questions is first.questions
+    assert same.places is first.places
+    other = Answers(first.snapshot, first.context, first)
+    assert other.questions is not first.questions
+    assert other.places is not first.places

@@ -228,6 +228,20 @@ def test_a_placement_of_the_solver_is_taken_as_far_as_there_is_room():
     assert packed.left == (some[1],)
 
 
+def test_what_a_server_uses_is_free_when_it_has_left():
+    snapshot = cloud({'h1': 4}, [server('a', 'h1')])
+    kinds = Kinds(snapshot, CONF)
+    [gone] = snapshot.servers.placed
+    kind = kinds.of_server(gone)
+    occupancy = Occupancy(snapshot, kinds.groups)
+    before = occupancy.free['h1']
+    occupancy.remove(kind, gone, 'h1')
+    assert kind.amounts['VCPU'] == 1
+    assert occupancy.free['h1'] == {
+        name: free + kind.amounts.get(name, 0) for name, free in before.items()
+    }
+
+
 def test_servers_that_are_off_are_migrated_cold():
     servers = [server('a', 'h1'), server('b', 'h1', status='SHUTOFF')]
     snapshot = cloud({'h1': 4, 'h2': 4}, servers)
