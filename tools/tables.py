@@ -246,6 +246,15 @@ LEDGER: Columns = {
     'Seconds': amount('seconds'),
     'MiB': number('mebibytes'),
 }
+OVERSOLD: Columns = {
+    'Placement': text('release'),
+    'Changed': lambda row: row['change'] or '-',
+    'Database': database,
+    'Isolation level': text('level'),
+    'Rounds': number('rounds'),
+    'Oversold': number('oversold'),
+    'Most claims for three units': number('most'),
+}
 TROUBLE: Columns = {
     'State': text('state'),
     'Request': text('kind'),
@@ -326,6 +335,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'endurance-times', ENDURANCE_TIMES, endurance
     yield 'scale', SCALE, by_command(results('scale'))
     yield 'trouble', TROUBLE, results('trouble')
+    yield 'oversold', OVERSOLD, results('oversold')
 
 
 def _written(columns: Columns, rows: Sequence[Row]) -> str:
