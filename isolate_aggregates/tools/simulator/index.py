@@ -10,6 +10,7 @@ computed once, when the index is built.
 import bisect
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
+import functools
 import itertools
 
 import os_traits
@@ -124,6 +125,9 @@ class ProviderIndex:
 
     def set_of(self, numbers: Iterable[int]) -> ProviderSet:
         """Return provider numbers, in any order, as a set."""
+        numbers = list(numbers)
+        if len(numbers) < self.size >> 9:
+            return functools.reduce(lambda some, n: some | 1 << n, numbers, 0)
         digits = bytearray(_OUT) * max(self.size, 1)
         for number in numbers:
             digits[-1 - number] = _IN
