@@ -196,7 +196,9 @@ class OthersTest(ReservationTest):
             provider = self._get_provider_uuid_by_host(host)
             assert TRAIT not in self._get_provider_traits(provider)
         audited_cloud = self.run_command('audit', '--servers', '-f', 'json')
-        assert audited_cloud.document['findings'] == []
+        # Some flavors are larger than these hosts.
+        kinds = {f['kind'] for f in audited_cloud.document['findings']}
+        assert kinds <= {'no-host'}
 
         locked = self.run_command('lock', 'freepool', '--trait', TRAIT)
         assert locked.code == 1
