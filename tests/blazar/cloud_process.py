@@ -17,8 +17,8 @@ import sys
 import threading
 import unittest
 
-FIXTURES = pathlib.Path(__file__).parents[1] / 'nova_functional'
-sys.path.insert(0, str(FIXTURES))
+TESTS = pathlib.Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / 'nova_functional'), str(TESTS / 'support')]
 
 # Before anything of Nova.
 import conftest  # noqa: E402, F401, I001
