@@ -202,6 +202,7 @@ def create(
     """
     _check_new(reservation, now)
     before = store.read()
+    rounds.remove_strays(store, before)
     # Now, as a record without a plan would be left behind.
     _ = before.cleaning_time
     limits.limit_of(before.pool, reservation.project)
