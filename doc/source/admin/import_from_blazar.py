@@ -118,10 +118,12 @@ def write(store, taken, now):
     """Make a reservation one of ours."""
     inventories.create_class(store.placement, taken.resource_class)
     store.compute.set_extra_specs(taken.flavor, taken.flavor.extra_specs)
-    # Last, because with this description it counts as taken over.
+    # With this description it counts as taken over.
     store.compute.describe_flavor(
         taken.id, record.describe(events.recorded(taken, now))
     )
+    for key in EXTRA_SPECS:
+        store.compute.unset_extra_spec(taken.flavor, key)
 
 
 def main(arguments):
