@@ -39,6 +39,7 @@ from isolate_aggregates.aggregates import Aggregate  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
 from isolate_aggregates.request import Flavor  # noqa: E402
 from isolate_aggregates.tools import candidates  # noqa: E402
+from isolate_aggregates.tools import options as tools_options  # noqa: E402
 from isolate_aggregates.tools.cloud.snapshot import Snapshot  # noqa: E402
 from isolate_aggregates.tools.embedded import embedded_client  # noqa: E402
 from isolate_aggregates.tools.mirrored import chain  # noqa: E402
@@ -96,11 +97,11 @@ def cloud(host_number: int, placement: PlacementClient) -> LoadedCloud:
 def pipeline(**options: list[str]) -> Pipeline:
     """Return the filters of a configuration."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     groups = {
         'request_filters': ia_conf.GROUP,
-        'enabled_filters': ia_conf.HOST_FILTERS,
+        'enabled_filters': tools_options.HOST_FILTERS,
     }
     for name, group in groups.items():
         conf.set_override(name, options.get(name, []), group)

@@ -19,6 +19,7 @@ import table
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server, Servers
@@ -130,7 +131,7 @@ def cloud(hosts: int) -> Snapshot:
 def configuration() -> cfg.ConfigOpts:
     """Return the settings of a nova-scheduler that isolates."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     option = 'enable_isolated_aggregate_filtering'
     conf.set_override(option, True, ia_conf.SCHEDULER)

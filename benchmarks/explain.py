@@ -21,11 +21,10 @@ import time
 
 from oslo_config import cfg
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.testing import builders
-from isolate_aggregates.tools import explain, ranges
+from isolate_aggregates.tools import explain, options, ranges
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.mirrored import chain
@@ -48,12 +47,12 @@ HOST_FILTERS = [
 def every_filter() -> Pipeline:
     """Return our filters and the mirrors of Nova's own."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_own_opts(conf)
+    options.register_own_opts(conf)
     conf([], default_config_files=[])
-    for group, option in ia_conf.CLOUD_SETTINGS:
+    for group, option in options.CLOUD_SETTINGS:
         if isinstance(conf[group][option], bool):
             conf.set_override(option, True, group)
-    conf.set_override('enabled_filters', HOST_FILTERS, ia_conf.HOST_FILTERS)
+    conf.set_override('enabled_filters', HOST_FILTERS, options.HOST_FILTERS)
     mirrored = chain.mirrored(conf)
     return Pipeline(
         {

@@ -25,11 +25,11 @@ from urllib import parse
 from oslo_config import cfg
 import table
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
 from isolate_aggregates.tools import documents
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.ledger import (
     chain,
     history,
@@ -205,7 +205,7 @@ class InventedNova:
 def configuration() -> cfg.ConfigOpts:
     """Return the settings of a nova-scheduler that isolates."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     return conf
 

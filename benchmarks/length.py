@@ -32,6 +32,7 @@ from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
 from isolate_aggregates.request import Flavor  # noqa: E402
 from isolate_aggregates.tools import candidates  # noqa: E402
+from isolate_aggregates.tools import options as tools_options  # noqa: E402
 from isolate_aggregates.tools.candidates import CandidateHosts  # noqa: E402
 from isolate_aggregates.tools.cloud.snapshot import Snapshot  # noqa: E402
 from isolate_aggregates.tools.embedded import embedded_client  # noqa: E402
@@ -186,7 +187,7 @@ def measure(
 def configured() -> Pipeline:
     """Return the request filters with isolation enabled."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER

@@ -18,8 +18,8 @@ from effect import SERVERS, cloud
 from oslo_config import cfg
 import table
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.request import Request
@@ -83,7 +83,7 @@ def full(hosts: int) -> Snapshot:
 def measure(hosts: int, question: str) -> dict[str, object]:
     """Return a row of the table."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     group, option = 'scheduler', 'enable_isolated_aggregate_filtering'
     conf.set_override(option, True, group)

@@ -19,6 +19,7 @@ import table
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.metrics.slots import MOST, SlotCounter
@@ -113,7 +114,7 @@ def main() -> None:
     """Measure and print a table."""
     options = table.parser('hosts', HOSTS).parse_args()
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
     conf.set_override('max_query_length', 0, ia_conf.GROUP)

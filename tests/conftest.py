@@ -20,9 +20,9 @@ from oslo_config import cfg
 import pytest
 import requests_mock
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.candidates import CandidateHosts
 from isolate_aggregates.tools.cli import app, base
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -187,7 +187,7 @@ def cloud_from(
 def conf() -> cfg.ConfigOpts:
     """A configuration of our options that reads no file of this machine."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     return conf
 

@@ -19,7 +19,7 @@ from oslo_config import cfg
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -77,7 +77,7 @@ def take(page: Any, name: str) -> None:
 def content() -> Content:
     """Return the contents of the example's report."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     cloud = cloud_file.load(EXAMPLE)
     base.apply_settings(conf, cloud)

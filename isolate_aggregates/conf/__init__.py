@@ -1,35 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All configuration options.
-
-The sample file and the documentation are generated from this package.
-"""
+"""The options that nova-scheduler reads for this package."""
 
 from collections.abc import Iterable
 import math
 import re
-from typing import Any
 
 from oslo_config import cfg
 
 from isolate_aggregates import exception
 from isolate_aggregates.conf.of_blazar import blazar_opts
-from isolate_aggregates.conf.of_nova import (
-    cinder_opts,
-    default_opts,
-    filter_scheduler_opts,
-    pci_opts,
-    scheduler_opts,
-    workarounds_opts,
-)
+from isolate_aggregates.conf.of_nova import scheduler_opts
 from isolate_aggregates.conf.own import isolate_aggregates_opts
 
-DEFAULT = 'DEFAULT'
 GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'
-HOST_FILTERS = 'filter_scheduler'
-WORKAROUNDS = 'workarounds'
-PCI = 'pci'
-CINDER = 'cinder'
 BLAZAR = 'blazar:physical:host'
 
 # The prefix of the names of the metrics of nova-scheduler's workers.
@@ -47,78 +31,22 @@ _KEYS_OF_NOVA = (
     'trait',
 )
 
-# The options that affect the hosts for a request; a cloud file can have their
-# values.
-CLOUD_SETTINGS = (
-    (DEFAULT, 'default_availability_zone'),
-    (DEFAULT, 'default_schedule_zone'),
-    (SCHEDULER, 'enable_isolated_aggregate_filtering'),
-    (SCHEDULER, 'placement_req_required_member_prefix'),
-    (SCHEDULER, 'placement_req_default_forbidden_member_prefix'),
-    (SCHEDULER, 'max_placement_results'),
-    (SCHEDULER, 'limit_tenants_to_placement_aggregate'),
-    (SCHEDULER, 'placement_aggregate_required_for_tenants'),
-    (SCHEDULER, 'query_placement_for_image_type_support'),
-    (SCHEDULER, 'image_metadata_prefilter'),
-    (SCHEDULER, 'query_placement_for_routed_network_aggregates'),
-    (HOST_FILTERS, 'enabled_filters'),
-    (HOST_FILTERS, 'aggregate_image_properties_isolation_namespace'),
-    (HOST_FILTERS, 'aggregate_image_properties_isolation_separator'),
-    (HOST_FILTERS, 'isolated_hosts'),
-    (HOST_FILTERS, 'isolated_images'),
-    (HOST_FILTERS, 'restrict_isolated_hosts_to_isolated_images'),
-    (WORKAROUNDS, 'disable_fallback_pcpu_query'),
-    (GROUP, 'nova_release'),
-    (GROUP, 'request_filters'),
-    (GROUP, 'trait_sources'),
-    (GROUP, 'reservation_key_sources'),
-    (GROUP, 'reservation_required'),
-    (GROUP, 'max_query_length'),
-    (BLAZAR, 'aggregate_freepool_name'),
-    (BLAZAR, 'allow_preemptibles'),
-    (BLAZAR, 'preemptible_aggregate'),
-    (BLAZAR, 'blazar_owner'),
-    (BLAZAR, 'blazar_az_prefix'),
-)
+OPTIONS: dict[str, list[cfg.Opt]] = {
+    SCHEDULER: scheduler_opts,
+    BLAZAR: blazar_opts,
+    GROUP: isolate_aggregates_opts,
+}
 
 
-def list_opts(connection: bool = True) -> list[tuple[str, list[cfg.Opt]]]:
-    """Return all options by group, for the sample file and the pages.
+def register_opts(conf: cfg.ConfigOpts, connection: bool = True) -> None:
+    """Register all options, except those that are registered already.
 
-    Those for the connection to a cloud can be left out.
+    :param connection: Whether to register those for the connection to a cloud.
     """
-    return [
-        (DEFAULT, default_opts),
-        (SCHEDULER, scheduler_opts),
-        (HOST_FILTERS, filter_scheduler_opts),
-        (WORKAROUNDS, workarounds_opts),
-        (PCI, pci_opts),
-        (CINDER, cinder_opts),
-        (BLAZAR, blazar_opts),
-        (
-            GROUP,
-            isolate_aggregates_opts
-            + (_connection_opts() if connection else []),
-        ),
-    ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register all options, except those that are registered already."""
-    register_own_opts(conf)
-    register_connection_opts(conf)
-
-
-def register_own_opts(conf: cfg.ConfigOpts) -> None:
-    """Register all options except those for the connection to a cloud."""
-    _register(conf, None, default_opts)
-    _register(conf, SCHEDULER, scheduler_opts)
-    _register(conf, HOST_FILTERS, filter_scheduler_opts)
-    _register(conf, WORKAROUNDS, workarounds_opts)
-    _register(conf, PCI, pci_opts)
-    _register(conf, CINDER, cinder_opts)
-    _register(conf, BLAZAR, blazar_opts)
-    _register(conf, GROUP, isolate_aggregates_opts)
+    for group, opts in OPTIONS.items():
+        register(conf, group, opts)
+    if connection:
+        register_connection_opts(conf)
 
 
 def register_connection_opts(conf: cfg.ConfigOpts) -> None:
@@ -130,7 +58,8 @@ def register_connection_opts(conf: cfg.ConfigOpts) -> None:
     loading.register_auth_conf_options(conf, GROUP)
 
 
-def _connection_opts() -> list[cfg.Opt]:
+def connection_opts() -> list[cfg.Opt]:
+    """Return the options for the connection, with those of one plugin."""
     from keystoneauth1 import loading
 
     return [
@@ -140,21 +69,10 @@ def _connection_opts() -> list[cfg.Opt]:
     ]
 
 
-def value_of(conf: cfg.ConfigOpts, group: str, option: str) -> Any:
-    """Return the value of an option; :data:`DEFAULT` is a group, too."""
-    return conf[option] if group == DEFAULT else conf[group][option]
-
-
-def set_default(
-    conf: cfg.ConfigOpts, group: str, option: str, value: object
-) -> None:
-    """Replace the default of an option; :data:`DEFAULT` is a group, too."""
-    conf.set_default(option, value, None if group == DEFAULT else group)
-
-
-def _register(
+def register(
     conf: cfg.ConfigOpts, group: str | None, opts: list[cfg.Opt]
 ) -> None:
+    """Register options, except those that are registered already."""
     for opt in opts:
         try:
             conf.register_opt(opt, group=group)
@@ -169,16 +87,12 @@ def check(conf: cfg.ConfigOpts) -> None:
     :param conf: A configuration with our options registered. Options for the
         connection are checked only if they are registered.
     """
-    connection = _connection_opts() if 'auth_type' in conf[GROUP] else []
-    for group, options in (
-        (SCHEDULER, scheduler_opts),
-        (HOST_FILTERS, filter_scheduler_opts),
-        (WORKAROUNDS, workarounds_opts),
-        (BLAZAR, blazar_opts),
-        (GROUP, isolate_aggregates_opts + connection),
-    ):
+    for group, options in OPTIONS.items():
         for option in options:
-            _check_value(conf, group, option)
+            check_value(conf, group, option)
+    if 'auth_type' in conf[GROUP]:
+        for option in connection_opts():
+            check_value(conf, GROUP, option)
     sources = conf[GROUP].trait_sources
     if 'flavor' not in sources:
         raise exception.ConfigError(
@@ -200,7 +114,8 @@ def check(conf: cfg.ConfigOpts) -> None:
         )
 
 
-def _check_value(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
+def check_value(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> None:
+    """Check for an invalid value that oslo.config accepts."""
     name = f'[{group}] {option.dest}'
     try:
         value = conf[group][option.dest]

@@ -5,23 +5,7 @@ from oslo_config import cfg, types
 
 from isolate_aggregates import web_servers
 
-# The supported releases of Nova.
-OLDEST_NOVA = 31
-NEWEST_NOVA = 34
-
 isolate_aggregates_opts = [
-    cfg.IntOpt(
-        'nova_release',
-        min=OLDEST_NOVA,
-        max=NEWEST_NOVA,
-        help="""
-Release of Nova whose scheduling the commands reproduce.
-
-Newer releases add more to a request. By default it is derived from the
-microversions that Nova's API offers. For a cloud file it is the newest
-supported release.
-""",
-    ),
     cfg.ListOpt(
         'request_filters',
         default=[
@@ -228,18 +212,6 @@ Its workers write the counts to files there, and ``isolate-aggregates exporter
 --scheduler`` serves them to Prometheus. If nothing can be written there,
 nova-scheduler logs a warning and counts nothing. By default nothing is
 counted. Counting takes about a tenth of a millisecond for each request.
-""",
-    ),
-    cfg.ListOpt(
-        'metrics_flavors',
-        default=[],
-        help="""
-The flavors whose free slots the exporter counts.
-
-Names or ids. By default the ten flavors with the most servers. To find them,
-the exporter lists all servers: at each reading with ``--servers`` or
-``--output``, otherwise once an hour. If the cloud has at most ten flavors,
-the exporter does not list the servers for this.
 """,
     ),
     cfg.StrOpt(

@@ -11,9 +11,9 @@ from typing import Any
 from oslo_config import cfg
 import pytest
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.request import Image
 from isolate_aggregates.reservations.views import Calendar
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -151,7 +151,7 @@ def content_of(
 ) -> Content:
     """Return what a page about a cloud, or an example, shows."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     if isinstance(cloud, str):
         cloud = cloud_file.load(ROOT / 'examples' / f'{cloud}.yaml')

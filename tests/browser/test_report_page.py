@@ -16,6 +16,7 @@ from isolate_aggregates.testing.builders import (
     make_image,
     make_snapshot,
 )
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.documents import content
@@ -1004,7 +1005,7 @@ def effect_of_a_lock():
     [rack] = before.aggregates
     after = changes.values(rack, {LICENSED: 'required'})(before)
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
@@ -1058,7 +1059,7 @@ def plan_for_a_host():
     """Return the plan of emptying a host of the example."""
     cloud = cloud_file.load(RACK.with_name('full-rack.yaml'))
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER

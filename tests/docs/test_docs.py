@@ -18,6 +18,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import errors
 from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.placement import microversion
 
@@ -102,7 +103,9 @@ def test_each_key_of_a_cloud_file_is_described():
 
 def test_each_setting_of_a_cloud_file_is_shown():
     page = (SOURCE / 'user' / 'cloud-file.rst').read_text('utf-8')
-    missing = [o for _, o in ia_conf.CLOUD_SETTINGS if f'{o}:' not in page]
+    missing = [
+        o for _, o in tools_options.CLOUD_SETTINGS if f'{o}:' not in page
+    ]
     assert missing == []
 
 
@@ -193,11 +196,11 @@ def test_each_microversion_that_is_used_is_listed():
 
 def own_options() -> list[tuple[str, str]]:
     """Return the options that are ours and not keystoneauth's."""
-    found = [(ia_conf.GROUP, o.name) for o in ia_conf.isolate_aggregates_opts]
-    for group, options in ia_conf.list_opts():
-        if group != ia_conf.GROUP:
-            found += [(group, option.name) for option in options]
-    return found
+    return [
+        (group, option.name)
+        for group, options in tools_options.list_opts(connection=False)
+        for option in options
+    ]
 
 
 def paragraphs(sample: str) -> dict[tuple[str, str], str]:
@@ -229,7 +232,7 @@ def test_the_sample_configuration_is_current(tmp_path):
 def test_the_sample_configuration_has_no_removed_option():
     names = {
         (group, option.dest)
-        for group, options in ia_conf.list_opts()
+        for group, options in tools_options.list_opts()
         for option in options
     }
     kept = paragraphs((ROOT / SAMPLE).read_text('utf-8'))

@@ -18,8 +18,8 @@ from oslo_config import cfg
 import pytest
 from test_findings_page import kinds_in_code
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -495,7 +495,7 @@ def audited(
 
 def fresh() -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     return conf
 

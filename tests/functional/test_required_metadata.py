@@ -16,7 +16,8 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.query_limit import forbidden_length
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools import candidates, options
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
@@ -46,7 +47,7 @@ TAGS = {
 def pipeline(request_filters=(), enabled_filters=()):
     """Return the filters of a configuration, with projects kept apart."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override(
         'request_filters',
@@ -54,7 +55,7 @@ def pipeline(request_filters=(), enabled_filters=()):
         ia_conf.GROUP,
     )
     conf.set_override(
-        'enabled_filters', list(enabled_filters), ia_conf.HOST_FILTERS
+        'enabled_filters', list(enabled_filters), options.HOST_FILTERS
     )
     return chain.as_in_nova(conf)
 

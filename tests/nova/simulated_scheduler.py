@@ -21,6 +21,7 @@ from server_requests import CELL
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import host_filter, registration
+from isolate_aggregates.tools import options as tools_options
 
 
 @contextlib.contextmanager
@@ -28,7 +29,7 @@ def isolating(hosts, filters):
     """Configure Nova with filters, and enough alternates for all hosts."""
     objects.register_all()
     with config_fixture.Config(nova.conf.CONF) as fixture:
-        ia_conf.register_opts(fixture.conf)
+        tools_options.register_opts(fixture.conf)
         fixture.config(
             enable_isolated_aggregate_filtering=True,
             placement_req_required_member_prefix=['reservation:'],

@@ -36,6 +36,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.tools import options
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.request import (
     Request,
@@ -340,7 +341,7 @@ def theirs(request, forced):
 @functools.cache
 def our_conf():
     conf = cfg.ConfigOpts()
-    ia_conf.register_own_opts(conf)
+    options.register_own_opts(conf)
     conf([], default_config_files=[])
     return conf
 

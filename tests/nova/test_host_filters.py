@@ -19,10 +19,10 @@ import test_chain
 import test_query
 from thorough import examples
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.mirrored import chain, nova_image
 from isolate_aggregates.tools.request import Request, constraints
 
@@ -91,10 +91,10 @@ aggregates = st.lists(
 def named(filter_name, index, request, options):
     """Return the hosts that our mirror drops."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_own_opts(conf)
+    tools_options.register_own_opts(conf)
     conf([], default_config_files=[])
     for name, value in {**options, 'enabled_filters': [filter_name]}.items():
-        conf.set_override(name, value, ia_conf.HOST_FILTERS)
+        conf.set_override(name, value, tools_options.HOST_FILTERS)
     [found] = [f for f in chain.mirrored(conf) if f.name == filter_name]
     destination = Pipeline([found]).evaluate(request, index)
     return {host for host in HOSTS if constraints.dropped(destination, host)}

@@ -7,7 +7,7 @@ from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 import pytest
 
-from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.upgrade_check.checks import Checks
 from isolate_aggregates.tools.upgrade_check.unknown import unknown_names
 
@@ -89,7 +89,7 @@ def read(tmp_path):
             nova.conf.scheduler,
         ):
             module.register_opts(conf)
-        ia_conf.register_opts(conf)
+        tools_options.register_opts(conf)
         conf(
             [f'--config-file={path}'],
             default_config_files=[],
@@ -155,7 +155,7 @@ def test_a_correct_file_has_no_problems(read, lines):
 
 OPTIONS = [
     (group, option.dest)
-    for group, options in ia_conf.list_opts()
+    for group, options in tools_options.list_opts()
     for option in options
 ]
 
@@ -173,7 +173,7 @@ def test_each_misspelt_option_is_named(read, group, option):
 
 @pytest.mark.parametrize(
     'section',
-    [group for group, _ in ia_conf.list_opts() if group != 'DEFAULT'],
+    [group for group, _ in tools_options.list_opts() if group != 'DEFAULT'],
 )
 def test_each_misspelt_section_is_named(read, section):
     for name in misspellings(section):

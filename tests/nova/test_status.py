@@ -23,6 +23,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.upgrade_check.checks import Checks
 
 PLUGIN = [
@@ -36,7 +37,7 @@ def conf():
     """Nova's configuration with the plugin switched on."""
     fixture = config_fixture.Config(nova.conf.CONF)
     fixture.setUp()
-    ia_conf.register_opts(fixture.conf)
+    tools_options.register_opts(fixture.conf)
     fixture.config(
         available_filters=PLUGIN,
         enabled_filters=['ComputeFilter', 'IsolatedAggregatesFilter'],
@@ -519,7 +520,7 @@ def test_the_sample_for_nova_scheduler_passes_the_checks():
     conf = cfg.ConfigOpts()
     nova.conf.database.register_opts(conf)
     nova.conf.scheduler.register_opts(conf)
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf(
         [f'--config-file={sample}'],
         default_config_files=[],

@@ -4,6 +4,7 @@
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.mirrored import chain
 
 
@@ -13,13 +14,13 @@ def mirrored(*names, **options):
     :param options: Options of Nova, of whichever of the two groups.
     """
     conf = cfg.ConfigOpts()
-    ia_conf.register_own_opts(conf)
+    tools_options.register_own_opts(conf)
     conf([], default_config_files=[])
     for name, value in options.items():
         group = (
             ia_conf.SCHEDULER
             if name in conf[ia_conf.SCHEDULER]
-            else ia_conf.HOST_FILTERS
+            else tools_options.HOST_FILTERS
         )
         conf.set_override(name, value, group)
     found = {one.name: one.request_filter for one in chain.mirrored(conf)}

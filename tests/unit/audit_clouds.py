@@ -3,8 +3,8 @@
 
 from oslo_config import cfg
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.testing import make_snapshot
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
 from isolate_aggregates.tools.compute.servers import Server, Servers
@@ -20,10 +20,10 @@ PREFIXES = (
 def configuration(**options: object) -> cfg.ConfigOpts:
     """Return a configuration with isolation on; options by their names."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     options = {'enable_isolated_aggregate_filtering': True, **options}
-    groups = {option: group for group, option in ia_conf.CLOUD_SETTINGS}
+    groups = {option: group for group, option in tools_options.CLOUD_SETTINGS}
     for option, value in options.items():
         conf.set_override(option, value, groups[option])
     return conf

@@ -6,9 +6,9 @@ import dataclasses
 from oslo_config import cfg
 import pytest
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.tools import audit
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import document, serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
@@ -18,7 +18,7 @@ OWN = domains.tag('acme')
 def findings(metadata, known):
     """Return kind, problem, and whether --fix repairs it, of each finding."""
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[])
     group = Aggregate('uuid', 'acme-hosts', metadata, id=1)
     snapshot = Snapshot('test', (group,), domains=known)

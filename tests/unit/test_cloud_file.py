@@ -17,10 +17,10 @@ import pytest
 from thorough import examples
 import yaml
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import (
     checked_yaml,
@@ -716,7 +716,7 @@ def test_settings_are_kept_by_group_and_option(load):
 def test_a_dollar_in_a_setting_is_not_substituted(load):
     cloud = load("settings: {isolate_aggregates: {request_filters: ['$A']}}")
     conf = cfg.ConfigOpts()
-    ia_conf.register_own_opts(conf)
+    tools_options.register_own_opts(conf)
     base.apply_settings(conf, cloud)
     assert conf.isolate_aggregates.request_filters == ['$A']
 

@@ -15,9 +15,9 @@ from oslo_config import cfg
 import pytest
 import requests_mock
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.rest import connection
+from isolate_aggregates.tools import options as tools_options
 
 CREDENTIALS = f"""
 auth_type = password
@@ -35,7 +35,7 @@ def described(path: pathlib.Path, text: str) -> cfg.ConfigOpts:
     path = path / 'nova.conf'
     path.write_text(textwrap.dedent(text), 'utf-8')
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([f'--config-file={path}'])
     return conf
 

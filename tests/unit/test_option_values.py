@@ -6,11 +6,12 @@ import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.tools import options as tools_options
 
 OPTIONS = [
     (group, option)
-    for group, options in ia_conf.list_opts(connection=False)
-    if group != ia_conf.DEFAULT
+    for group, options in tools_options.list_opts(connection=False)
+    if group != tools_options.DEFAULT
     for option in options
 ]
 
@@ -23,10 +24,10 @@ def problem(tmp_path):
         path = tmp_path / 'nova.conf'
         path.write_text(f'[{group}]\n{line}\n')
         conf = cfg.ConfigOpts()
-        ia_conf.register_own_opts(conf)
+        tools_options.register_own_opts(conf)
         conf([f'--config-file={path}'], default_config_files=[])
         try:
-            ia_conf.check(conf)
+            tools_options.check(conf)
         except exception.ConfigError as exc:
             return str(exc)
         return ''

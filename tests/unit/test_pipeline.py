@@ -15,6 +15,7 @@ from isolate_aggregates.filters import RequestFilter, loading, pipeline
 from isolate_aggregates.filters.constraints import Forbid, Refuse
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools import options
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.request import Request
 
@@ -26,7 +27,7 @@ REQUEST = Request(Flavor('f'))
 @pytest.fixture
 def conf():
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     return conf
 
@@ -208,7 +209,7 @@ def test_novas_own_filters_are_enabled_by_novas_options(conf):
         'limit_tenants_to_placement_aggregate', True, ia_conf.SCHEDULER
     )
     conf.set_override(
-        'enabled_filters', ['IsolatedHostsFilter'], ia_conf.HOST_FILTERS
+        'enabled_filters', ['IsolatedHostsFilter'], options.HOST_FILTERS
     )
     assert off <= set(chain.as_in_nova(conf).names)
 

@@ -14,6 +14,8 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import options
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -170,7 +172,7 @@ class Requests:
                 request.flavor.extra_specs, request.image_properties
             )
             and not self._conf[
-                ia_conf.WORKAROUNDS
+                options.WORKAROUNDS
             ].disable_fallback_pcpu_query,
         )
 
@@ -179,14 +181,16 @@ class Requests:
         wanted = request.flavor.extra_specs.get('pci_passthrough:alias')
         if not wanted:
             return request
-        if not self._conf[ia_conf.HOST_FILTERS].pci_in_placement:
+        if not self._conf[tools_options.HOST_FILTERS].pci_in_placement:
             self.not_known.append(
                 f'which PCI devices pci_passthrough:alias={wanted} requests '
                 'from Placement if [filter_scheduler] pci_in_placement is true'
             )
             return request
         try:
-            groups = tuple(pci.groups(wanted, self._conf[ia_conf.PCI].alias))
+            groups = tuple(
+                pci.groups(wanted, self._conf[tools_options.PCI].alias)
+            )
         except ValueError as exc:
             self.not_known.append(
                 f'which PCI devices pci_passthrough:alias={wanted} requests '

@@ -12,6 +12,7 @@ from isolate_aggregates.filters.required_metadata import (
     REQUEST_FILTER,
 )
 from isolate_aggregates.text import listed, named, quoted
+from isolate_aggregates.tools import options
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -53,7 +54,7 @@ def ratios(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def unread(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find metadata that has a meaning, which no filter that is on reads."""
-    if cloud.conf[ia_conf.HOST_FILTERS].enabled_filters is None:
+    if cloud.conf[options.HOST_FILTERS].enabled_filters is None:
         # It is not known which host filters run.
         return
     names = {entry.name for entry in cloud.pipeline.filters}

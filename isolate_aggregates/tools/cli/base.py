@@ -13,6 +13,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates.locked import lock_groups
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file import cloud_file, document
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -153,7 +154,7 @@ def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
     """Make the scheduler settings of a snapshot the defaults."""
     for (group, option), value in snapshot.settings.items():
         text = document.as_configured(value)
-        ia_conf.set_default(conf, group, option, text)
+        tools_options.set_default(conf, group, option, text)
 
 
 def pair(what: str) -> Callable[[str], tuple[str, str]]:

@@ -6,10 +6,10 @@ import logging
 
 from oslo_config import cfg
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.text import short
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import files as ia_files
+from isolate_aggregates.tools import options
 
 PROJECT = 'isolate-aggregates'
 
@@ -50,7 +50,7 @@ def register(conf: cfg.ConfigOpts) -> None:
     # Imported late: it takes longer than showing the help.
     from oslo_log import log
 
-    ia_conf.register_own_opts(conf)
+    options.register_own_opts(conf)
     # Because a nova.conf has these options, too.
     log.register_options(conf)
 
@@ -80,7 +80,7 @@ def read(
     except (cfg.Error, OSError, ValueError) as exc:
         names = ', '.join([*files, *directories])
         raise unreadable(names or f'{PROJECT}.conf', exc) from exc
-    ia_conf.check(conf)
+    options.check(conf)
 
 
 def unreadable(names: str, exc: Exception) -> tool_errors.ConfigFilesError:

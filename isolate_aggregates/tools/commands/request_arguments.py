@@ -11,7 +11,8 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools import candidates, options
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.commands import (
@@ -250,7 +251,10 @@ def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
 
 def _of_volumes(conf: cfg.ConfigOpts, request: Request) -> Iterator[str]:
     """Yield what is unknown about the zone of volumes."""
-    if request.boot_from_volume and not conf[ia_conf.CINDER].cross_az_attach:
+    if (
+        request.boot_from_volume
+        and not conf[tools_options.CINDER].cross_az_attach
+    ):
         yield (
             'the availability zone of its volume, to which [cinder] '
             'cross_az_attach = false limits the server; specify it with '
@@ -260,7 +264,7 @@ def _of_volumes(conf: cfg.ConfigOpts, request: Request) -> Iterator[str]:
 
 def _afterwards(conf: cfg.ConfigOpts, cloud: Cloud) -> Iterator[str]:
     """Yield what is unknown about the host filters of Nova."""
-    enabled = conf[ia_conf.HOST_FILTERS].enabled_filters
+    enabled = conf[options.HOST_FILTERS].enabled_filters
     if enabled is None:
         yield _NO_HOST_FILTERS
         return

@@ -10,6 +10,7 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import domains
+from isolate_aggregates.tools import options
 from isolate_aggregates.tools.cli import base, progress, usage
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.live import snapshots
@@ -69,9 +70,9 @@ def taken(app: Any, servers: bool) -> Snapshot:
             (ia_conf.GROUP, 'nova_release'): cloud.nova_releases[-1],
             **{
                 (g, o): value
-                for g, o in ia_conf.CLOUD_SETTINGS
+                for g, o in options.CLOUD_SETTINGS
                 # Options that are not set stay unknown.
-                if (value := ia_conf.value_of(conf, g, o)) is not None
+                if (value := options.value_of(conf, g, o)) is not None
             },
         },
         progress.reading,

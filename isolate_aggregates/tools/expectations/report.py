@@ -16,7 +16,7 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import errors as tool_errors
-from isolate_aggregates.tools import files
+from isolate_aggregates.tools import files, options
 from isolate_aggregates.tools.advice.refusals import Refusal
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -191,8 +191,8 @@ def digest_of_cloud(
     """
     state = serialize.document(snapshot)
     state['settings'] = {
-        f'{group}.{option}': ia_conf.value_of(conf, group, option)
-        for group, option in ia_conf.CLOUD_SETTINGS
+        f'{group}.{option}': options.value_of(conf, group, option)
+        for group, option in options.CLOUD_SETTINGS
     }
     state['settings'][f'{ia_conf.GROUP}.nova_release'] = nova_release
     text = _canonical(state)

@@ -21,6 +21,7 @@ from isolate_aggregates.filters.required_metadata import (
 )
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools import options
 from isolate_aggregates.tools.cloud.cloud import Cloud
 
 
@@ -83,7 +84,7 @@ def flavors_drawn_to(
     :returns: The flavors; None if no configured filter checks the metadata.
     """
     # Not configured on every machine.
-    after = conf[ia_conf.HOST_FILTERS].enabled_filters or ()
+    after = conf[options.HOST_FILTERS].enabled_filters or ()
     before = conf[ia_conf.GROUP].request_filters
     if REQUEST_FILTER not in before and HOST_FILTER not in after:
         return None

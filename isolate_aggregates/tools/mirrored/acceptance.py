@@ -3,18 +3,18 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.text import listed, quoted
+from isolate_aggregates.tools import options
 from isolate_aggregates.tools.mirrored import nova_api
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
 from isolate_aggregates.tools.request import Request
 
 # The zone of hosts in no aggregate with a zone.
-_UNNAMED = (ia_conf.DEFAULT, 'default_availability_zone')
+_UNNAMED = (options.DEFAULT, 'default_availability_zone')
 
 
 def acceptance(

@@ -16,6 +16,7 @@ from isolate_aggregates.filters.loading import (
     load,
 )
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.tools import options
 from isolate_aggregates.tools.mirrored import MIRRORS, compute_services
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
 from isolate_aggregates.tools.mirrored.mirror import Mirror, MirroringFilter
@@ -32,7 +33,7 @@ def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
                 mirror,
                 {
                     (group, option): frozen(
-                        ia_conf.value_of(conf, group, option)
+                        options.value_of(conf, group, option)
                     )
                     for group, option in mirror.options
                 },

@@ -18,9 +18,9 @@ import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates import exception
-from isolate_aggregates.conf.own import NEWEST_NOVA as NEWEST_NOVA
-from isolate_aggregates.conf.own import OLDEST_NOVA as OLDEST_NOVA
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools.options import NEWEST_NOVA as NEWEST_NOVA
+from isolate_aggregates.tools.options import OLDEST_NOVA as OLDEST_NOVA
 
 # Earlier releases do not require the traits.
 _ENCRYPTION_TRAITS = 32

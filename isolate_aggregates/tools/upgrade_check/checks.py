@@ -17,13 +17,13 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     AggregateSource,
 )
-from isolate_aggregates.conf.own import NEWEST_NOVA, OLDEST_NOVA
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import meant
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.requests import bare
+from isolate_aggregates.tools.options import NEWEST_NOVA, OLDEST_NOVA
 from isolate_aggregates.tools.placement import microversion as mv
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.limit_probe import (

@@ -18,8 +18,8 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 from oslo_upgradecheck.upgradecheck import Code
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.placement import race_probe
 from isolate_aggregates.tools.upgrade_check.checks import (
     Checks,
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
         conf = cfg.ConfigOpts()
     else:
         conf = registration.CONF
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     # Hide the warnings about retries; only the result matters.
     logging.getLogger('keystoneauth').setLevel(logging.ERROR)
     arguments = sys.argv[1:] if argv is None else argv

@@ -22,6 +22,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools import options
 
 # How similar a misspelt name is to the right one, as difflib measures it. One
 # letter more, less or exchanged is always above it; no two options of Nova
@@ -32,7 +33,7 @@ _NEAR = 0.88
 _COMMON = frozenset({'region_name', 'valid_interfaces'})
 
 # Where Nova configures its scheduler.
-_SCHEDULING = (ia_conf.SCHEDULER, ia_conf.HOST_FILTERS)
+_SCHEDULING = (ia_conf.SCHEDULER, options.HOST_FILTERS)
 
 # Enables a request filter of Nova. That of availability zones is always on in
 # supported releases, and deployment tools still set its option.
@@ -43,23 +44,23 @@ _QUERIES_PLACEMENT = re.compile(
 # What decided about hosts and is no longer read by any supported Nova, with
 # what is read instead.
 _REMOVED = {
-    (ia_conf.DEFAULT, 'scheduler_available_filters'): (
+    (options.DEFAULT, 'scheduler_available_filters'): (
         'use [filter_scheduler] available_filters'
     ),
-    (ia_conf.DEFAULT, 'scheduler_default_filters'): (
+    (options.DEFAULT, 'scheduler_default_filters'): (
         'use [filter_scheduler] enabled_filters'
     ),
-    (ia_conf.DEFAULT, 'scheduler_weight_classes'): (
+    (options.DEFAULT, 'scheduler_weight_classes'): (
         'use [filter_scheduler] weight_classes'
     ),
-    (ia_conf.DEFAULT, 'scheduler_host_subset_size'): (
+    (options.DEFAULT, 'scheduler_host_subset_size'): (
         'use [filter_scheduler] host_subset_size'
     ),
-    (ia_conf.DEFAULT, 'scheduler_max_attempts'): (
+    (options.DEFAULT, 'scheduler_max_attempts'): (
         'use [scheduler] max_attempts'
     ),
-    (ia_conf.DEFAULT, 'scheduler_driver'): 'remove it',
-    (ia_conf.DEFAULT, 'scheduler_host_manager'): 'remove it',
+    (options.DEFAULT, 'scheduler_driver'): 'remove it',
+    (options.DEFAULT, 'scheduler_host_manager'): 'remove it',
     (ia_conf.SCHEDULER, 'driver'): 'remove it',
     (ia_conf.SCHEDULER, 'host_manager'): 'remove it',
 }
@@ -86,9 +87,9 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
     """
     ours = {
         section: {option.dest for option in opts}
-        for section, opts in ia_conf.list_opts(connection=False)
+        for section, opts in options.list_opts(connection=False)
     }
-    ours[ia_conf.HOST_FILTERS].add('available_filters')
+    ours[options.HOST_FILTERS].add('available_filters')
     places = {
         name: section
         for section in _SCHEDULING
@@ -108,7 +109,7 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
         )
     for path in _files(conf):
         for section, names in _parsed(path).items():
-            group = section if section == ia_conf.DEFAULT else section.lower()
+            group = section if section == options.DEFAULT else section.lower()
             if group not in ours and group not in conf:
                 if guess := _near(group, ours):
                     yield UnknownName(
@@ -169,7 +170,7 @@ def _auth_options(conf: cfg.ConfigOpts) -> set[str]:
 
 
 def _registered(conf: cfg.ConfigOpts, group: str) -> set[str]:
-    if group == ia_conf.DEFAULT:
+    if group == options.DEFAULT:
         return set(conf)
     return set(conf[group]) if group in conf else set()
 

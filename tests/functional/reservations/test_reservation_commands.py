@@ -13,10 +13,10 @@ import pytest
 import reservation_world
 from reservation_world import HOUR, PROJECT
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import failed_hosts, names
 from isolate_aggregates.reservations.commands import calendar, times
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.report import calendar as page_calendar
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -330,7 +330,7 @@ def test_the_report_has_a_chart_of_free_resources(run_json, world):
     run_json(*CREATE, '--start', (now + 6 * HOUR).isoformat(), '--end', '12h')
     world.boot('plain', 'h1', None, {'VCPU': 2})
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     found = page_calendar.encode(
         calendar.ShowCalendar.picture(conf, world.connection(), now, 1)

@@ -26,6 +26,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.text import meant
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import placing
 from isolate_aggregates.tools.cloud.file.contradictions import Collector
 from isolate_aggregates.tools.cloud.file.yaml_errors import Place
@@ -171,12 +172,12 @@ class _Reader:
 
     def _settings(self) -> Iterator[tuple[tuple[str, str], object]]:
         conf = cfg.ConfigOpts()
-        ia_conf.register_own_opts(conf)
-        valid = [f'{g}.{o}' for g, o in ia_conf.CLOUD_SETTINGS]
+        tools_options.register_own_opts(conf)
+        valid = [f'{g}.{o}' for g, o in tools_options.CLOUD_SETTINGS]
         for group, options in self._document.get('settings', {}).items():
             for option, value in options.items():
                 place = 'settings', group, option
-                if (group, option) not in ia_conf.CLOUD_SETTINGS:
+                if (group, option) not in tools_options.CLOUD_SETTINGS:
                     self.contradictions.note(
                         place,
                         'is not a setting of a cloud file'
@@ -186,8 +187,8 @@ class _Reader:
                     continue
                 try:
                     text = as_configured(value)
-                    ia_conf.set_default(conf, group, option, text)
-                    ia_conf.value_of(conf, group, option)
+                    tools_options.set_default(conf, group, option, text)
+                    tools_options.value_of(conf, group, option)
                 except (ValueError, TypeError) as exc:
                     shown_value = 'empty' if value is None else repr(value)
                     problem = ia_conf.plain(exc)
