@@ -25,10 +25,9 @@ from urllib import parse
 from oslo_config import cfg
 import table
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
-from isolate_aggregates.tools import documents
+from isolate_aggregates.tools import documents, errors
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.ledger import (
     chain,
@@ -217,7 +216,7 @@ def state(servers: int) -> State:
 
 
 def _no_image(image_id: str) -> Image:
-    raise exception.NotFound('image', image_id, 'Glance')
+    raise errors.NotFound('image', image_id, 'Glance')
 
 
 def from_nova(servers: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from isolate_aggregates import web_servers
-from isolate_aggregates.text import escaped, meant
+from isolate_aggregates.text import escaped
 
 
 class IsolateAggregatesError(Exception):
@@ -68,14 +68,6 @@ class QueryNotShortened(RequestRefused):
     """The query to Placement is too long and cannot be shortened enough."""
 
 
-class InvalidRequest(IsolateAggregatesError):
-    """A flavor, image or argument has an invalid value."""
-
-
-class RequestUnacceptable(InvalidRequest):
-    """Nova would create no server with this flavor or image."""
-
-
 class AggregatesUnreadable(IsolateAggregatesError):
     """The host aggregates cannot be read, and the cached ones are too old.
 
@@ -93,23 +85,6 @@ class AggregatesUnreadable(IsolateAggregatesError):
         super().__init__(
             f'The host aggregates cannot be read ({str(cause).rstrip(".")}); '
             f'{last}.'
-        )
-
-
-class NotFound(IsolateAggregatesError):
-    """An object does not exist in the cloud.
-
-    :param place: The service or file that was searched.
-    """
-
-    def __init__(
-        self, kind: str, name: str, place: str, known: Iterable[str] = ()
-    ) -> None:
-        self.kind = kind
-        self.name = name
-        super().__init__(
-            f'There is no {kind} with the name or id {name!r} in {place}'
-            f'{meant(name, known)}.'
         )
 
 

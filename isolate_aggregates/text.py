@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Formats names and numbers for messages, and escapes untrusted text."""
 
-from collections.abc import Iterable, Iterator
-import contextlib
+from collections.abc import Iterable
 import contextvars
-import difflib
 import re
-from typing import Any
 
 _LONGEST = 200
 _WORD = re.compile(r'[\w.:@/+-]+')
@@ -60,48 +57,18 @@ def public_url(url: str) -> str:
     return re.sub(r'//.*@', '//', url, flags=re.DOTALL)
 
 
-def all_escaped(value: Any) -> Any:
-    """Escape all texts in a nested value.
-
-    :param value: Texts, numbers, and lists, tuples and dicts of these.
-    """
-    if isinstance(value, str):
-        return escaped(value)
-    if isinstance(value, dict):
-        return {
-            all_escaped(key): all_escaped(one) for key, one in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [all_escaped(one) for one in value]
-    return value
-
-
-_is_unabridged = contextvars.ContextVar('unabridged', default=False)
-
-
-@contextlib.contextmanager
-def unabridged() -> Iterator[None]:
-    """Within this context, :func:`listed` does not abbreviate names."""
-    token = _is_unabridged.set(True)
-    try:
-        yield
-    finally:
-        _is_unabridged.reset(token)
-
-
-def is_unabridged() -> bool:
-    """Return whether names must not be abbreviated."""
-    return _is_unabridged.get()
+# Whether names must not be abbreviated.
+UNABRIDGED = contextvars.ContextVar('unabridged', default=False)
 
 
 def listed(names: Iterable[str], most: int | None = 5) -> str:
     """Return sorted names: ``a, b and 7 more``.
 
     :param most: The most names; the others are only counted. None for all, as
-        within :func:`unabridged`.
+        if UNABRIDGED is set.
     """
     sorted_names = sorted(names)
-    if _is_unabridged.get():
+    if UNABRIDGED.get():
         most = None
     text = ', '.join(sorted_names[:most])
     more = 0 if most is None else len(sorted_names) - most
@@ -126,17 +93,3 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 host``, ``12 hosts``."""
     return f'{number} {plural(number, noun)}'
-
-
-def meant(name: str, names: Iterable[str], prefix: str = '') -> str:
-    """Suggest the most similar name, as a question.
-
-    :param prefix: A prefix that all names have and that does not count.
-    :returns: The question with a leading space; empty if no name is similar.
-    """
-    near = difflib.get_close_matches(
-        name.removeprefix(prefix),
-        [one.removeprefix(prefix) for one in names if one.startswith(prefix)],
-        n=1,
-    )
-    return f' (did you mean {prefix}{near[0]}?)' if near else ''

@@ -52,14 +52,12 @@ class IndexCache:
         read: Callable[[], Sequence[Aggregate]],
         ttl: float = 0,
         max_stale: float | None = None,
-        on_new: Callable[[AggregateIndex], None] = lambda index: None,
         on_failure: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
         self._ttl = ttl
         self._max_stale = max_stale
-        self._on_new = on_new
         self._on_failure = on_failure
         self._clock = clock
         # Guards the following attributes; never held while reading.
@@ -99,7 +97,6 @@ class IndexCache:
         else:
             index = AggregateIndex(aggregates)
             snapshot = CachedIndex(aggregates, index, read_at)
-            self._on_new(index)
         with self._lock:
             last = self._snapshot
             if last is None or last.read_at <= read_at:

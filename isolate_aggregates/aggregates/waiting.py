@@ -11,7 +11,6 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.cache import CachedIndex, IndexCache
-from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.rest.deadline import MOST_LATE
 
 LOG = logging.getLogger(__name__)
@@ -53,14 +52,13 @@ class WaitingCache(IndexCache):
         deadline: float,
         ttl: float = 0,
         max_stale: float | None = None,
-        on_new: Callable[[AggregateIndex], None] = lambda index: None,
         on_failure: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[
             [threading.Event, float], object
         ] = threading.Event.wait,
     ) -> None:
-        super().__init__(read, ttl, max_stale, on_new, on_failure, clock)
+        super().__init__(read, ttl, max_stale, on_failure, clock)
         self._deadline = deadline
         self._wait = wait
         self._reading: _Reading | None = None

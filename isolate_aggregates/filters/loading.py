@@ -4,75 +4,22 @@
 A filter that is missing or cannot be loaded is an error; it is never skipped.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import entry_points, exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.filters.contract import Option, RequestFilter
 from isolate_aggregates.filters.pipeline import (
     LoadedFilter,
-    Pipeline,
     check_class,
     value_of,
 )
 from isolate_aggregates.request.properties import WILDCARD
 
 NAMESPACE = 'isolate_aggregates.request_filters'
-
-
-@dataclasses.dataclass(frozen=True)
-class UnusedTags:
-    """Metadata without effect, because their filter is disabled.
-
-    :param switch: The ``(group, option)`` that enables the filter.
-    """
-
-    filter_name: str
-    switch: tuple[str, str]
-    aggregates: tuple[Aggregate, ...]
-
-    @property
-    def why(self) -> str:
-        """The option that disables the filter, as text."""
-        group, option = self.switch
-        return f'[{group}] {option} is false'
-
-    def __str__(self) -> str:
-        return (
-            f'{naming(self.aggregates)}: the tags for the request filter '
-            f'{self.filter_name} have no effect, because {self.why}; set it '
-            'to true, or remove the tags'
-        )
-
-
-def unused_tags(
-    filters: Iterable[LoadedFilter],
-    enabled: Collection[str],
-    aggregates: AggregateIndex,
-) -> Iterator[UnusedTags]:
-    """Yield the metadata of disabled filters."""
-    filters = tuple(filters)
-    read = frozenset().union(
-        *(f.metadata or () for f in filters if f.name in enabled)
-    )
-    for loaded_filter in filters:
-        if loaded_filter.name in enabled or loaded_filter.switch is None:
-            continue
-        if loaded_filter.metadata is not None and (
-            loaded_filter.metadata <= read
-        ):
-            continue
-        tagged_aggregates = loaded_filter.tagged(aggregates)
-        if tagged_aggregates:
-            yield UnusedTags(
-                loaded_filter.name, loaded_filter.switch, tagged_aggregates
-            )
 
 
 def may_read(filters: Iterable[LoadedFilter], key: str) -> bool:
@@ -99,13 +46,6 @@ def _may_match(pattern: str, key: str) -> bool:
     return not is_plain or key.startswith(prefix)
 
 
-def enabled(
-    filters: Iterable[LoadedFilter], conf: cfg.ConfigOpts
-) -> frozenset[str]:
-    """Return the names of the enabled filters."""
-    return frozenset(f.name for f in filters if f.is_enabled(conf))
-
-
 def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     """Load all configured filters, enabled or not, in order."""
     ia_conf.check(conf)
@@ -115,24 +55,6 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     return tuple(
         _build(name, plugin, conf) for name, plugin in plugins.items()
     )
-
-
-def deciding(
-    conf: cfg.ConfigOpts, filters: Iterable[LoadedFilter] | None = None
-) -> Pipeline:
-    """Return the pipeline that nova-scheduler runs."""
-    return Pipeline(
-        f
-        for f in (load(conf) if filters is None else filters)
-        if f.is_enabled(conf)
-    )
-
-
-def locks(
-    conf: cfg.ConfigOpts, aggregates: AggregateIndex
-) -> tuple[Lock, ...]:
-    """Return the locks of all configured filters, enabled or not."""
-    return Pipeline(load(conf)).locks(aggregates)
 
 
 def _build(

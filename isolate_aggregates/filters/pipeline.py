@@ -13,12 +13,12 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import RequestSpec
-from isolate_aggregates.request.properties import DeclaredProperties, matches
+from isolate_aggregates.request.properties import DeclaredProperties
 
 if TYPE_CHECKING:
     from oslo_config import cfg
@@ -101,25 +101,6 @@ class LoadedFilter:
     def is_enabled(self, conf: 'cfg.ConfigOpts') -> bool:
         """Return whether the filter is enabled."""
         return not self.switch or bool(value_of(self.name, self.switch, conf))
-
-    def tagged(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
-        """Return the aggregates with metadata for this filter.
-
-        If the filter declares its locks, these are the locked aggregates.
-        """
-        locks = self.locks(aggregates)
-        if locks is None:
-            return tuple(
-                a for a in aggregates if any(map(self.reads, a.metadata))
-            )
-        aggregates_by_uuid = {
-            a.uuid: a for lock in locks for a in lock.aggregates
-        }
-        return tuple(aggregates_by_uuid.values())
-
-    def reads(self, key: str) -> bool:
-        """Return whether it declares that it reads a metadata key."""
-        return any(matches(pattern, key) for pattern in self.metadata or ())
 
     def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...] | None:
         """Return the sets of aggregates that the filter forbids together.

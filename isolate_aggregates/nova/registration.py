@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import contextlib
 import functools
 
@@ -16,9 +16,8 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateSource, sources, tags
+from isolate_aggregates.aggregates import AggregateSource, sources
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import claims, placement
@@ -62,9 +61,8 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     conf = CONF if conf is None else conf
     ia_conf.register_opts(conf)
     filters = loading.load(conf)
-    warnings = _Warnings(conf, filters)
-    _log_problems(conf, warnings)
-    runner = build(conf, filters, _observer(conf, filters), warnings)
+    _read_once(conf)
+    runner = build(conf, filters, _observer(conf, filters))
     _replace(runner, _with_ours(runner))
     _wrap()
     if conf[ia_conf.GROUP].check_claims:
@@ -205,12 +203,8 @@ def build(
     conf: cfg.ConfigOpts,
     filters: Sequence[LoadedFilter],
     observer: Observer,
-    on_new: Callable[[AggregateIndex], None],
 ) -> Runner:
-    """Build the request filters of a worker.
-
-    :param on_new: Called with each new index of the aggregates.
-    """
+    """Build the request filters of a worker."""
     section = conf[ia_conf.GROUP]
     read_from = source(conf)
     if isinstance(read_from, NovaDatabaseSource) and not loading.may_read(
@@ -234,7 +228,6 @@ def build(
         read_from.aggregates,
         ttl=ttl,
         max_stale=section.aggregate_max_stale if stale else None,
-        on_new=on_new,
         on_failure=observer.unreadable,
     )
     members = sources.membership(read_from, cache.get)
@@ -266,8 +259,8 @@ def _state(loaded_filter: LoadedFilter, conf: cfg.ConfigOpts) -> str:
     return f'{loaded_filter.name} ({state} by [{group}] {option})'
 
 
-def _log_problems(conf: cfg.ConfigOpts, warnings: _Warnings) -> None:
-    """Read the aggregates, so that problems are logged at startup.
+def _read_once(conf: cfg.ConfigOpts) -> None:
+    """Read the aggregates, so that a failure is logged at startup.
 
     A failure may be temporary, so it does not prevent the start. Nothing but
     the separate thread of the reader may remain after this: workers are forked
@@ -275,7 +268,7 @@ def _log_problems(conf: cfg.ConfigOpts, warnings: _Warnings) -> None:
     """
     read = source(conf).aggregates
     deadline = Deadline('Nova', conf[ia_conf.GROUP].aggregate_deadline)
-    first = IndexCache(lambda: deadline.run(read), on_new=warnings)
+    first = IndexCache(lambda: deadline.run(read))
     # The failure has been logged.
     with contextlib.suppress(Exception):
         first.get()
@@ -306,34 +299,3 @@ def _observer(
         problem = str(exc)
     LOG.warning('Nothing is counted for Prometheus: %s', problem)
     return Observer()
-
-
-class _Warnings:
-    """Warns once about each metadata item that is invalid or has no effect."""
-
-    def __init__(
-        self, conf: cfg.ConfigOpts, filters: Sequence[LoadedFilter]
-    ) -> None:
-        self._conf = conf
-        self._filters = filters
-        self._warned: frozenset[str] = frozenset()
-
-    def __call__(self, index: AggregateIndex) -> None:
-        """Log new problems of the aggregates."""
-        problems = dict(self._problems(index))
-        for what, problem in problems.items():
-            if what not in self._warned:
-                LOG.warning('%s.', problem)
-        self._warned = frozenset(problems)
-
-    def _problems(self, index: AggregateIndex) -> Iterator[tuple[str, str]]:
-        """Yield the problems: the identity of each, and its message."""
-        on = loading.enabled(self._filters, self._conf)
-        try:
-            for unused in loading.unused_tags(self._filters, on, index):
-                yield f'filter {unused.filter_name}', str(unused)
-        except exception.FilterError as exc:
-            # This does not affect reading the aggregates.
-            yield str(exc), str(exc).rstrip('.')
-        for problem in tags.problems(index):
-            yield problem, problem

@@ -11,16 +11,11 @@ Placement microversion 1.33. See the `extra specs reference
 
 from collections.abc import Iterator, Mapping
 import dataclasses
-import functools
 import re
-
-import os_traits
 
 REQUIRED = 'required'
 FORBIDDEN = 'forbidden'
 TRAIT_PREFIX = 'trait:'
-GROUP_POLICY = 'group_policy'
-GROUP_POLICIES = ('none', 'isolate')
 
 SUFFIX = re.compile(r'[a-zA-Z0-9_-]{1,64}')
 # The prefix of the resource classes of instance reservations, as in Blazar.
@@ -29,12 +24,6 @@ RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
 # must not be on the compute nodes themselves: there, an image of a tenant that
 # requires it would let ordinary servers in.
 RESERVATION_TRAIT = 'CUSTOM_RESERVATION_HOST'
-
-
-@functools.cache
-def standard_traits() -> frozenset[str]:
-    """Return the standard traits of the installed ``os-traits``."""
-    return frozenset(os_traits.get_traits())
 
 
 _KEY = re.compile(rf'^(resources|trait)({SUFFIX.pattern})?:(.*)$')
@@ -79,26 +68,4 @@ def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
         # An amount of 0 requests nothing.
         and spec.value.isdecimal()
         and int(spec.value)
-    )
-
-
-def required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
-    """Return the traits that a flavor requires, in any request group."""
-    return frozenset(
-        spec.name
-        for spec in parse(extra_specs)
-        if spec.kind == 'trait' and spec.value == REQUIRED
-    )
-
-
-def image_required_traits(properties: Mapping[str, object]) -> frozenset[str]:
-    """Return the traits that an image requires.
-
-    Images cannot have suffixes or forbid traits. Nova uses the property only
-    if its value is exactly ``required`` (``nova.objects.ImageMetaProps``).
-    """
-    return frozenset(
-        key.removeprefix(TRAIT_PREFIX)
-        for key, value in properties.items()
-        if key.startswith(TRAIT_PREFIX) and str(value) == REQUIRED
     )

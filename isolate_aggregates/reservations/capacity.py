@@ -20,7 +20,6 @@ import dataclasses
 import datetime
 from typing import Any
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, plan
 from isolate_aggregates.reservations.reservation import (
@@ -32,6 +31,7 @@ from isolate_aggregates.reservations.state import (
     ObservedState,
     ReservationHost,
 )
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement import inventories
 from isolate_aggregates.tools.placement.client import ProviderSummary
 from isolate_aggregates.tools.request import Request, resources
@@ -203,7 +203,7 @@ def _countable(
         size = _size(flavor)
         if size not in by_size:
             by_size[size] = None
-            with contextlib.suppress(exception.InvalidRequest):
+            with contextlib.suppress(errors.InvalidRequest):
                 by_size[size] = needs(flavor)
         amounts = by_size[size]
         if amounts is not None:

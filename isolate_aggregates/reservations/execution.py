@@ -50,6 +50,7 @@ from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools import errors as tools_errors
 
 LOG = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class Run:
         """Do what is due, and note any failure; see ``bring``."""
         try:
             return self.bring(state, may_leave)
-        except exception.NotFound:
+        except tools_errors.NotFound:
             LOG.debug('Reservation %s was ended by another command.', self.id)
         except exception.IsolateAggregatesError as exc:
             self.notes.append(str(exc).rstrip('.'))
@@ -124,11 +125,13 @@ class Run:
         self._has_acted = False
         try:
             self._bring([(state, may_leave)])
-        except (exception.NotFound, exception.ServiceNotFound):
+        except (tools_errors.NotFound, exception.ServiceNotFound):
             if self._store.compute.record(self.id) is not None:
                 raise
             self._executor.delete_class()
-            raise exception.NotFound('reservation', self.id, 'Nova') from None
+            raise tools_errors.NotFound(
+                'reservation', self.id, 'Nova'
+            ) from None
         finally:
             # There may be as many runs as reservations.
             del self._before
@@ -269,7 +272,7 @@ class Run:
         if reservation is None or self.is_gone:
             last = self._ended or last
             if last is None:
-                raise exception.NotFound('reservation', self.id, 'Nova')
+                raise tools_errors.NotFound('reservation', self.id, 'Nova')
             return Status(last, Phase.ENDED, problems=tuple(self.notes))
         return status_of(
             state,

@@ -44,6 +44,7 @@ from isolate_aggregates.reservations.store import (
     ReservationStore,
     log_unreadable,
 )
+from isolate_aggregates.tools import errors as tools_errors
 
 LOG = logging.getLogger(__name__)
 
@@ -153,7 +154,7 @@ def read_history(
         now at most.
     """
     if since and until and since >= until:
-        raise exception.InvalidRequest(
+        raise tools_errors.InvalidRequest(
             f'The period from {since.isoformat()} until {until.isoformat()} '
             'is empty.'
         )

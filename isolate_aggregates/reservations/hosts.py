@@ -24,6 +24,7 @@ from isolate_aggregates.reservations.state import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement import (
     edits,
     generations,
@@ -279,7 +280,7 @@ def _refuse_use(state: ObservedState, disabled: Collection[str] = ()) -> None:
     } - services
     problem = _reason_to_keep(state, pool, pool.hosts - lost_services)
     if problem:
-        raise exception.InvalidRequest(
+        raise tools_errors.InvalidRequest(
             f'Pool {pool.name} cannot be deleted, because it {problem}.'
         )
 
@@ -497,7 +498,7 @@ def _find_node(state: ObservedState, name: str) -> Node:
             'compute service', name, [node.name for node in nodes]
         )
     if not nodes:
-        raise exception.NotFound('compute node', name, 'Nova')
+        raise tools_errors.NotFound('compute node', name, 'Nova')
     return nodes[0]
 
 
@@ -548,7 +549,7 @@ def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:
         store.compute.create_aggregate(store.pool)
         pool = store.read_pool()
         if pool is None:
-            raise exception.NotFound('aggregate', store.pool, 'Nova')
+            raise tools_errors.NotFound('aggregate', store.pool, 'Nova')
     missing = _missing_metadata(pool)
     if missing:
         store.compute.set_metadata(pool, missing)

@@ -9,11 +9,12 @@ import datetime
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import names, settings
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.tools import errors
 
 _MOST = 1_000_000
 
@@ -32,7 +33,7 @@ def limit_of(pool: Aggregate | None, project: str) -> int | None:
             and owner
             and not uuidutils.is_uuid_like(owner)
         ):
-            raise exception.InvalidRequest(
+            raise errors.InvalidRequest(
                 f'Aggregate {pool.name}: {text.escaped(key)} must end with '
                 'the id of a project; remove it with "openstack aggregate '
                 f'unset --property {text.escaped(key)} {pool.name}".'

@@ -14,12 +14,12 @@ import hashlib
 import re
 import uuid
 
-from isolate_aggregates import exception
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_CLASS,
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
+from isolate_aggregates.tools import errors
 
 TRAIT = RESERVATION_TRAIT
 # The extra spec by which a flavor requires the trait.
@@ -164,7 +164,7 @@ def reservation_id(text: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'{text!r} is not a valid id of a reservation; it must be a uuid.'
         ) from None
 

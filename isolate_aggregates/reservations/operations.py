@@ -35,6 +35,7 @@ from isolate_aggregates.reservations.store import (
     find_reservation,
 )
 from isolate_aggregates.reservations.views import show, status_in, would_be
+from isolate_aggregates.tools import errors as tools_errors
 
 # How often a command retries because another one changed the reservation.
 _ATTEMPTS = 10
@@ -219,7 +220,7 @@ def create(
             status = execution.reconcile(
                 store, reservation.id, now, state=state, asked=first
             )
-        except exception.NotFound:
+        except tools_errors.NotFound:
             break
         except errors.StaleRecord as exc:
             # Its first record was lost, and this one takes its place.
@@ -279,7 +280,7 @@ def preview(
 def _check_hosts(state: ObservedState, reservation: Reservation) -> None:
     for name in reservation.only_on:
         if name not in state.hosts:
-            raise exception.InvalidRequest(
+            raise tools_errors.InvalidRequest(
                 f'{name} is not a host for reservations; see reservation host '
                 'list.'
             )
@@ -287,7 +288,7 @@ def _check_hosts(state: ObservedState, reservation: Reservation) -> None:
 
 def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
     if reservation.has_ended(now):
-        raise exception.InvalidRequest(
+        raise tools_errors.InvalidRequest(
             f'A reservation cannot end at {reservation.end}, which is in the '
             'past.'
         )
@@ -306,7 +307,7 @@ def _write_record(
         records = store.read().records
         present = records.reservations.get(reservation.id)
         if present is not None and present.was_refused:
-            with contextlib.suppress(exception.NotFound):
+            with contextlib.suppress(tools_errors.NotFound):
                 execution.reconcile(store, reservation.id, now)
         elif _is_taken(records, reservation):
             break
@@ -534,7 +535,7 @@ def move(
         slots = state.slots(reservation.id)
         for name in hosts:
             if name not in slots:
-                raise exception.InvalidRequest(
+                raise tools_errors.InvalidRequest(
                     f'Reservation {reservation.id} has no slots on {name}.'
                 )
         leaving = {*reservation.leaving, *hosts} if hosts else ()
@@ -626,7 +627,7 @@ def end(
             status = execution.reconcile(
                 store, reservation.id, now, state=state
             )
-        except exception.NotFound:
+        except tools_errors.NotFound:
             # Another command completed it.
             return Status(reservation, Phase.ENDED)
         except errors.StaleRecord as exc:
@@ -642,7 +643,7 @@ def _check_end(
     reservation: Reservation, change: PendingChange, now: datetime.datetime
 ) -> None:
     if change.end is not None and change.end <= max(now, reservation.start):
-        raise exception.InvalidRequest(
+        raise tools_errors.InvalidRequest(
             f'Reservation {reservation.id} cannot be changed to end at '
             f'{change.end.isoformat()}, which is in the past or before its '
             'start.'

@@ -22,7 +22,6 @@ import json
 from typing import Any
 import zlib
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, events, names
 from isolate_aggregates.reservations.reservation import (
@@ -32,6 +31,7 @@ from isolate_aggregates.reservations.reservation import (
     Reservation,
     Shape,
 )
+from isolate_aggregates.tools import errors as tools_errors
 
 # The key that marks our descriptions, and the version of the format.
 _MARK = 'isolate-aggregates-reservation'
@@ -302,7 +302,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         ValueError,
         OverflowError,
         AttributeError,
-        exception.InvalidRequest,
+        tools_errors.InvalidRequest,
     ) as exc:
         raise errors.ReservationError(
             flavor.id,

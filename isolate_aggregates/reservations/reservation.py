@@ -6,10 +6,11 @@ import dataclasses
 import datetime
 import uuid
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, resources
 
@@ -83,12 +84,12 @@ class Labels:
             ('note', self.note, MOST_IN_NOTE),
         ):
             if len(label) > most:
-                raise exception.InvalidRequest(
+                raise errors.InvalidRequest(
                     f'The {kind} of a reservation may have {most} '
                     f'characters, not {len(label)}.'
                 )
             if not label.isprintable():
-                raise exception.InvalidRequest(
+                raise errors.InvalidRequest(
                     f'The {kind} of a reservation may have no control '
                     f'characters, as "{text.escaped(label)}" has.'
                 )
@@ -334,7 +335,7 @@ def new(
         counted, for example PCI devices. These are then not guaranteed.
     """
     if not project:
-        raise exception.InvalidRequest('A reservation needs a project.')
+        raise errors.InvalidRequest('A reservation needs a project.')
     canonical_id = names.reservation_id(
         reservation_id or names.new_reservation_id()
     )
@@ -345,7 +346,7 @@ def new(
     start = utc('start', start)
     end = None if end is None else utc('end', end)
     if end is not None and end <= start:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'A reservation cannot end at {end.isoformat()}, because it '
             f'starts at {start.isoformat()}.'
         )
@@ -368,20 +369,20 @@ def new(
         names.reservation_of(key.partition(':')[2])
         for key in shape.extra_specs
     ):
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             'The slots of a reservation cannot be taken from another '
             'reservation.'
         )
     unknown = [] if allow_uncounted else uncounted(shape.extra_specs)
     if unknown:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'A slot cannot be planned with {", ".join(unknown)}, because '
             'Placement does not count it. Leave it out, or use '
             '--allow-uncounted: a server may then get no host although its '
             'reservation has a free slot.'
         )
     if not any(needs(reservation.flavor).values()):
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             'A slot of a reservation must request at least one resource.'
         )
     return reservation
@@ -389,7 +390,7 @@ def new(
 
 def check_amount(amount: int) -> None:
     if amount < 1:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'A reservation must have at least 1 slot, not {amount}.'
         )
 
@@ -400,13 +401,13 @@ def utc(what: str, time: datetime.datetime) -> datetime.datetime:
     :raises InvalidRequest: if it has no time zone, or is out of range in UTC.
     """
     if time.tzinfo is None:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'The {what} {time.isoformat()} has no time zone.'
         )
     try:
         return time.astimezone(datetime.UTC)
     except OverflowError:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'The {what} {time.isoformat()} is not between the years 1 and '
             '9999 in UTC.'
         ) from None

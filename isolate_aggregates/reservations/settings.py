@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers in the metadata of the pool, where all machines read the same."""
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.tools import errors
 
 
 def number(
@@ -18,7 +19,7 @@ def number(
         return None
     value = pool.metadata[key].strip()
     if not (value.isdecimal() and int(value) <= most):
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'Aggregate {pool.name}: {key} must be a number of {unit} from 0 '
             f'to {most}, not "{text.escaped(value)}"; set it with "openstack '
             f'aggregate set --property {key}={example} {pool.name}".'

@@ -12,7 +12,6 @@ import datetime
 import enum
 from typing import Any, TypeVar
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
@@ -21,6 +20,7 @@ from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement.client import ProviderSummary
 
 _T = TypeVar('_T')
@@ -200,7 +200,7 @@ class ObservedState:
         if reservation in self.records.problems:
             raise self.records.problems[reservation]
         if reservation not in self.records.reservations:
-            raise exception.NotFound('reservation', reservation, 'Nova')
+            raise errors.NotFound('reservation', reservation, 'Nova')
         return self.records.reservations[reservation]
 
     @property

@@ -36,6 +36,7 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement import inventories, providers
 from isolate_aggregates.tools.placement.client import (
     PlacementClient,
@@ -446,7 +447,7 @@ def find_reservation(
     """
     try:
         return state.reservation(reservation)
-    except exception.NotFound:
+    except tools_errors.NotFound:
         for problem in find_unreadable(store, state):
             if problem.reservation == names.reservation_id(reservation):
                 raise problem from None

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import (
     capacity,
@@ -32,6 +31,7 @@ from isolate_aggregates.reservations.store import (
     find_unreadable,
     log_unreadable,
 )
+from isolate_aggregates.tools import errors as tools_errors
 
 
 def would_be(
@@ -220,7 +220,7 @@ def calendar(
 ) -> list[HostCalendar]:
     """Return the free capacity of each host for reservations over a period."""
     if utc('end', end) <= utc('start', start):
-        raise exception.InvalidRequest(
+        raise tools_errors.InvalidRequest(
             f'A calendar cannot end at {end.isoformat()}, because it starts '
             f'at {start.isoformat()}.'
         )

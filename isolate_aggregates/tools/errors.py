@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Sequence
 
 from isolate_aggregates.exception import IsolateAggregatesError
+from isolate_aggregates.tools.wording import meant
 
 
 class ConfigFilesError(IsolateAggregatesError):
@@ -124,3 +125,28 @@ class LedgerError(IsolateAggregatesError):
 
 class MetricsError(IsolateAggregatesError):
     """Metrics cannot be computed, served or written."""
+
+
+class InvalidRequest(IsolateAggregatesError):
+    """A flavor, image or argument has an invalid value."""
+
+
+class RequestUnacceptable(InvalidRequest):
+    """Nova would create no server with this flavor or image."""
+
+
+class NotFound(IsolateAggregatesError):
+    """An object does not exist in the cloud.
+
+    :param place: The service or file that was searched.
+    """
+
+    def __init__(
+        self, kind: str, name: str, place: str, known: Iterable[str] = ()
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(
+            f'There is no {kind} with the name or id {name!r} in {place}'
+            f'{meant(name, known)}.'
+        )

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 import re
 
-from isolate_aggregates.text import is_unabridged
+from isolate_aggregates.tools.wording import is_unabridged
 
 # The most characters for names in a sentence or column.
 _LONGEST = 60

@@ -8,8 +8,8 @@ without properties does not mean that the image has none.
 from collections.abc import Callable
 import dataclasses
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.mirrored import nova_image
 
@@ -46,7 +46,7 @@ class ServerImages:
         if number and number not in self._read:
             try:
                 self._read[number] = self._image(number)
-            except exception.NotFound:
+            except errors.NotFound:
                 # Servers outlive their images.
                 self._read[number] = None
         found = self._read.get(number)

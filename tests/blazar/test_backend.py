@@ -6,9 +6,9 @@ import datetime
 from live import OWNER, class_of
 import pytest
 
-from isolate_aggregates import exception
 from isolate_aggregates.reservations.blazar.connection import connect
 from isolate_aggregates.reservations.reservation import Shape
+from isolate_aggregates.tools import errors
 
 RESERVATION = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 END = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -90,7 +90,7 @@ def test_a_renamed_host_keeps_its_slots(blazar, cloud, known_as):
 
 
 def test_a_host_that_placement_does_not_know_is_named(blazar):
-    with pytest.raises(exception.NotFound, match="'nowhere' in Placement"):
+    with pytest.raises(errors.NotFound, match="'nowhere' in Placement"):
         blazar.plugin.backend.publish(RESERVATION, {'nowhere': 1})
 
 

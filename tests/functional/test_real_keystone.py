@@ -14,6 +14,7 @@ from real_keystone import RealKeystone
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cloud.live.keystone import KeystoneClient
 
 pytest.importorskip('keystone')
@@ -102,7 +103,7 @@ def test_a_disabled_domain_keeps_its_projects_until_it_is_deleted(
     assert keystone.reader.domain(closing).projects == {project}
     keystone.delete('domain', closing)
     assert keystone.reader.domain_of_id(closing) is None
-    with pytest.raises(exception.NotFound, match='closing'):
+    with pytest.raises(errors.NotFound, match='closing'):
         keystone.reader.domain('closing')
 
 

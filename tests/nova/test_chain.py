@@ -36,7 +36,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.request import ComputeHost, Flavor, Image
-from isolate_aggregates.tools import options
+from isolate_aggregates.tools import errors, options
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.request import (
     Request,
@@ -379,9 +379,7 @@ def test_the_whole_chain_asks_placement_what_nova_asks(
     try:
         expected = theirs(request, forced)
     except nova_exception.NovaException:
-        with pytest.raises(
-            (exception.RequestRefused, exception.InvalidRequest)
-        ):
+        with pytest.raises((exception.RequestRefused, errors.InvalidRequest)):
             ours(request, AggregateIndex(aggregates), switches)
         return
     assert ours(request, AggregateIndex(aggregates), switches) == expected

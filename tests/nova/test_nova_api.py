@@ -28,9 +28,9 @@ from nova.virt import hardware
 from oslo_versionedobjects import fields
 import pytest
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored import (
     acceptance,
     mirror,
@@ -288,7 +288,7 @@ def our_refusal(request):
                 continue
             list(mirror.MirroringFilter(each, {})(request, index))
         resources.resource_request(request)
-    except exception.InvalidRequest as exc:
+    except errors.InvalidRequest as exc:
         return str(exc)
     return None
 

@@ -13,8 +13,8 @@ from nova.scheduler import utils as nova_utils
 import pytest
 from thorough import examples
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, resources
 
@@ -173,7 +173,7 @@ def test_the_query_is_the_one_that_nova_sends(request):
     """
     try:
         ours = resources.resource_request(request, LIMIT)
-    except exception.InvalidRequest:
+    except errors.InvalidRequest:
         with pytest.raises(
             (nova_exception.Invalid, nova_exception.NovaException)
         ):

@@ -19,11 +19,8 @@ import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.aggregates import sources
 from isolate_aggregates.compute.source import NovaclientSource
-from isolate_aggregates.filters import RequestFilter
-from isolate_aggregates.filters.loading import load
-from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection
@@ -108,7 +105,6 @@ def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):
         '[scheduler] enable_isolated_aggregate_filtering), '
         'reservation_prefix (on)'
     ]
-    # Nothing is tagged, so nothing is wrong.
     assert told(caplog, logging.WARNING) == []
     caplog.clear()
 
@@ -116,56 +112,6 @@ def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
         registration.install(conf.conf)
     assert 'isolate_aggregates (on by ' in told(caplog, logging.INFO)[0]
-
-
-def test_tags_of_a_disabled_filter_are_warned_about(conf, api, caplog):
-    conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
-    api.aggregates = [
-        Aggregate('u1', 'win', {'trait:CUSTOM_A': 'required'}, id=1)
-    ]
-    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-        runner = registration.install(conf.conf)
-        # Logged once, though they are read again for the first request.
-        runner._cache.get()
-    assert told(caplog, logging.WARNING) == [
-        'aggregate win: the tags for the request filter isolate_aggregates '
-        'have no effect, because [scheduler] '
-        'enable_isolated_aggregate_filtering is false; set it to true, or '
-        'remove the tags.'
-    ]
-
-
-def test_tags_are_warned_about_again_only_after_a_change(conf, caplog):
-    filters = load(conf.conf)
-    warn = registration._Warnings(conf.conf, filters)
-    bad = AggregateIndex(
-        [Aggregate('u1', 'typo', {'trait:CUSTOM_A': ' required'})]
-    )
-    good = AggregateIndex([Aggregate('u1', 'typo')])
-    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-        numbers = []
-        for index in (bad, bad, good, bad):
-            warn(index)
-            numbers.append(len(told(caplog, logging.WARNING)))
-    assert numbers == [1, 1, 1, 2]
-
-
-def test_a_filter_that_fails_does_not_hide_the_aggregates(conf, caplog):
-    class Broken(RequestFilter):
-        def __call__(self, request, aggregates):
-            return ()
-
-        def locks(self, aggregates):
-            raise RuntimeError('broken')
-
-    one = LoadedFilter('broken', Broken(), SWITCH[::-1])
-    conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
-    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-        registration._Warnings(conf.conf, [one])(AggregateIndex())
-    [warning] = told(caplog, logging.WARNING)
-    assert warning.startswith(
-        'Request filter broken failed to return its locks'
-    )
 
 
 def test_a_wrong_password_is_logged_and_the_start_continues(conf, api, caplog):

@@ -191,6 +191,20 @@ def test_tags_for_a_filter_that_is_off_are_a_warning(conf):
     assert result_of(conf, 'switches')[0] == Code.FAILURE
 
 
+def test_a_tag_that_does_not_work_is_a_warning(conf, tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(
+        'version: 1\naggregates:\n- name: typo\n'
+        '  metadata: {"trait:CUSTOM_A": " required"}\n'
+    )
+    conf.config(cloud_file=str(path), group=ia_conf.GROUP)
+    assert result_of(conf, 'switches') == (
+        Code.WARNING,
+        'aggregate typo: trait:CUSTOM_A= required isolates nothing; the '
+        "value must be 'required'.",
+    )
+
+
 def test_a_source_that_cannot_be_read_is_a_failure(conf):
     conf.config(cloud_file='/nonexistent.yaml', group=ia_conf.GROUP)
     assert result_of(conf, 'source') == (

@@ -18,6 +18,7 @@ import pytest
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
+from isolate_aggregates.tools import errors
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 LOCK = {f'trait:{LICENSED}': 'required'}
@@ -36,7 +37,7 @@ class Glance:
         for image in self._fixture.images.values():
             if image['id'] == name:
                 return self._image(image)
-        raise exception.NotFound('image', name, 'the fixture')
+        raise errors.NotFound('image', name, 'the fixture')
 
     @staticmethod
     def _image(image):

@@ -88,7 +88,6 @@ class LogTest(CloudTest):
                 nuke_handlers=False,
             )
         )
-        self.aggregate('typo', ['host2'], {'trait:CUSTOM_A': ' required'})
         number = self.aggregate('gpu', ['host1'], {'trait:HW_GPU': 'required'})
         uuid = self.admin_api.api_get(f'/os-aggregates/{number}').body[
             'aggregate'
@@ -99,15 +98,7 @@ class LogTest(CloudTest):
         self.refusal_of(self.flavor(), hints={'reservation': 'x'})
 
         lines = log.output.splitlines()
-        # Each invalid item is logged once, though it is read three times.
-        assert [line for line in lines if line.startswith('WARNING')] == [
-            'WARNING aggregate typo: trait:CUSTOM_A= required isolates '
-            "nothing; the value must be 'required'.",
-            'WARNING aggregate gpu: trait:HW_GPU=required cannot be opened '
-            'unless Placement knows the trait; it is not a standard trait of '
-            'the os-traits installed here, and all other traits start with '
-            'CUSTOM_.',
-        ]
+        assert [line for line in lines if line.startswith('WARNING')] == []
         # One line per request that passes, at DEBUG.
         debug = [line for line in lines if line.startswith('DEBUG')]
         assert len(debug) == 2

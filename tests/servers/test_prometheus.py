@@ -30,6 +30,7 @@ import yaml
 
 from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.conf import SCHEDULER_METRICS
+from isolate_aggregates.tools import domains as tools_domains
 
 ROOT = pathlib.Path(__file__).parents[2]
 RULES = ROOT / 'etc/prometheus/isolate-aggregates.rules.yml'
@@ -242,7 +243,7 @@ def test_every_query_matches_metrics_of_a_real_exporter(
     serve_servers(http)
     configured = config(f'{ISOLATE}[isolate_aggregates]\ntrait_sources=flavor')
     FakeProjects(http)
-    tags = domains.tag(SALES) | domains.tags(SALES, [OTHER])
+    tags = domains.tag(SALES) | tools_domains.tags(SALES, [OTHER])
     live.nova.aggregates.append(Aggregate('uuid-sales', 'sales', tags, id=99))
     synced = tmp_path / 'sync.prom'
     result = run(

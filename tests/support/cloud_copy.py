@@ -13,6 +13,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -89,7 +90,7 @@ class CloudCopy:
                 resources.resource_request(request),
                 decision.destination,
             )
-        except (exception.InvalidRequest, exception.BadQuery):
+        except (errors.InvalidRequest, exception.BadQuery):
             return frozenset()
         return frozenset(
             verdict.host

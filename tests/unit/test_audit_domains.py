@@ -8,6 +8,7 @@ import pytest
 
 from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.tools import audit
+from isolate_aggregates.tools import domains as tools_domains
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import document, serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -33,14 +34,14 @@ def findings(metadata, known):
     ('metadata', 'known', 'expected'),
     [
         pytest.param(
-            OWN | domains.tags('acme', 'ab'),
+            OWN | tools_domains.tags('acme', 'ab'),
             {'acme': frozenset('ab')},
             [],
             id='as it should be',
         ),
         pytest.param(OWN, {}, [], id='a file that says nothing'),
         pytest.param(
-            OWN | domains.tags('acme', 'a'),
+            OWN | tools_domains.tags('acme', 'a'),
             {'acme': frozenset('ab')},
             [
                 (
@@ -52,7 +53,7 @@ def findings(metadata, known):
             id='a new project',
         ),
         pytest.param(
-            OWN | domains.tags('acme', 'ab'),
+            OWN | tools_domains.tags('acme', 'ab'),
             {'acme': frozenset('a')},
             [
                 (
@@ -77,7 +78,7 @@ def findings(metadata, known):
             id='no such domain',
         ),
         pytest.param(
-            domains.tags('acme', 'a'),
+            tools_domains.tags('acme', 'a'),
             {'acme': frozenset('a')},
             [
                 (

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import periodic
 
 # Far longer than a test may take.
@@ -58,7 +58,7 @@ def test_a_failed_round_is_reported_and_followed_by_the_next(caplog):
     def once(is_asked):
         rounds.append(None)
         if len(rounds) == 1:
-            raise exception.NotFound('flavor', 'x', 'Nova')
+            raise errors.NotFound('flavor', 'x', 'Nova')
         signal.raise_signal(signal.SIGTERM)
 
     periodic.watch(once, 0)

@@ -19,7 +19,7 @@ from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request.properties import matches
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import filter_keys, filter_sets
 from isolate_aggregates.tools.filter_keys import ReservationKeys
 from isolate_aggregates.tools.request import Request
 
@@ -42,7 +42,7 @@ def test_a_filter_need_not_declare_anything():
     plain = LoadedFilter('plain', Plain())
     assert plain.image_properties.patterns == frozenset()
     assert plain.metadata is None
-    assert not plain.reads('mine:1')
+    assert not filter_sets.reads(plain, 'mine:1')
     assert plain.locks(AggregateIndex()) is None
 
 
@@ -56,7 +56,8 @@ def test_declarations_of_a_filter_are_known():
     assert found.image_properties.patterns == {'os_distro', 'r:*'}
     assert found.image_properties.needed == {'os_distro'}
     assert found.metadata == {'mine:*'}
-    assert (found.reads('mine:1'), found.reads('other:1')) == (True, False)
+    assert filter_sets.reads(found, 'mine:1')
+    assert not filter_sets.reads(found, 'other:1')
     assert found.locks(AggregateIndex()) == (Lock('mine:', 'mine:1', (A,)),)
 
 

@@ -12,6 +12,8 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, domains
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools import domains as tools_domains
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cloud.live.keystone import Domain
 from isolate_aggregates.tools.operate import domain_locks
 from isolate_aggregates.tools.operate.plan import carry_out
@@ -63,7 +65,7 @@ class World:
         for owner in self.owners.values():
             if name in (owner.id, owner.name):
                 return owner
-        raise exception.NotFound('domain', name, 'Keystone')
+        raise errors.NotFound('domain', name, 'Keystone')
 
     def domain_projects(self, ids):
         self._call()
@@ -90,7 +92,7 @@ class World:
 
     def sync(self):
         known = self.domain_projects(domains.of(self.acme))
-        differences = list(domains.differences(self.acme, known))
+        differences = list(tools_domains.differences(self.acme, known))
         return projects.carry_out(differences, self, self.domain_projects)
 
 
@@ -159,7 +161,7 @@ def test_locks_of_one_domain_with_other_projects_are_apart():
 
 def test_an_unknown_domain_changes_nothing():
     world = World(PLAIN)
-    with pytest.raises(exception.NotFound):
+    with pytest.raises(errors.NotFound):
         domain_locks.lock(world, 'acme-hosts', ['mars'])
     assert world.acme == PLAIN
 
@@ -178,7 +180,8 @@ def test_an_unknown_domain_changes_nothing():
             id='a grant would keep all others out',
         ),
         pytest.param(
-            domains.tag('sales-id') | domains.tags('sales-id', SALES.projects),
+            domains.tag('sales-id')
+            | tools_domains.tags('sales-id', SALES.projects),
             lambda w: domain_locks.revoke(w, 'acme-hosts', 'sales'),
             id='a revocation would open the aggregate',
         ),
@@ -201,7 +204,7 @@ def test_an_unknown_domain_changes_nothing():
 )
 def test_a_change_that_does_something_else_is_refused(metadata, change):
     world = World(dataclasses.replace(PLAIN, metadata=metadata))
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(errors.InvalidRequest):
         change(world)
     assert world.acme.metadata == metadata
 
@@ -233,7 +236,7 @@ def test_two_revocations_at_once_never_open_the_aggregate():
         for step in (first, second):
             try:
                 step.make()
-            except exception.InvalidRequest:
+            except errors.InvalidRequest:
                 continue
     assert 'x' not in set().union(*seen)
 

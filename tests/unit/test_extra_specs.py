@@ -4,6 +4,7 @@
 import pytest
 
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools import trait_requirements
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ from isolate_aggregates.request import extra_specs as xs
     ],
 )
 def test_a_flavor_requires_traits_with_the_key_of_a_trait(key, value, traits):
-    assert xs.required_traits({key: value}) == traits
+    assert trait_requirements.required_traits({key: value}) == traits
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_flavor_requires_traits_with_the_key_of_a_trait(key, value, traits):
     ],
 )
 def test_an_image_requires_traits_with_the_key_of_a_trait(key, value, traits):
-    assert xs.image_required_traits({key: value}) == traits
+    assert trait_requirements.image_required_traits({key: value}) == traits
 
 
 @pytest.mark.parametrize(

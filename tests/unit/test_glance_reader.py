@@ -7,6 +7,7 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 
@@ -90,7 +91,7 @@ def test_an_unknown_image_is_not_found(
 ) -> None:
     glance.images = [DEBIAN]
     glance.answer(http)
-    with pytest.raises(exception.NotFound) as caught:
+    with pytest.raises(errors.NotFound) as caught:
         reader().image(name)
     assert str(caught.value) == (
         f'There is no image with the name or id {name!r} in Glance at '

@@ -3,7 +3,7 @@
 
 import pytest
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement.group import (
     RequestGroup,
     ResourceRequest,
@@ -172,7 +172,7 @@ def test_amounts_and_traits_are_those_of_all_groups():
 
 @pytest.mark.parametrize('suffix', ['a b', 'ä', 'x' * 65, 'a&b', '1\n'])
 def test_an_invalid_suffix_is_refused(suffix):
-    with pytest.raises(exception.InvalidRequest, match='not a valid suffix'):
+    with pytest.raises(errors.InvalidRequest, match='not a valid suffix'):
         RequestGroup(suffix)
 
 
@@ -184,7 +184,7 @@ def test_an_invalid_suffix_is_refused(suffix):
     ],
 )
 def test_an_empty_list_of_alternatives_is_refused(group):
-    with pytest.raises(exception.InvalidRequest, match='one of an empty list'):
+    with pytest.raises(errors.InvalidRequest, match='one of an empty list'):
         request(group).to_querystring()
 
 

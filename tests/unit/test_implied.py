@@ -6,7 +6,7 @@ That Nova comes to the same is tested where Nova is.
 
 import pytest
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.request import implied
 
 MIXED = {'hw:cpu_policy': 'mixed'}
@@ -64,7 +64,7 @@ def test_the_policy_of_the_flavor_says_which_cpus_are_pinned(
     [('shared', 'dedicated'), ('shared', 'mixed'), ('mixed', 'dedicated')],
 )
 def test_an_image_does_not_pin_what_the_flavor_shares(flavor, image):
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(errors.InvalidRequest):
         ask({'hw:cpu_policy': flavor}, {'hw_cpu_policy': image})
 
 
@@ -109,7 +109,7 @@ def test_a_mask_names_the_cpus_that_are_pinned(mask, pinned):
     'mask', ['0-3', '^0-3', '3-2', '4', '0-4', '0-x', '-1', 'all']
 )
 def test_a_mask_must_name_some_cpus_but_not_all(mask):
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(errors.InvalidRequest):
         ask(MIXED | {'hw:cpu_dedicated_mask': mask})
 
 
@@ -151,13 +151,13 @@ def test_cpus_for_realtime_are_pinned(flavor, image, pinned):
 
 @pytest.mark.parametrize('mask', [None, '0-3', '^0-3', '4', '0-4'])
 def test_for_realtime_the_emulator_needs_another_cpu(mask):
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(errors.InvalidRequest):
         ask(REALTIME | {'hw:cpu_realtime_mask': mask})
 
 
 @pytest.mark.parametrize('mask', ['^0-3', '0-4'])
 def test_a_mask_for_realtime_names_cpus_of_the_flavor(mask):
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(errors.InvalidRequest):
         ask(REALTIME | SHARED_THREADS | {'hw:cpu_realtime_mask': mask})
 
 
@@ -186,7 +186,7 @@ def test_a_thread_policy_is_a_trait(flavor, image, required, forbidden):
 
 @pytest.mark.parametrize('image', ['prefer', 'isolate'])
 def test_an_image_cannot_loosen_a_thread_policy(image):
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(errors.InvalidRequest):
         ask(
             {'hw:cpu_thread_policy': 'require'},
             {'hw_cpu_thread_policy': image},
@@ -229,7 +229,7 @@ def test_encrypted_memory_is_a_resource_and_a_trait(flavor, image, encrypted):
     ('flavor', 'image'), [('true', 'false'), ('false', 'true')]
 )
 def test_flavor_and_image_must_agree_on_encryption(flavor, image):
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(errors.InvalidRequest):
         ask({'hw:mem_encryption': flavor}, {'hw_mem_encryption': image})
 
 

@@ -11,6 +11,7 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
 
@@ -52,7 +53,7 @@ def test_a_project_is_found(
 def test_a_project_of_another_name_is_not_found(
     projects: FakeProjects, name: str
 ) -> None:
-    with pytest.raises(exception.NotFound) as caught:
+    with pytest.raises(errors.NotFound) as caught:
         reader().project(name)
     assert str(caught.value) == (
         f'There is no project with the name or id {name!r} in Keystone at '
@@ -63,7 +64,7 @@ def test_a_project_of_another_name_is_not_found(
 def test_a_missing_domain_is_named(
     projects: FakeProjects,
 ) -> None:
-    with pytest.raises(exception.NotFound) as caught:
+    with pytest.raises(errors.NotFound) as caught:
         reader().project('acme', 'mars')
     assert caught.value.kind == 'domain'
 
@@ -181,7 +182,7 @@ def test_a_domain_has_its_projects(projects: FakeProjects) -> None:
 
 def test_a_missing_domain_is_not_an_empty_one(projects: FakeProjects) -> None:
     assert reader().domain_of_id('7b' * 16) is None
-    with pytest.raises(exception.NotFound):
+    with pytest.raises(errors.NotFound):
         reader().domain('7b' * 16)
 
 

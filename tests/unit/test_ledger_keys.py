@@ -3,9 +3,9 @@
 
 import pytest
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.ledger.keys import Keys
 
@@ -25,7 +25,7 @@ def keys(conf):
         try:
             return IMAGES[number]
         except KeyError:
-            raise exception.NotFound('image', number, 'Glance') from None
+            raise errors.NotFound('image', number, 'Glance') from None
 
     conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
     return Keys(conf, [WIN], image)

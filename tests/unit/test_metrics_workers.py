@@ -17,6 +17,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.nova.observer import Observer
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.metrics import scheduler
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.request.constraints import RequireRootTrait
@@ -74,7 +75,7 @@ def refusals(directory):
             id='without Glance',
         ),
         pytest.param(
-            exception.InvalidRequest('nonsense'), ('', 'other'), id='else'
+            errors.InvalidRequest('nonsense'), ('', 'other'), id='else'
         ),
     ],
 )

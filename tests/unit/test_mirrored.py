@@ -7,12 +7,12 @@ That it is what Nova does is shown by tests/nova/test_chain.py.
 from mirrors import mirrored
 import pytest
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause, Refuse, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.testing.builders import make_aggregate
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored import MIRRORS
 from isolate_aggregates.tools.mirrored.mirror import Remark
 from isolate_aggregates.tools.request import (
@@ -369,7 +369,7 @@ def test_a_feature_is_required_if_flavor_or_image_enable_it(flavor, image):
         {} if image is None else {PACKED.replace(':', '_'): image},
     )
     if None not in (flavor, image) and flavor != image:
-        with pytest.raises(exception.InvalidRequest, match='set both'):
+        with pytest.raises(errors.InvalidRequest, match='set both'):
             constraints('packed_virtqueue', request)
     else:
         required = constraints('packed_virtqueue', request)

@@ -13,6 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import ComputeHost, Flavor
 from isolate_aggregates.reservations import names
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode, NovaClient
 
@@ -273,7 +274,7 @@ def test_an_unknown_flavor_is_not_found(
 ) -> None:
     nova.flavors = [SMALL]
     nova.answer(http)
-    with pytest.raises(exception.NotFound) as caught:
+    with pytest.raises(errors.NotFound) as caught:
         reader().flavor('M1.SMALL')
     assert str(caught.value) == (
         "There is no flavor with the name or id 'M1.SMALL' in Nova at "

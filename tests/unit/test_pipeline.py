@@ -15,7 +15,7 @@ from isolate_aggregates.filters import RequestFilter, loading, pipeline
 from isolate_aggregates.filters.constraints import Forbid, Refuse
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools import options
+from isolate_aggregates.tools import filter_sets, options
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.request import Request
 
@@ -187,11 +187,11 @@ def test_a_filter_with_other_arguments_is_refused_when_it_is_created(call):
 
 
 def test_by_default_isolate_aggregates_is_off(conf):
-    assert loading.deciding(conf).names == ('reservation_prefix',)
+    assert filter_sets.deciding(conf).names == ('reservation_prefix',)
 
 
 def test_filters_that_are_loaded_already_are_not_loaded_again(conf):
-    assert loading.deciding(conf, ()).names == ()
+    assert filter_sets.deciding(conf, ()).names == ()
 
 
 def test_outside_nova_novas_own_filters_are_added_last(conf):
@@ -199,7 +199,7 @@ def test_outside_nova_novas_own_filters_are_added_last(conf):
     assert first == 'reservation_prefix'
     assert {'compute_status', 'requested_host'} <= set(mirrored)
     assert chain.mirrored(conf)[0].is_mirrored
-    assert not loading.deciding(conf).filters[0].is_mirrored
+    assert not filter_sets.deciding(conf).filters[0].is_mirrored
 
 
 def test_novas_own_filters_are_enabled_by_novas_options(conf):
@@ -215,7 +215,7 @@ def test_novas_own_filters_are_enabled_by_novas_options(conf):
 
 
 def test_locks_of_disabled_filters_are_known(conf):
-    locks = loading.locks(conf, INDEX)
+    locks = filter_sets.locks(conf, INDEX)
     assert [lock.name for lock in locks] == ['trait:X']
 
 
@@ -238,7 +238,7 @@ def test_the_configuration_orders_and_sets_up_the_filters(conf):
         ['reservation_prefix', 'isolate_aggregates'],
         ia_conf.GROUP,
     )
-    runner = loading.deciding(conf)
+    runner = filter_sets.deciding(conf)
     destination = runner.evaluate(REQUEST, INDEX)
     assert [
         (c.filter_name, c.constraint.reason) for c in destination.conclusions
@@ -258,7 +258,7 @@ def test_the_configuration_orders_and_sets_up_the_filters(conf):
 def test_a_missing_filter_is_an_error(conf):
     conf.set_override('request_filters', ['nonesuch'], ia_conf.GROUP)
     with pytest.raises(exception.FilterError) as caught:
-        loading.deciding(conf)
+        filter_sets.deciding(conf)
     assert str(caught.value) == (
         'Request filter nonesuch is not installed; choose from '
         'aggregate_instance_extra_specs, blazar_reservation, '
@@ -275,7 +275,7 @@ def test_a_filter_named_twice_is_a_mistake(conf):
     with pytest.raises(
         exception.ConfigError, match='names isolate_tenants tw'
     ):
-        loading.deciding(conf)
+        filter_sets.deciding(conf)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_prefix_must_not_reach_into_keys_of_nova(conf, option, prefix):
     with pytest.raises(
         exception.ConfigError, match=f'has the prefix {prefix!r}'
     ):
-        loading.deciding(conf)
+        filter_sets.deciding(conf)
 
 
 def test_installed_filters_are_listed_with_enabled_ones_first(conf):
@@ -420,7 +420,7 @@ def test_invalid_settings_are_an_error(conf, broken, problem):
 def test_an_unregistered_switch_is_an_error(conf):
     request_filter = loading._build('mine', UnregisteredSwitch, conf)
     with pytest.raises(exception.FilterError) as caught:
-        loading.deciding(conf, [request_filter])
+        filter_sets.deciding(conf, [request_filter])
     assert caught.value.problem == (
         'reads the option [mine] enabled, which is not registered.'
     )

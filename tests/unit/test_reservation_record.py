@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import pytest
 from thorough import examples
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, events, names, record
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
@@ -21,6 +20,7 @@ from isolate_aggregates.reservations.reservation import (
     Reservation,
     Shape,
 )
+from isolate_aggregates.tools import errors as tools_errors
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 CLASS = 'CUSTOM_RESERVATION_4D17D41A_830D_47B2_91C7_4F9FC0AE611E'
@@ -321,7 +321,7 @@ def test_other_classes_identify_no_reservation(name: str) -> None:
 def test_ids_are_normalized() -> None:
     assert names.reservation_id(ID.upper()) == ID
     assert names.reservation_id(ID.replace('-', '')) == ID
-    with pytest.raises(exception.InvalidRequest):
+    with pytest.raises(tools_errors.InvalidRequest):
         names.reservation_id('../flavors')
 
 

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.request import Request, ResourceGroup, resources
 
 SIZE = {'vcpus': 2, 'ram': 512, 'disk': 10}
@@ -199,7 +199,7 @@ def test_extra_specs_that_nova_ignores_are_warned_about(
     ],
 )
 def test_invalid_settings_are_refused(extra_specs, properties, said):
-    with pytest.raises(exception.InvalidRequest) as caught:
+    with pytest.raises(errors.InvalidRequest) as caught:
         asked(extra_specs, properties)
     assert str(caught.value) == said
 
@@ -243,7 +243,7 @@ def test_each_port_and_device_profile_has_its_own_group():
 
 def test_groups_of_flavor_and_port_must_have_different_names():
     flavor = Flavor('f', extra_specs={'resources_port:FPGA': '1'}, **SIZE)
-    with pytest.raises(exception.InvalidRequest) as caught:
+    with pytest.raises(errors.InvalidRequest) as caught:
         resources.resource_request(
             Request(flavor, resource_groups=(ResourceGroup('_port'),))
         )

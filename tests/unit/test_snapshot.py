@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import ComputeService
@@ -73,7 +73,7 @@ def test_an_ambiguous_image_name_is_refused_with_the_ids():
 
 @pytest.mark.parametrize('kind', ['flavor', 'image'])
 def test_an_unknown_name_is_refused(kind):
-    with pytest.raises(exception.NotFound) as caught:
+    with pytest.raises(errors.NotFound) as caught:
         getattr(CLOUD, kind)('SMALL')
     assert str(caught.value) == (
         f"There is no {kind} with the name or id 'SMALL' in cloud.yaml."

@@ -4,6 +4,7 @@
 import pytest
 
 from isolate_aggregates import text
+from isolate_aggregates.tools import wording
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ from isolate_aggregates import text
 )
 def test_every_character_is_made_visible(given, shown):
     assert text.escaped(given) == shown
-    assert text.all_escaped({given: [given, (1, given)]}) == {
+    assert wording.all_escaped({given: [given, (1, given)]}) == {
         shown: [shown, [1, shown]]
     }
 
@@ -44,7 +45,7 @@ def test_names_that_are_no_single_word_are_quoted(name, shown):
 
 
 def test_unabridged_lists_have_all_names():
-    with text.unabridged():
+    with wording.unabridged():
         assert text.listed('abcdefg') == 'a, b, c, d, e, f, g'
     assert text.listed('abcdefg') == 'a, b, c, d, e and 2 more'
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 import datetime
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import ending, errors, names, rounds
 from isolate_aggregates.reservations.actions import (
@@ -31,6 +30,7 @@ from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import HostSlots, ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement import inventories
 from isolate_aggregates.tools.placement.client import PlacementClient
 
@@ -203,7 +203,7 @@ class Backend:
         """Create the reservation provider of a host; read the state again."""
         root = state.providers.get(host)
         if root is None:
-            raise exception.NotFound('resource provider', host, 'Placement')
+            raise tools_errors.NotFound('resource provider', host, 'Placement')
         inventories.create_provider(
             self._placement,
             names.provider(host),

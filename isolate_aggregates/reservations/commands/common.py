@@ -12,13 +12,13 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations, text
-from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import HostSlots, Status, errors
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import consent, fields, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
@@ -39,7 +39,7 @@ def store(
         connection,
         conf[ia_conf.BLAZAR].aggregate_freepool_name,
         owner_key=conf[ia_conf.BLAZAR].blazar_owner,
-        pipeline=loading.deciding(conf),
+        pipeline=filter_sets.deciding(conf),
     )
 
 

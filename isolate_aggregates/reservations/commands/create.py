@@ -12,6 +12,7 @@ from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import Labels, Reservation, Shape, errors
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cli import base
 
 LOG = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ def _exists(
     """Return whether a reservation was created before, and in full."""
     try:
         reservation = reservations.show(store, reservation_id, now)
-    except (exception.NotFound, errors.ReservationError):
+    except (tools_errors.NotFound, errors.ReservationError):
         return False
     created = (reservations.Phase.PLANNED, reservations.Phase.ACTIVE)
     return reservation.state in created and not reservation.missing

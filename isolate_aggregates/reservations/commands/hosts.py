@@ -11,12 +11,13 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import host_check, loading
+from isolate_aggregates.filters import host_check
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.hosts import host_problems
 from isolate_aggregates.reservations.locks import Locks
+from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import consent, output, preview
 from isolate_aggregates.tools.request import Request
 
@@ -149,7 +150,7 @@ class SetHosts(preview.Previewing, output.ReportLister):
     def _enable(self, store: reservations.ReservationStore, host: str) -> str:
         enabled = reservations.enable_host(store, host)
         locks = Locks(
-            store.compute.aggregates(), loading.deciding(self.app.conf)
+            store.compute.aggregates(), filter_sets.deciding(self.app.conf)
         )
         closed = locks.closed_to_flavor(
             Flavor(
@@ -176,7 +177,7 @@ class SetHosts(preview.Previewing, output.ReportLister):
         ordinary = decide(
             Request(Flavor('ordinary')),
             AggregateIndex([pool]),
-            loading.deciding(self.app.conf),
+            filter_sets.deciding(self.app.conf),
         ).destination
         if not host_check.objections(ordinary, {pool.uuid}):
             LOG.warning(

@@ -8,13 +8,14 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.failed_hosts import (
     FailedHosts,
     Move,
     no_host,
 )
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import base, consent, periodic
 
 LOG = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         hosts = {host.name: host for host in reservations.list_hosts(store)}
         for name in args.hosts or ():
             if name not in hosts:
-                raise exception.InvalidRequest(
+                raise errors.InvalidRequest(
                     f'{name} is not a host for reservations; see reservation '
                     'host list.'
                 )

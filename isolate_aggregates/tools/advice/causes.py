@@ -11,8 +11,6 @@ import dataclasses
 import os_resource_classes as orc
 import os_traits
 
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import tags
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.destination import Conclusion
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -25,6 +23,8 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import named
+from isolate_aggregates.tools import errors
+from isolate_aggregates.tools import tags as tools_tags
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.repair import Repair
@@ -294,7 +294,7 @@ class Causes:
             destination = decided(
                 request, self.snapshot.index, self.pipeline
             ).destination
-        except exception.InvalidRequest:
+        except errors.InvalidRequest:
             # Another check reports it.
             return []
         return [
@@ -354,7 +354,7 @@ def _requiring(trait: str, flavor: Flavor) -> str:
 def _locking(snapshot: Snapshot, host: str) -> frozenset[str]:
     """Return the traits that a server must require to use a host."""
     return frozenset().union(
-        *map(tags.required_traits, snapshot.index.by_host.get(host, ()))
+        *map(tools_tags.required_traits, snapshot.index.by_host.get(host, ()))
     )
 
 

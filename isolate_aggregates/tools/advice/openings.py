@@ -10,7 +10,7 @@ import dataclasses
 from typing import Annotated
 
 from isolate_aggregates import text
-from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools import ranges, wording
 from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.documents import Names
 
@@ -113,7 +113,7 @@ def sentence(
                 else ''
             )
             return f'lets flavor {names[0]} use {_hosts(group)}{no_longer}'
-    most = None if text.is_unabridged() else _MOST
+    most = None if wording.is_unabridged() else _MOST
     parts = [
         f'{_hosts(group)} to {_flavors(names, flavors)}'
         for names, group in [*groups.items()][:most]

@@ -16,7 +16,7 @@ import re
 import os_resource_classes as orc
 import os_traits
 
-from isolate_aggregates.aggregates import Aggregate, collation, domains, tags
+from isolate_aggregates.aggregates import Aggregate, collation, domains
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import (
     HOST_FILTER,
@@ -29,7 +29,8 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import filter_keys, trait_requirements
+from isolate_aggregates.tools import tags as tools_tags
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.repair import Repair
@@ -163,7 +164,7 @@ def looks_like_trait(key: str) -> str:
         return key[like.end() :].strip().upper()
     bare = _BARE_PREFIX.match(key)
     name = key[bare.end() :].strip() if bare else ''
-    if os_traits.is_custom(name) or name in xs.standard_traits():
+    if os_traits.is_custom(name) or name in tools_tags.standard_traits():
         return name
     return ''
 
@@ -258,7 +259,7 @@ class Speller:
         if trait in self.snapshot.required_by:
             # It is the key of a lock.
             right_value = right_value or xs.REQUIRED
-        if right_value and tags.is_trait_name(trait):
+        if right_value and tools_tags.is_trait_name(trait):
             spec = next(xs.parse({key: value}), None)
             is_alone = spec and spec.suffix in groups_without_resources(flavor)
             right = key if spec and not is_alone else xs.TRAIT_PREFIX + trait
@@ -427,9 +428,13 @@ class Speller:
         """How often each trait is named."""
         named = Counter[str]()
         for flavor in self.snapshot.flavors:
-            named.update(xs.required_traits(flavor.extra_specs))
+            named.update(
+                trait_requirements.required_traits(flavor.extra_specs)
+            )
         for image in self.snapshot.images:
-            named.update(xs.image_required_traits(image.properties))
+            named.update(
+                trait_requirements.image_required_traits(image.properties)
+            )
         for trait, aggregates in self.snapshot.required_by.items():
             named[trait] += len(aggregates)
         return named
@@ -563,7 +568,7 @@ class Speller:
             else trait
         )
         if (
-            tags.is_trait_name(right.removeprefix(xs.TRAIT_PREFIX))
+            tools_tags.is_trait_name(right.removeprefix(xs.TRAIT_PREFIX))
             and not image.is_tenants
             and meant_value(value) == xs.REQUIRED
         ):
@@ -585,7 +590,7 @@ class Speller:
             ):
                 continue
             looks_required = trait and value.strip().lower() == xs.REQUIRED
-            if tags.is_lock(key, value) or (
+            if tools_tags.is_lock(key, value) or (
                 looks_required and not self._is_metadata(key)
             ):
                 yield from self._tag(aggregate, key, value, trait)
@@ -606,18 +611,18 @@ class Speller:
         self, aggregate: Aggregate, key: str, value: str, trait: str
     ) -> Iterator[Misspelling]:
         right = xs.TRAIT_PREFIX + trait
-        problem = tags.problem(key, value)
+        problem = tools_tags.problem(key, value)
         if not problem:
             if key.startswith(xs.TRAIT_PREFIX):
                 return
             problem = f'isolates nothing; the key must be {right}'
-        has_lock = tags.is_lock(key, value)
+        has_lock = tools_tags.is_lock(key, value)
         if not has_lock:
             kind = 'tag-without-effect'
             consequence = (
                 'the aggregate is not locked: any server may land there'
             )
-        elif tags.problem(key, xs.REQUIRED):
+        elif tools_tags.problem(key, xs.REQUIRED):
             kind = 'tag-that-nothing-opens'
             consequence = 'no server can land there'
         else:
@@ -637,7 +642,7 @@ class Speller:
         aggregate: Aggregate, key: str, right: str, has_lock: bool
     ) -> Iterator[Repair]:
         """Yield how to correct a tag, or how to remove it."""
-        if not tags.problem(right, xs.REQUIRED):
+        if not tools_tags.problem(right, xs.REQUIRED):
             yield Repair(
                 commands.replace_tag(
                     aggregate, key, right, xs.REQUIRED, xs.TRAIT_PREFIX

@@ -7,8 +7,7 @@ They are taken from the state of the cloud. None of them has been tried.
 from collections.abc import Iterable, Iterator
 import dataclasses
 
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, domains, tags
+from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import (
@@ -18,7 +17,8 @@ from isolate_aggregates.filters.required_metadata import (
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import errors, filter_keys
+from isolate_aggregates.tools import tags as tools_tags
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
@@ -30,6 +30,7 @@ from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.mirrored.nova_image import KNOWN
+from isolate_aggregates.tools.placement import group
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, resources
 
@@ -84,7 +85,7 @@ class Ways:
         """The query to Placement without locks; None if it is refused."""
         try:
             return resources.resource_request(self.request)
-        except exception.InvalidRequest:
+        except errors.InvalidRequest:
             return None
 
     @lazy_property
@@ -169,19 +170,19 @@ class Ways:
 
     def _keys(self, flavor: Flavor) -> Iterator[Commands]:
         """Yield how to give a flavor keys."""
-        if len(self._suffixes) > 1 and xs.GROUP_POLICY not in (
+        if len(self._suffixes) > 1 and group.GROUP_POLICY not in (
             flavor.extra_specs
         ):
-            for policy in xs.GROUP_POLICIES:
+            for policy in group.GROUP_POLICIES:
                 yield commands.replace_spec(
-                    flavor, xs.GROUP_POLICY, policy, xs.GROUP_POLICY
+                    flavor, group.GROUP_POLICY, policy, group.GROUP_POLICY
                 )
         by_host = self.snapshot.index.by_host
         # Hosts that would do but for the locks. If there are none, any host
         # may do once something else is repaired too.
         hosts = self.hosts(self._unlocked, self.request) or by_host.keys()
         missing_traits = {
-            frozenset().union(*map(tags.required_traits, by_host[host]))
+            frozenset().union(*map(tools_tags.required_traits, by_host[host]))
             - self._required
             for host in hosts & by_host.keys()
         }
@@ -203,7 +204,7 @@ class Ways:
                     metadata={
                         key: value
                         for key, value in aggregate.metadata.items()
-                        if not tags.is_lock(key, value)
+                        if not tools_tags.is_lock(key, value)
                     },
                 )
                 for aggregate in self.snapshot.aggregates
@@ -221,7 +222,7 @@ class Ways:
     def _required(self) -> frozenset[str]:
         try:
             return self.request.required_traits
-        except exception.InvalidRequest:
+        except errors.InvalidRequest:
             return frozenset()
 
     def _projects(self) -> Iterator[Commands]:
@@ -352,7 +353,7 @@ class Ways:
     def _locks(self) -> Iterator[Commands]:
         """Yield how to take away locks, of whole aggregates."""
         for aggregate in self.snapshot.aggregates:
-            if xs.RESERVATION_TRAIT in tags.required_traits(aggregate):
+            if xs.RESERVATION_TRAIT in tools_tags.required_traits(aggregate):
                 # Without its lock, no reservation is safe.
                 for host in sorted(aggregate.hosts)[:_OF_A_KIND]:
                     yield commands.disable_reservations([host])
@@ -362,7 +363,8 @@ class Ways:
             keys = [
                 key
                 for key, value in sorted(aggregate.metadata.items())
-                if tags.is_lock(key, value) or key.startswith(self._prefixes)
+                if tools_tags.is_lock(key, value)
+                or key.startswith(self._prefixes)
             ]
             if keys:
                 yield commands.unset_tags(aggregate, keys)

@@ -12,6 +12,7 @@ from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.group import ResourceRequest
@@ -76,7 +77,7 @@ def question(
     """Return the query of servers; None if they are refused."""
     try:
         return asked(request, index, pipeline)
-    except (exception.InvalidRequest, exception.RequestRefused):
+    except (errors.InvalidRequest, exception.RequestRefused):
         return None
 
 

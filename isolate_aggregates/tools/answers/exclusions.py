@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
-from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.destination import (
@@ -18,6 +17,7 @@ from isolate_aggregates.filters.destination import (
     ExplainedDestination,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -79,7 +79,7 @@ def excluded(
         decision = decided(request, hosts.aggregates, pipeline)
         parts = list(_of_parts(request, decision, hosts))
         offered = hosts.offered(request, decision)
-    except exception.InvalidRequest as exc:
+    except errors.InvalidRequest as exc:
         problem = str(exc).rstrip('.')
         nodes = hosts.all_nodes
         return Excluded(

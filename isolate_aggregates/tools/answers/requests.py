@@ -14,7 +14,7 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import options
+from isolate_aggregates.tools import errors, options
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -116,7 +116,7 @@ class Requests:
         """
         flavor = overrides.flavor if overrides.flavor.name else server.flavor
         if flavor is None:
-            raise exception.InvalidRequest(
+            raise errors.InvalidRequest(
                 f'The flavor of server {server.id} is unknown, because its '
                 'cell was down.'
             )
@@ -277,7 +277,7 @@ class Requests:
         """Add what a device profile requests."""
         try:
             groups = self._cloud.device_groups(profile, owner)
-        except (exception.ServiceError, exception.NotFound) as exc:
+        except (exception.ServiceError, errors.NotFound) as exc:
             self.not_known.append(
                 f'what device profile {profile} requests: {_said(exc)}'
             )

@@ -13,7 +13,7 @@ from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import filter_keys, filter_sets
 from isolate_aggregates.tools.advice import Effects
 from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.spelling import Speller
@@ -70,7 +70,7 @@ class AuditedCloud(Survey):
             conf=conf,
             filters=filters,
             mirrors=chain.mirrored(conf),
-            enabled=loading.enabled(filters, conf),
+            enabled=filter_sets.enabled(filters, conf),
             **more,
         )
 
@@ -168,7 +168,9 @@ class AuditedCloud(Survey):
     @lazy_property
     def isolating(self) -> tuple[LoadedFilter, ...]:
         """The filters that read the traits that aggregates require."""
-        return tuple(f for f in self.filters if f.reads(TRAIT_PREFIX))
+        return tuple(
+            f for f in self.filters if filter_sets.reads(f, TRAIT_PREFIX)
+        )
 
     @lazy_property
     def images_open(self) -> bool:

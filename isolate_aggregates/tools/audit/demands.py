@@ -3,10 +3,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -87,7 +87,7 @@ def _problem(
     """Return why Nova refuses a flavor or an image; empty if it does not."""
     try:
         _traits(cloud, flavor, image)
-    except exception.InvalidRequest as exc:
+    except errors.InvalidRequest as exc:
         return str(exc).rstrip('.')
     request = cloud.requests.new(flavor or Flavor(''), image)
     return '; '.join(
@@ -139,7 +139,7 @@ def traits_if_valid(
     """Return the traits a flavor or image requires; empty if invalid."""
     try:
         return _traits(cloud, flavor, image)
-    except exception.InvalidRequest:
+    except errors.InvalidRequest:
         # contradictions() reports it.
         return frozenset()
 

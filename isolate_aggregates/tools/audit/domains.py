@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import domains
 from isolate_aggregates.text import listed
+from isolate_aggregates.tools import domains as tools_domains
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -76,7 +77,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
 def without_tag(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find tags of projects whose domain has no tag."""
     for aggregate in cloud.snapshot.aggregates:
-        keys = list(domains.without_domain(aggregate))
+        keys = list(tools_domains.without_domain(aggregate))
         if keys:
             yield Finding(
                 'domain-tag-missing',

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 import re
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.required_metadata import required_metadata
@@ -14,7 +14,7 @@ from isolate_aggregates.request.extra_specs import (
     TRAIT_PREFIX,
 )
 from isolate_aggregates.text import listed, named, plural, quoted
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import filter_keys, tags
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid

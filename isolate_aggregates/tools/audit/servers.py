@@ -11,13 +11,12 @@ import functools
 
 import os_traits
 
-from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.host_check import objections
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import errors, filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.requests import bare, likeness
@@ -350,7 +349,7 @@ class _ServerCheck:
             return decided(
                 request, self.cloud.index, self.cloud.pipeline
             ).destination
-        except exception.InvalidRequest as exc:
+        except errors.InvalidRequest as exc:
             return str(exc).rstrip('.')
 
     def _doubt(self, server: Server, destination: ExplainedDestination) -> str:

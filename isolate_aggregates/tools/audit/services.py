@@ -4,13 +4,11 @@
 from collections.abc import Iterable, Iterator
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
-from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.request import ComputeHost, Flavor
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import errors, filter_keys, filter_sets
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -87,7 +85,7 @@ def _features(cloud: AuditedCloud) -> Iterator[Feature]:
 def _concluded(cloud: AuditedCloud, request: Request) -> ExplainedDestination:
     try:
         destination = decided(request, cloud.index, cloud.pipeline).destination
-    except exception.InvalidRequest:
+    except errors.InvalidRequest:
         # Another check reports it, and Nova would send no query.
         return ExplainedDestination()
     # A request of another project may not be refused.
@@ -97,7 +95,7 @@ def _concluded(cloud: AuditedCloud, request: Request) -> ExplainedDestination:
 
 def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find locks that no enabled filter enforces."""
-    off = loading.unused_tags(cloud.filters, cloud.enabled, cloud.index)
+    off = filter_sets.unused_tags(cloud.filters, cloud.enabled, cloud.index)
     for unused in off:
         yield _open(unused.aggregates, unused.why)
     if cloud.requiring and not cloud.isolating:

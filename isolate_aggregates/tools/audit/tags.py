@@ -12,7 +12,7 @@ from isolate_aggregates.filters.required_metadata import (
     REQUEST_FILTER,
 )
 from isolate_aggregates.text import listed, named, quoted
-from isolate_aggregates.tools import options
+from isolate_aggregates.tools import filter_sets, options
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -61,7 +61,7 @@ def unread(cloud: AuditedCloud) -> Iterator[Finding]:
     foreign = [entry for entry in cloud.running if not entry.is_own]
     off = {
         aggregate.uuid
-        for unused in loading.unused_tags(
+        for unused in filter_sets.unused_tags(
             cloud.filters, cloud.enabled, cloud.index
         )
         for aggregate in unused.aggregates

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 import os_resource_classes as orc
 import os_traits
 
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
 from isolate_aggregates.text import listed, named, plural
-from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools import ranges, tags
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity

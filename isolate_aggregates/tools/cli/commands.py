@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cliff import commandmanager
 
-from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cli.listed import DESCRIPTIONS, Listed
+from isolate_aggregates.tools.wording import meant
 
 if TYPE_CHECKING:
     from cliff import app

@@ -4,9 +4,10 @@
 import enum
 
 from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 
 # A request that a filter or nova-api refuses; the error says why.
-REFUSED = (exception.RequestRefused, exception.RequestUnacceptable)
+REFUSED = (exception.RequestRefused, errors.RequestUnacceptable)
 
 
 class ExitStatus(enum.IntEnum):

@@ -10,9 +10,10 @@ from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
 
 from isolate_aggregates import exception
-from isolate_aggregates.text import all_escaped, escaped, meant, unabridged
+from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cli import fields, terminal, usage
 from isolate_aggregates.tools.documents import content
+from isolate_aggregates.tools.wording import all_escaped, meant, unabridged
 
 if TYPE_CHECKING:
     from isolate_aggregates.tools.advice import Advice

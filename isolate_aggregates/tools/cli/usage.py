@@ -13,9 +13,9 @@ from typing import Any, NoReturn, TypeVar
 from cliff import command
 
 from isolate_aggregates import exception
-from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cli import terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.wording import meant
 
 _P = TypeVar('_P', bound='Parser')
 

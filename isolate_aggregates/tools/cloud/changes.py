@@ -7,13 +7,14 @@ from typing import Any
 
 import os_traits
 
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     REQUIRED,
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
+from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.provider import Provider

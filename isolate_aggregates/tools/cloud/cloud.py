@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
@@ -15,6 +14,7 @@ from isolate_aggregates.tools.compute.servers import (
     Port,
     Server,
 )
+from isolate_aggregates.tools.domains import Projects
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.placement.provider import Provider

@@ -8,11 +8,10 @@ from typing import TypeVar
 import os_resource_classes as orc
 import os_traits
 
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import ComputeHost, Flavor, Image
-from isolate_aggregates.text import meant
+from isolate_aggregates.tools import errors, tags
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
@@ -21,6 +20,7 @@ from isolate_aggregates.tools.compute.servers import (
 )
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement.provider import Provider
+from isolate_aggregates.tools.wording import meant
 
 _T = TypeVar('_T', Flavor, Image, Server)
 
@@ -154,7 +154,7 @@ class Snapshot:
         ]
         if not matches:
             names = [thing.name for thing in things]
-            raise exception.NotFound(kind, name, self.origin, names)
+            raise errors.NotFound(kind, name, self.origin, names)
         if len(matches) > 1:
             raise tool_errors.NotUnique(kind, name, [t.id for t in matches])
         return matches[0]

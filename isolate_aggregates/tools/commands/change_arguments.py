@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 from typing import Any
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.text import meant
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.advice import commands, outcome, refusals
 from isolate_aggregates.tools.cli import base, terminal
 from isolate_aggregates.tools.cloud.changes import ZONE
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import formats
 from isolate_aggregates.tools.operate import names
+from isolate_aggregates.tools.wording import meant
 
 _HOST = ('<aggregate>', '<host>')
 
@@ -210,16 +210,16 @@ def _setting(text: str) -> tuple[str, str]:
     try:
         return _pair(text)
     except argparse.ArgumentTypeError as exc:
-        raise exception.InvalidRequest(f'{exc}.') from exc
+        raise errors.InvalidRequest(f'{exc}.') from exc
 
 
 def _check_host(host: str, hosts: Collection[str], place: str) -> None:
     if host not in hosts:
-        raise exception.NotFound('host', host, place, sorted(hosts))
+        raise errors.NotFound('host', host, place, sorted(hosts))
 
 
 def _check_key(key: str, keys: Collection[str], place: str) -> None:
     if key not in keys:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'There is no key {key!r} in {place}{meant(key, sorted(keys))}.'
         )

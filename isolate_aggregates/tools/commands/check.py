@@ -6,7 +6,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.text import escaped
-from isolate_aggregates.tools import comparison, explain
+from isolate_aggregates.tools import comparison, errors, explain
 from isolate_aggregates.tools.capacity import rejection
 from isolate_aggregates.tools.cli import usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
@@ -60,7 +60,7 @@ def _reason(question: Question, host: str) -> str:
     nodes = [each for each in verdicts if host in (each.host, each.node)]
     if not nodes:
         known = sorted({each.host for each in verdicts})
-        raise exception.NotFound('host', host, snapshot.origin, known)
+        raise errors.NotFound('host', host, snapshot.origin, known)
     open_nodes = [each for each in nodes if each.is_candidate]
     if not open_nodes:
         return nodes[0].reasons[0].text

@@ -8,10 +8,10 @@ import dataclasses
 import datetime
 from typing import Any
 
-from isolate_aggregates import exception
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.answers import deciding
@@ -272,7 +272,7 @@ def _project_ids(
     for name in sorted(names):
         try:
             ids[name] = cloud.project(name)
-        except exception.NotFound:
+        except errors.NotFound:
             ids[name] = None
     return ids
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import os_resource_classes as orc
 
-from isolate_aggregates.filters import loading
+from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import base, fields, output, preview
 from isolate_aggregates.tools.cli.documents import Aggregate
 from isolate_aggregates.tools.commands import documents
@@ -50,7 +50,7 @@ class ListLocks(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         self._stranded: Mapping[str, int] | None = None
         with base.opened(self.app, parsed_args) as cloud:
-            locks = loading.locks(self.app.conf, cloud.index)
+            locks = filter_sets.locks(self.app.conf, cloud.index)
             self._locks = overview(cloud.snapshot, locks) if locks else ()
             if parsed_args.servers:
                 snapshot, releases = preview.read_all(cloud)
@@ -130,7 +130,7 @@ class ShowDetails(output.ShowOne):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
         with base.opened(self.app, parsed_args) as cloud:
-            locks = loading.locks(self.app.conf, cloud.index)
+            locks = filter_sets.locks(self.app.conf, cloud.index)
             description = details.Details(cloud, locks, self.app.conf).find(
                 parsed_args.name, parsed_args.kind
             )

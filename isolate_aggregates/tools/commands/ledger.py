@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import base, fields, output
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import (
@@ -156,7 +156,7 @@ class ShowLedger(output.ReportLister):
                 for each in (state, record.state if record else State())
                 for name in usable.locks(each)
             }
-            raise exception.NotFound(
+            raise errors.NotFound(
                 'lock', subject.name, _place(args, cloud), sorted(locks)
             )
         stays: list[Stay] = []

@@ -8,7 +8,7 @@ from typing import Any
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import listed
-from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools import filter_sets, ranges
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -88,7 +88,7 @@ class ShowMatrix(output.ReportLister):
                 [cloud.image(name) for name in parsed_args.images],
                 base.project_from(parsed_args, cloud),
             )
-            locks = loading.locks(conf, cloud.index)
+            locks = filter_sets.locks(conf, cloud.index)
             self._matrix = matrix(cloud.snapshot, filters, questions, locks)
             self._nowhere = self._without_host(cloud, filters)
             base.warn_if_unguarded(cloud, conf)

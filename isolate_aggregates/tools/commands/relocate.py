@@ -7,8 +7,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates import exception
-from isolate_aggregates.text import unabridged
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import (
     base,
     output,
@@ -22,6 +21,7 @@ from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import carry, documents, formats, shown
 from isolate_aggregates.tools.room.plan import Batch, Planner
 from isolate_aggregates.tools.room.task import INCLUDABLE, Left, Task
+from isolate_aggregates.tools.wording import unabridged
 
 LOG = logging.getLogger(__name__)
 
@@ -237,7 +237,7 @@ class Relocate(preview.Previewing, output.ReportLister):
         hosts = set(args.hosts)
         for host in args.hosts:
             if host not in known:
-                raise exception.NotFound(
+                raise errors.NotFound(
                     'host', host, snapshot.origin, sorted(known)
                 )
         for name in args.aggregates:

@@ -7,8 +7,8 @@ import dataclasses
 
 from oslo_config import cfg
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import ComputeHost
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers.requests import Requests, bare
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -60,7 +60,7 @@ class RequestBuilder:
         ports: Sequence[PortRequest] = args.port_request
         forced_host = self._forced_host()
         if forced_host and args.host:
-            raise exception.InvalidRequest(
+            raise errors.InvalidRequest(
                 '--host and a host in --availability-zone exclude each other '
                 'in Nova; specify one of them.'
             )

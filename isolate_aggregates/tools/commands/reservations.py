@@ -9,7 +9,8 @@ import dataclasses
 import datetime
 from typing import Any
 
-from isolate_aggregates import entry_points, exception
+from isolate_aggregates import entry_points
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.audit.review import may_exist
 from isolate_aggregates.tools.cli import base
@@ -40,5 +41,5 @@ def with_review(
     return dataclasses.replace(cloud, reservations=review)
 
 
-def _unknown(name: str, problem: str) -> exception.InvalidRequest:
-    return exception.InvalidRequest(f'The command {name} {problem}')
+def _unknown(name: str, problem: str) -> errors.InvalidRequest:
+    return errors.InvalidRequest(f'The command {name} {problem}')

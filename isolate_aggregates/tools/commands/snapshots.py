@@ -9,7 +9,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import domains
+from isolate_aggregates.tools import domains as tools_domains
 from isolate_aggregates.tools import options
 from isolate_aggregates.tools.cli import base, progress, usage
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -77,7 +77,7 @@ def taken(app: Any, servers: bool) -> Snapshot:
         },
         progress.reading,
     )
-    named = domains.of_all(snapshot.aggregates)
+    named = tools_domains.of_all(snapshot.aggregates)
     snapshot = dataclasses.replace(
         snapshot, domains=cloud.domain_projects(named)
     )

@@ -5,10 +5,9 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Lock
-from isolate_aggregates.filters import loading
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.tools import errors, filter_sets
 from isolate_aggregates.tools.cli import base, output, preview
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -79,7 +78,7 @@ class ShowSurvival(output.ReportLister):
                 snapshot.aggregates, args.aggregate, snapshot.origin
             ).hosts
         if args.lock:
-            locks = loading.locks(self.app.conf, snapshot.index)
+            locks = filter_sets.locks(self.app.conf, snapshot.index)
             lock = _lock(locks, args.lock, snapshot.origin)
             return frozenset(h for a in lock.aggregates for h in a.hosts)
         return None
@@ -108,6 +107,4 @@ def _lock(locks: Iterable[Lock], name: str, place: str) -> Lock:
     for lock in locks:
         if name in (lock.name, lock.name.removeprefix(TRAIT_PREFIX)):
             return lock
-    raise exception.NotFound(
-        'lock', name, place, [lock.name for lock in locks]
-    )
+    raise errors.NotFound('lock', name, place, [lock.name for lock in locks])

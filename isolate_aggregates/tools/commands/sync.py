@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates.filters import loading
+from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.advice import outcome
 from isolate_aggregates.tools.cli import (
     base,
@@ -209,7 +209,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
     ) -> plans.SyncPlan:
         """Plan the changes; log problems that the last plan did not have."""
         snapshot = read(cloud, progress.reading)
-        locks = loading.locks(self.app.conf, snapshot.index)
+        locks = filter_sets.locks(self.app.conf, snapshot.index)
         without = args.without or ()
         plan = plans.make(
             snapshot,
@@ -238,7 +238,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             plan,
             cloud.placement,
             cloud.aggregates,
-            functools.partial(loading.locks, self.app.conf),
+            functools.partial(filter_sets.locks, self.app.conf),
             progress.changing,
             is_stopped,
         )

@@ -18,10 +18,10 @@ from novaclient import api_versions
 from novaclient import exceptions as nova_exceptions
 from oslo_log import log as logging
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute.api import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.compute import servers
 from isolate_aggregates.tools.compute.servers import (
@@ -131,7 +131,7 @@ class NovaClient(NovaApi):
             ]
             if matches:
                 return self._flavor(matches[0])
-        raise exception.NotFound(
+        raise errors.NotFound(
             'flavor',
             name,
             f'Nova at {self.direct.endpoint}',
@@ -227,7 +227,7 @@ class NovaClient(NovaApi):
                 raise tool_errors.NotUnique('server', name, ids)
             server = self._server(ids[0]) if ids else None
         if server is None:
-            raise exception.NotFound(
+            raise errors.NotFound(
                 'server', name, f'Nova at {self.direct.endpoint}'
             )
         if not self.tells_hints:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 from typing import Protocol
 
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import counted, listed, named, quoted
-from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools import ranges, tags
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.expectations import matching
 from isolate_aggregates.tools.expectations.answers import Answers

@@ -14,10 +14,11 @@ from typing import TypeVar
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
-from isolate_aggregates.text import listed, meant, quoted
+from isolate_aggregates.text import listed, quoted
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import NothingMatches
+from isolate_aggregates.tools.wording import meant
 
 _T = TypeVar('_T')
 _WILDCARDS = re.compile(r'[*?]')

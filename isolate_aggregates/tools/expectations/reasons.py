@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates import exception
 from isolate_aggregates.text import named
-from isolate_aggregates.tools import explain, ranges
+from isolate_aggregates.tools import errors, explain, ranges
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.expectations.answers import Answers
 from isolate_aggregates.tools.expectations.expectation import Violation
@@ -90,7 +90,7 @@ def _why_excluded(violation: Violation, answers: Answers) -> Iterator[str]:
         explanation = explain.of_request(
             snapshot, request, decision.destination
         )
-    except (exception.InvalidRequest, exception.BadQuery) as exc:
+    except (errors.InvalidRequest, exception.BadQuery) as exc:
         yield str(exc).rstrip('.')
         return
     excluded = [

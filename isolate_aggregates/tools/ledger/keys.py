@@ -11,7 +11,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import filter_keys
+from isolate_aggregates.tools import errors, filter_keys
 from isolate_aggregates.tools.answers import requests
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.request import Request
@@ -154,6 +154,6 @@ def _opens(request: Request, lock: _Alone) -> bool:
     try:
         destination = lock.pipeline.evaluate(request, lock.index)
         destination.check()
-    except (exception.InvalidRequest, exception.RequestRefused):
+    except (errors.InvalidRequest, exception.RequestRefused):
         return False
     return lock.uuid not in destination.forbidden_aggregates

@@ -9,9 +9,10 @@ from typing import TypeVar
 from oslo_config import cfg
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
 from isolate_aggregates.text import counted
+from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute import past as nova_past
 from isolate_aggregates.tools.compute.client import NovaClient

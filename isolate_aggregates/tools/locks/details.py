@@ -13,13 +13,13 @@ from typing import Any
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, Lock, tags
+from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import named
+from isolate_aggregates.tools import errors, filter_sets, tags
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.documents import Names
@@ -78,7 +78,7 @@ class Details:
         what = kind or 'lock, aggregate or host'
         if not matches:
             origin = self._cloud.snapshot.origin
-            raise exception.NotFound(what, name, origin, self._names(kinds))
+            raise errors.NotFound(what, name, origin, self._names(kinds))
         if len(matches) > 1:
             choices = [f'{name} --kind {each}' for each in matches]
             raise tool_errors.NotUnique(what, name, choices)
@@ -169,7 +169,7 @@ class Details:
         snapshot = self._cloud.snapshot
         try:
             return names.aggregate(snapshot.aggregates, name, snapshot.origin)
-        except exception.NotFound:
+        except errors.NotFound:
             return None
 
     def _host(self, name: str) -> str | None:
@@ -228,10 +228,10 @@ class Details:
     def _unenforced(self) -> Mapping[str, str]:
         """Why the locks of aggregates are not enforced, by their uuids."""
         filters = loading.load(self._conf)
-        enabled = loading.enabled(filters, self._conf)
+        enabled = filter_sets.enabled(filters, self._conf)
         return {
             aggregate.uuid: unused.why
-            for unused in loading.unused_tags(
+            for unused in filter_sets.unused_tags(
                 filters, enabled, self._cloud.index
             )
             for aggregate in unused.aggregates

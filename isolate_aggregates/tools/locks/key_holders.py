@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, text
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.required_metadata import (
     HOST_FILTER,
@@ -20,8 +20,7 @@ from isolate_aggregates.filters.required_metadata import (
     required_metadata,
 )
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.tools import options
+from isolate_aggregates.tools import options, tags, trait_requirements
 from isolate_aggregates.tools.cloud.cloud import Cloud
 
 
@@ -60,7 +59,7 @@ def key_holders(
     flavors = tuple(
         flavor
         for flavor in cloud.flavors
-        if trait in xs.required_traits(flavor.extra_specs)
+        if trait in trait_requirements.required_traits(flavor.extra_specs)
     )
     if 'image' not in sources:
         return KeyHolders(flavors, ())
@@ -68,7 +67,8 @@ def key_holders(
         images = tuple(
             image
             for image in cloud.images
-            if trait in xs.image_required_traits(image.properties)
+            if trait
+            in trait_requirements.image_required_traits(image.properties)
         )
     except exception.ServiceError as exc:
         # Glance is optional.
@@ -110,7 +110,9 @@ def flavors_without_key(
     flavors = [
         flavor.name
         for flavor in flavors_drawn_to(cloud, aggregate, conf) or ()
-        if not xs.required_traits(flavor.extra_specs).issuperset(traits)
+        if not trait_requirements.required_traits(
+            flavor.extra_specs
+        ).issuperset(traits)
     ]
     if flavors:
         number = len(flavors)

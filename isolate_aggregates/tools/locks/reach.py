@@ -7,9 +7,9 @@ only on the providers that the candidate allocates from.
 
 from collections.abc import Collection, Iterable, Iterator
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers.requests import bare
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
@@ -32,7 +32,7 @@ def requests(
 def _requires(trait: str, request: Request) -> bool:
     try:
         return trait in request.required_traits
-    except exception.InvalidRequest:
+    except errors.InvalidRequest:
         return False
 
 

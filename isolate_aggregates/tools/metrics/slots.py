@@ -24,7 +24,7 @@ from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import escaped
-from isolate_aggregates.tools import candidates
+from isolate_aggregates.tools import candidates, errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit import AuditedCloud
@@ -262,7 +262,7 @@ class _Counting:
         zoned = dataclasses.replace(request, availability_zone=zone or None)
         try:
             decision = self._decided(zoned)
-        except exception.InvalidRequest:
+        except errors.InvalidRequest:
             # No host is in the zone.
             return []
         if decision.destination.refusals:

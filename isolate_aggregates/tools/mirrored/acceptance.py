@@ -3,11 +3,10 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.text import listed, quoted
-from isolate_aggregates.tools import options
+from isolate_aggregates.tools import errors, options
 from isolate_aggregates.tools.mirrored import nova_api
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
@@ -44,7 +43,7 @@ def acceptance(
                 )
             )
     if refusals:
-        raise exception.RequestUnacceptable(
+        raise errors.RequestUnacceptable(
             f'nova-api refuses {subject}: {_texts(refusals)}.'
         )
     if isinstance(aggregates, CloudIndex) and not request.host_forced:
@@ -56,7 +55,7 @@ def _check_zone(request: Request, cloud: CloudIndex, unnamed: str) -> None:
     zone = request.availability_zone
     zones = cloud.zones(unnamed) if zone else frozenset()
     if zones and zone not in zones:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'nova-api refuses availability zone {quoted(zone or "")}, as no '
             f'host is in it; specify one of {listed(zones)}.'
         )

@@ -9,14 +9,10 @@ from typing import Annotated
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.filters.loading import (
-    NAMESPACE,
-    deciding,
-    frozen,
-    load,
-)
+from isolate_aggregates.filters.loading import NAMESPACE, frozen, load
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.tools import options
+from isolate_aggregates.tools.filter_sets import deciding
 from isolate_aggregates.tools.mirrored import MIRRORS, compute_services
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
 from isolate_aggregates.tools.mirrored.mirror import Mirror, MirroringFilter
@@ -65,7 +61,7 @@ def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
     """Return the pipeline for use outside Nova.
 
     It has the filters of
-    :func:`~isolate_aggregates.filters.loading.deciding`, followed by the
+    :func:`~isolate_aggregates.tools.filter_sets.deciding`, followed by the
     mirrored ones.
     """
     return Pipeline((*deciding(conf).filters, *mirrored(conf)))

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import os_traits
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Cause
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
 from isolate_aggregates.tools.request import Request, implied
@@ -143,7 +143,7 @@ def _is_enabled(request: Request, name: str) -> bool:
         if value is not None
     }
     if len(values) > 1:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'The flavor has {name}={settings.flavor(name)} but the image has '
             f'{name.replace(":", "_")}={quoted(str(settings.image(name)))}; '
             'set both to the same value.'
@@ -222,7 +222,7 @@ def tpm_secret_security(
     kinds = ('user', 'host', 'deployment')
     security = request.flavor.extra_specs.get(name) or 'user'
     if security not in kinds:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'{name} is {security!r} in the flavor; it must be one of '
             f'{", ".join(kinds)}.'
         )

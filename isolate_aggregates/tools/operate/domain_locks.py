@@ -11,8 +11,10 @@ tell what the tags of its projects belong to.
 from collections.abc import Iterator, Sequence
 import functools
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate, domains
+from isolate_aggregates.tools import domains as tools_domains
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.keystone import Domain
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
@@ -35,7 +37,7 @@ def lock(cloud: LiveCloud, name: str, domain_names: Sequence[str]) -> Plan:
     owners = [cloud.domain(each) for each in dict.fromkeys(domain_names)]
     present = domains.of(aggregate)
     if _is_reserved(aggregate) and any(d.id not in present for d in owners):
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'Aggregate {aggregate.name} is already reserved for projects; '
             'to let in a domain beside them, run key add --domain.'
         )
@@ -53,7 +55,7 @@ def grant(cloud: LiveCloud, name: str, domain_name: str) -> Plan:
     aggregate = names.aggregate(cloud.aggregates(), name, 'Nova')
     domain = cloud.domain(domain_name)
     if not _is_reserved(aggregate):
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'Aggregate {aggregate.name} is not reserved for any project; to '
             'reserve it for a domain, run lock create --domain.'
         )
@@ -70,7 +72,7 @@ def unlock(cloud: LiveCloud, name: str, domain_names: Sequence[str]) -> Plan:
     ids = [_tagged(cloud, aggregate, each) for each in domain_names]
     others = set(domains.of(aggregate)) - set(ids)
     if others or domains.by_hand(aggregate):
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'Aggregate {aggregate.name} is also reserved for others; to keep '
             'out a domain, run key remove --domain.'
         )
@@ -107,7 +109,7 @@ def _tagged(cloud: LiveCloud, aggregate: Aggregate, name: str) -> str:
         return name
     domain_id = cloud.domain(name).id
     if domain_id not in present:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'Aggregate {aggregate.name} is not reserved for domain {name}.'
         )
     return domain_id
@@ -120,12 +122,12 @@ def _check_others(aggregate: Aggregate, domain_id: str) -> None:
     remove it.
     """
     if domains.by_hand(aggregate) or any(
-        domains.projects(aggregate, each)
+        tools_domains.projects(aggregate, each)
         for each in domains.of(aggregate)
         if each != domain_id
     ):
         return
-    raise exception.InvalidRequest(
+    raise errors.InvalidRequest(
         f'Without domain {domain_id}, aggregate {aggregate.name} would be '
         'open to all projects; if it should be, run lock delete --domain.'
     )
@@ -137,7 +139,7 @@ def _add(
     wanting = []
     metadata: dict[str, str] = {}
     for domain in owners:
-        right = domains.tag(domain.id) | domains.tags(
+        right = domains.tag(domain.id) | tools_domains.tags(
             domain.id, domain.projects
         )
         if right.items() - aggregate.metadata.items():
@@ -155,7 +157,7 @@ def _add(
 def _remove(
     cloud: LiveCloud, aggregate: Aggregate, domain_id: str, last: bool = True
 ) -> Iterator[Step]:
-    keys = domains.projects(aggregate, domain_id)
+    keys = tools_domains.projects(aggregate, domain_id)
     if keys:
         yield Step(
             f'keep the projects of domain {domain_id} out of aggregate '
@@ -172,7 +174,7 @@ def _remove(
             # Another command may have removed the others meanwhile.
             _check_others(current, domain_id)
         # A sync may have added projects meanwhile.
-        more = domains.projects(current, domain_id)
+        more = tools_domains.projects(current, domain_id)
         own = domains.tag(domain_id)
         cloud.nova.set_metadata(aggregate, dict.fromkeys([*more, *own]))
 

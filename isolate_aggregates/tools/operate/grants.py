@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import functools
 import itertools
 
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import tags
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools import errors, tags, trait_requirements
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import names
@@ -33,7 +32,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     return _granted(
         f'flavor {flavor.name}',
         flavor.extra_specs,
-        xs.required_traits(flavor.extra_specs),
+        trait_requirements.required_traits(flavor.extra_specs),
         trait,
         lambda key, value: cloud.nova.set_extra_specs(flavor, {key: value}),
         functools.partial(changes.values, flavor),
@@ -50,7 +49,7 @@ def grant_image(
     return _granted(
         f'image {quoted(image.name)}',
         image.properties,
-        xs.image_required_traits(image.properties),
+        trait_requirements.image_required_traits(image.properties),
         trait,
         functools.partial(cloud.glance.set_property, image),
         functools.partial(changes.values, image),
@@ -71,7 +70,7 @@ def _granted(
 ) -> Plan:
     key = xs.TRAIT_PREFIX + trait
     if settings.get(key) == xs.FORBIDDEN:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'The {subject} has {key}={xs.FORBIDDEN}, which deliberately '
             'keeps its servers away from such hosts; remove it first if this '
             'is a mistake.'
@@ -145,7 +144,7 @@ def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
     if trait not in cloud.traits():
         # Booting would always fail.
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '
             'first.'
         )

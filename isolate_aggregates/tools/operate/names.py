@@ -3,8 +3,8 @@
 
 from collections.abc import Collection, Iterable
 
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.tools import errors, tags
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.operate.sync.plan import why_not_put
 
@@ -22,7 +22,7 @@ def aggregate(
     ]
     if not matches:
         names = [a.name for a in candidates]
-        raise exception.NotFound('aggregate', name, place, names)
+        raise errors.NotFound('aggregate', name, place, names)
     if len(matches) > 1:
         raise tool_errors.NotUnique(
             'aggregate', name, [a.uuid for a in matches]
@@ -33,7 +33,7 @@ def aggregate(
 def check_trait(trait: str) -> None:
     """Check the name of a trait."""
     if not tags.is_trait_name(trait):
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'{trait!r} cannot be the name of a trait, which has only upper '
             'case letters, digits and _, such as CUSTOM_LICENSED_WINDOWS.'
         )
@@ -43,6 +43,6 @@ def check_lock(trait: str, existing: Collection[str]) -> None:
     """Check that a trait can lock an aggregate."""
     reason = why_not_put(trait, existing)
     if reason:
-        raise exception.InvalidRequest(
+        raise errors.InvalidRequest(
             f'Trait {trait} cannot lock an aggregate: {reason}.'
         )

@@ -18,8 +18,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode

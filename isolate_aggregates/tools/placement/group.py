@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import dataclasses
 from urllib import parse
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement import microversion as mv
 
 Param = tuple[str, str]
@@ -47,7 +47,7 @@ class RequestGroup:
     def __post_init__(self) -> None:
         """Reject a suffix that Placement would read differently."""
         if self.suffix and not xs.SUFFIX.fullmatch(self.suffix):
-            raise exception.InvalidRequest(
+            raise errors.InvalidRequest(
                 f'{self.suffix!r} is not a valid suffix of a request group; '
                 'use at most 64 of the characters a-z, A-Z, 0-9, _ and -.'
             )
@@ -87,7 +87,7 @@ class RequestGroup:
 
     def _one_of(self, key: str, choice: frozenset[str]) -> Param:
         if not choice:
-            raise exception.InvalidRequest(
+            raise errors.InvalidRequest(
                 f'{key}{self.suffix} requires one of an empty list; no host '
                 'can satisfy that.'
             )
@@ -165,7 +165,7 @@ class ResourceRequest:
         if self.limit is not None:
             params.append(('limit', str(self.limit)))
         if self.group_policy is not None:
-            params.append((xs.GROUP_POLICY, self.group_policy))
+            params.append((GROUP_POLICY, self.group_policy))
         root = sorted(self.root_required)
         root += [f'!{trait}' for trait in sorted(self.root_forbidden)]
         if root:
@@ -203,3 +203,9 @@ class ResourceRequest:
     def microversion(self) -> str:
         """The oldest microversion that supports this request."""
         return self.needed.microversion
+
+
+GROUP_POLICY = 'group_policy'
+
+
+GROUP_POLICIES = ('none', 'isolate')

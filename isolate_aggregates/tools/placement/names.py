@@ -11,8 +11,8 @@ import re
 
 import os_resource_classes
 
-from isolate_aggregates.request.extra_specs import standard_traits
-from isolate_aggregates.text import meant
+from isolate_aggregates.tools.tags import standard_traits
+from isolate_aggregates.tools.wording import meant
 
 _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
 

@@ -17,7 +17,7 @@ import jinja2
 
 from isolate_aggregates import text
 from isolate_aggregates.tools import errors as tool_errors
-from isolate_aggregates.tools import files, ranges
+from isolate_aggregates.tools import files, ranges, wording
 from isolate_aggregates.tools.report import calendar
 from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report.cells import cells
@@ -59,7 +59,7 @@ def render(content: Content) -> str:
         groups=report_content.finding_groups(content),
         opened=report_content.opened(content),
         bars=report_content.bars,
-        cells=text.all_escaped(
+        cells=wording.all_escaped(
             cells(
                 content.matrix,
                 content.aggregates,
@@ -72,7 +72,7 @@ def render(content: Content) -> str:
         ),
         marks=content.calendar and calendar.axis_times(content.calendar),
         rooms=content.calendar
-        and text.all_escaped(calendar.encode(content.calendar)),
+        and wording.all_escaped(calendar.encode(content.calendar)),
         style=style,
         scripts=scripts,
         policy=_policy(style, scripts),

@@ -17,8 +17,8 @@ import dataclasses
 import os_resource_classes as orc
 import os_traits
 
-from isolate_aggregates import exception
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.options import NEWEST_NOVA as NEWEST_NOVA
 from isolate_aggregates.tools.options import OLDEST_NOVA as OLDEST_NOVA
 
@@ -59,7 +59,7 @@ class Settings:
         """Return the value of flavor or image; they must not contradict."""
         flavor, image = self.checked(name, allowed)
         if flavor and image and flavor != image:
-            raise exception.RequestUnacceptable(
+            raise errors.RequestUnacceptable(
                 f'The flavor has {name}={flavor} but the image has '
                 f'{name.replace(":", "_")}={image}; set both to the same '
                 'value.'
@@ -73,7 +73,7 @@ class Settings:
         values = self.flavor(name), self.image(name)
         for value in values:
             if value and value not in allowed:
-                raise exception.RequestUnacceptable(
+                raise errors.RequestUnacceptable(
                     f'{name} is {value!r} in the flavor or the image; it '
                     f'must be one of {", ".join(allowed)}.'
                 )
@@ -150,7 +150,7 @@ def _cpus(settings: Settings, vcpus: int) -> dict[str, int]:
         flavor == 'shared' and image in ('mixed', 'dedicated')
     )
     if pinning_forbidden:
-        raise exception.RequestUnacceptable(
+        raise errors.RequestUnacceptable(
             f'The image has hw_cpu_policy={image}, which the flavor forbids '
             f'with hw:cpu_policy={flavor}.'
         )
@@ -181,7 +181,7 @@ def _pinned_cpus(settings: Settings, vcpus: int) -> int:
         settings.flavor('hw:cpu_dedicated_mask'), vcpus
     )
     if dedicated_cpus is not None and not set() < dedicated_cpus < everything:
-        raise exception.RequestUnacceptable(
+        raise errors.RequestUnacceptable(
             'hw:cpu_dedicated_mask must name some, but not all, of the '
             f"flavor's {vcpus} CPUs."
         )
@@ -194,7 +194,7 @@ def _pinned_cpus(settings: Settings, vcpus: int) -> int:
         # All CPUs can be realtime only if emulator threads run elsewhere.
         spare = realtime != everything or _emulator_threads(settings)
         if not realtime or not realtime <= everything or not spare:
-            raise exception.RequestUnacceptable(
+            raise errors.RequestUnacceptable(
                 'hw:cpu_realtime_mask must name some, but not all, of the '
                 f"flavor's {vcpus} CPUs."
             )
@@ -221,7 +221,7 @@ def cpu_set(spec: str) -> set[int]:
         except ValueError:
             numbers = range(0)
         if not 0 < len(numbers) <= _MOST_CPUS:
-            raise exception.RequestUnacceptable(
+            raise errors.RequestUnacceptable(
                 f'The CPU mask {spec!r} contains {rule!r}; a mask must be a '
                 'list of numbers, ranges such as 0-3, and exclusions such as '
                 '^0.'
@@ -238,7 +238,7 @@ def _thread_policy(settings: Settings) -> str | None:
         # With "prefer" in the flavor, the image cannot change it.
         return flavor or image
     if image and image != flavor:
-        raise exception.RequestUnacceptable(
+        raise errors.RequestUnacceptable(
             f'The image has hw_cpu_thread_policy={image}, which the flavor '
             f'forbids with hw:cpu_thread_policy={flavor}.'
         )
@@ -269,7 +269,7 @@ def _memory_encryption(settings: Settings) -> str | None:
     if not any(values):
         return None
     if not all(values):
-        raise exception.RequestUnacceptable(
+        raise errors.RequestUnacceptable(
             f'The flavor has hw:mem_encryption={flavor} but the image has '
             f'hw_mem_encryption={quoted(str(image))}; set both to the same '
             'value.'
@@ -309,7 +309,7 @@ def tpm(settings: Settings) -> list[str]:
         return []
     model = settings.either('hw:tpm_model', models) or 'tpm-tis'
     if (model, version) == ('tpm-crb', '1.2'):
-        raise exception.RequestUnacceptable(
+        raise errors.RequestUnacceptable(
             'hw:tpm_model is tpm-crb, which requires hw:tpm_version 2.0.'
         )
     return [models[model], versions[version]]

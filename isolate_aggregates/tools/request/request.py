@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 import dataclasses
 
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.request.spec import ComputeHost, Flavor, Image, Past
+from isolate_aggregates.tools import trait_requirements
 from isolate_aggregates.tools.request import implied
 
 
@@ -132,8 +132,8 @@ class Request:
             flavor.extra_specs, properties, flavor.vcpus, self.nova_release
         )
         return (
-            xs.required_traits(flavor.extra_specs)
-            | xs.image_required_traits(properties)
+            trait_requirements.required_traits(flavor.extra_specs)
+            | trait_requirements.image_required_traits(properties)
             | implications.required_traits
             | self._derived_traits
         )
@@ -174,7 +174,7 @@ def operator_traits_of(
 ) -> frozenset[str]:
     """Return all required traits that no image can add."""
     return (
-        xs.required_traits(flavor.extra_specs)
+        trait_requirements.required_traits(flavor.extra_specs)
         | implied.required_traits(flavor.extra_specs, {}, nova)
         | frozenset(derived_traits)
     )

@@ -12,9 +12,9 @@ import math
 import os_resource_classes as orc
 from oslo_log import log as logging
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.tools import errors, trait_requirements
 from isolate_aggregates.tools.placement import group as placement_group
 from isolate_aggregates.tools.request import implied
 from isolate_aggregates.tools.request.request import Request, ResourceGroup
@@ -52,7 +52,7 @@ def resource_request(
         pinning=not spec.pinned_as_vcpu,
     )
     flavor_group = request.group()
-    flavor_group.required_traits |= xs.image_required_traits(
+    flavor_group.required_traits |= trait_requirements.image_required_traits(
         spec.image_properties
     )
     flavor_group.required_traits |= implications.required_traits
@@ -83,7 +83,7 @@ def _add_groups(
     """Add the request groups of ports and device profiles."""
     for extra_group in groups:
         if extra_group.id in request.groups:
-            raise exception.InvalidRequest(
+            raise errors.InvalidRequest(
                 f'Two request groups have the suffix {extra_group.id!r}; '
                 'rename that of the flavor.'
             )
@@ -115,8 +115,8 @@ def _add_extra_specs(
                     'value': spec.value,
                 },
             )
-    policy = flavor.extra_specs.get(xs.GROUP_POLICY)
-    if policy in xs.GROUP_POLICIES:
+    policy = flavor.extra_specs.get(placement_group.GROUP_POLICY)
+    if policy in placement_group.GROUP_POLICIES:
         request.group_policy = policy
     elif policy is not None:
         LOG.warning(

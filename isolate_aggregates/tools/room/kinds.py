@@ -13,6 +13,7 @@ from oslo_config import cfg
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.answers.offers import Offers
@@ -124,7 +125,7 @@ class Kinds:
                 )
             except (
                 exception.BadQuery,
-                exception.InvalidRequest,
+                errors.InvalidRequest,
                 exception.RequestRefused,
             ) as exc:
                 return Kind(frozenset(), (), {}, str(exc).rstrip('.'))

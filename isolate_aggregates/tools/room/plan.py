@@ -6,9 +6,9 @@ import dataclasses
 
 from oslo_config import cfg
 
-from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.audit.servers import out_of_place
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -144,7 +144,7 @@ class Planner:
             for are refused.
         """
         if task.wanted and task.wanted[0].refusal:
-            raise exception.RequestUnacceptable(
+            raise errors.RequestUnacceptable(
                 'There cannot be room for these servers: '
                 f'{task.wanted[0].refusal}.'
             )

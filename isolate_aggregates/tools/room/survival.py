@@ -9,10 +9,9 @@ import math
 
 from oslo_config import cfg
 
-from isolate_aggregates import exception
-from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import counted, plural
+from isolate_aggregates.tools import errors, filter_sets
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
@@ -210,7 +209,7 @@ class _Simulation:
             if among is None or host in among
         )
         if failures > len(hosts):
-            raise exception.InvalidRequest(
+            raise errors.InvalidRequest(
                 f'{counted(failures, "host")} cannot fail at the same time: '
                 f'there {plural(len(hosts), "is", "are")} only {len(hosts)}.'
             )
@@ -407,7 +406,7 @@ class _Simulation:
     def _locks(self) -> Mapping[str, tuple[str, ...]]:
         """The names of the locks of each host that is behind one."""
         names: dict[str, list[str]] = {}
-        for lock in loading.locks(self._conf, self._snapshot.index):
+        for lock in filter_sets.locks(self._conf, self._snapshot.index):
             for host in {h for a in lock.aggregates for h in a.hosts}:
                 names.setdefault(host, []).append(lock.name)
         return {host: tuple(sorted(some)) for host, some in names.items()}

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping
 import dataclasses
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.mirrored.nova_api.moves import STATUSES, Action
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
@@ -82,7 +82,7 @@ def movables(
             if not objection:
                 try:
                     kind = kinds.of_server(server)
-                except exception.InvalidRequest as exc:
+                except errors.InvalidRequest as exc:
                     objection = str(exc).rstrip('.')
             if not objection and kind.refusal:
                 objection = f'the filters refuse it: {kind.refusal}'

@@ -20,7 +20,7 @@ from isolate_aggregates.aggregates import (
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.text import meant
+from isolate_aggregates.tools import filter_sets, tags
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.requests import bare
 from isolate_aggregates.tools.options import NEWEST_NOVA, OLDEST_NOVA
@@ -32,6 +32,7 @@ from isolate_aggregates.tools.placement.limit_probe import (
 )
 from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.upgrade_check import ineffective, unknown
+from isolate_aggregates.tools.wording import meant
 
 _PLUGIN = 'isolate_aggregates.nova.all_filters'
 _HOST_FILTER = 'IsolatedAggregatesFilter'
@@ -145,9 +146,7 @@ class Checks(upgradecheck.UpgradeCommands):
             source.configure(self._conf)
             filters = loading.load(self._conf)
             # Without metrics, as this process is none of the workers.
-            registration.build(
-                self._conf, filters, Observer(), lambda index: None
-            )
+            registration.build(self._conf, filters, Observer())
         except (exception.IsolateAggregatesError, cfg.Error) as exc:
             return str(exc)
         except Exception as exc:
@@ -252,10 +251,13 @@ class Checks(upgradecheck.UpgradeCommands):
                 *self._unused_prefixes(index),
                 *map(
                     str,
-                    loading.unused_tags(
-                        filters, loading.enabled(filters, self._conf), index
+                    filter_sets.unused_tags(
+                        filters,
+                        filter_sets.enabled(filters, self._conf),
+                        index,
                     ),
                 ),
+                *tags.problems(index),
             ]
         )
         if problems:
@@ -312,7 +314,7 @@ class Checks(upgradecheck.UpgradeCommands):
         filters = loading.load(self._conf)
         request = bare(Flavor('without keys'))
         decision = asking.fitted(
-            decided(request, index, loading.deciding(self._conf, filters)),
+            decided(request, index, filter_sets.deciding(self._conf, filters)),
             request,
             placement.shortener(self._conf, filters),
             self._conf.scheduler.max_placement_results,

@@ -21,8 +21,8 @@ from keystoneauth1 import exceptions, loading
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.text import meant
 from isolate_aggregates.tools import options
+from isolate_aggregates.tools.wording import meant
 
 # How similar a misspelt name is to the right one, as difflib measures it. One
 # letter more, less or exchanged is always above it; no two options of Nova

@@ -11,8 +11,9 @@ import zoneinfo
 import pytest
 from reservation_world import HOUR, NOW, PROJECT
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors, events, execution, history
+from isolate_aggregates.tools import errors as tools_errors
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 SHAPE = reservations.Shape(4, 64)
@@ -244,5 +245,5 @@ def test_months_of_any_time_zone_are_billed(world):
 
 
 def test_a_period_that_is_empty_is_refused(world):
-    with pytest.raises(exception.InvalidRequest, match='is empty'):
+    with pytest.raises(tools_errors.InvalidRequest, match='is empty'):
         bill(world, NOW, NOW)

@@ -16,6 +16,7 @@ from thorough import every
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import errors
+from isolate_aggregates.tools import errors as tools_errors
 
 STEP = every(12)
 
@@ -279,7 +280,7 @@ def test_an_interrupted_operation_is_completed(world, kind):
             reservations.reconcile_all(world.store, case.then)
             # An operation that was never recorded cannot be completed.
             assert world.picture() in (expected, before), where
-        with contextlib.suppress(exception.NotFound):
+        with contextlib.suppress(tools_errors.NotFound):
             # It may have been completed before the failure.
             case.act(world)
         assert world.picture() == expected, where

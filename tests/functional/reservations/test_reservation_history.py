@@ -14,6 +14,7 @@ from reservation_world import HOUR, NOW, PROJECT
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import errors, events, history, names
 from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.tools import errors as tools_errors
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '2e1dfa7c-0000-4000-8000-000000000001'
@@ -119,7 +120,7 @@ def test_only_the_hours_of_the_period_count(world):
         assert sold(entry) == 2 * hours
     assert past(world, NOW + 4 * DAY, until=NOW) == []
     assert past(world, NOW + 4 * DAY, since=midnight + DAY) == []
-    with pytest.raises(exception.InvalidRequest, match='is empty'):
+    with pytest.raises(tools_errors.InvalidRequest, match='is empty'):
         past(world, NOW, since=NOW, until=NOW)
 
 

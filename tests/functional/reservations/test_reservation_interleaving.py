@@ -22,6 +22,7 @@ from thorough import THOROUGH, every
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.capacity import HostClaims
+from isolate_aggregates.tools import errors as tools_errors
 
 EVERY = every(12)
 
@@ -117,8 +118,8 @@ def attempt(command, store):
     try:
         command(store)
     except (
-        exception.InvalidRequest,
-        exception.NotFound,
+        tools_errors.InvalidRequest,
+        tools_errors.NotFound,
         errors.ReservationError,
     ) as exc:
         return str(exc)

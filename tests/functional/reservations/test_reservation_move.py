@@ -4,8 +4,9 @@
 import pytest
 from reservation_world import NOW, PROJECT, told, uuid
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors
+from isolate_aggregates.tools import errors as tools_errors
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
 
@@ -114,7 +115,7 @@ def test_a_move_without_free_slots_elsewhere_changes_nothing(world):
 
 def test_a_healthy_host_is_left_where_it_is_named(world):
     reservation_id = reserve(world, 2, servers=1)
-    with pytest.raises(exception.InvalidRequest, match='no slots on h2'):
+    with pytest.raises(tools_errors.InvalidRequest, match='no slots on h2'):
         reservations.move(world.store, reservation_id, NOW, ['h2'])
     status = reservations.move(world.store, reservation_id, NOW, ['h1'])
     assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 0)}

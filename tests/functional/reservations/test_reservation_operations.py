@@ -10,6 +10,7 @@ from reservation_world import HOUR, NOW, PROJECT, told, uuid
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import errors, names
+from isolate_aggregates.tools import errors as tools_errors
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
 
@@ -393,7 +394,7 @@ def test_reservations_of_others_count_and_are_left_alone(world):
     before = world.slots()
     assert reservations.reconcile_all(world.store, NOW) == []
     assert world.slots() == before
-    with pytest.raises(exception.NotFound):
+    with pytest.raises(tools_errors.NotFound):
         reservations.end(world.store, theirs, NOW)
     with pytest.raises(errors.ReservationHostError, match=theirs):
         reservations.disable_host(world.store, 'h1')
@@ -474,7 +475,7 @@ def test_the_id_of_a_reservation_that_is_ending_is_not_free_yet(world):
     ],
 )
 def test_invalid_values_are_refused(world, change, problem):
-    with pytest.raises(exception.InvalidRequest, match=problem):
+    with pytest.raises(tools_errors.InvalidRequest, match=problem):
         reserve(world, **{'amount': 1, **change})
     assert world.nova.flavors == {}
 
@@ -529,7 +530,7 @@ def test_a_host_that_takes_no_such_server_is_not_found(world):
 
 
 def test_a_reservation_needs_a_project():
-    with pytest.raises(exception.InvalidRequest, match='needs a project'):
+    with pytest.raises(tools_errors.InvalidRequest, match='needs a project'):
         reservations.new('', 1, SHAPE, NOW)
 
 
@@ -581,11 +582,11 @@ def test_a_server_created_before_the_fence_is_noticed(world):
 
 
 def test_unknown_names_are_refused(world):
-    with pytest.raises(exception.NotFound):
+    with pytest.raises(tools_errors.NotFound):
         reservations.enable_host(world.store, 'h9')
-    with pytest.raises(exception.NotFound):
+    with pytest.raises(tools_errors.NotFound):
         reservations.disable_host(world.store, 'h9')
-    with pytest.raises(exception.NotFound):
+    with pytest.raises(tools_errors.NotFound):
         reservations.show(world.store, uuid(9, 'none'), NOW)
 
 

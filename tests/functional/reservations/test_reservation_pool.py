@@ -5,8 +5,9 @@ from placement_rows import custom
 import pytest
 from reservation_world import NOW, PROJECT, uuid
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors, names
+from isolate_aggregates.tools import errors as tools_errors
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def test_a_pool_with_other_uses_is_kept(world, change, problem):
     reservations.disable_host(world.store, 'h1')
     change(world.nova.aggregates[1])
     before = world.picture()
-    with pytest.raises(exception.InvalidRequest) as caught:
+    with pytest.raises(tools_errors.InvalidRequest) as caught:
         reservations.delete_pool(world.store)
     assert problem in str(caught.value)
     assert world.picture() == before
@@ -53,7 +54,7 @@ def test_a_pool_with_reservations_is_kept(world):
     reservations.create(world.store, reservation, NOW)
     del world.nova.nodes[uuid(1, 'h1')]
     world.nova.aggregates[1]['hosts'] = []
-    with pytest.raises(exception.InvalidRequest, match=reservation.id):
+    with pytest.raises(tools_errors.InvalidRequest, match=reservation.id):
         reservations.delete_pool(world.store)
 
 
@@ -138,7 +139,7 @@ def test_nodes_leave_the_pool_with_the_last_node_of_their_service(world):
     world.nova.nodes[uuid(1, 'h2')]['service'] = {'host': 'h1'}
     assert reservations.enable_host(world.store, 'h2').is_enabled
     assert reservations.would_delete_pool(world.store, ['h2', 'h1'])
-    with pytest.raises(exception.InvalidRequest, match='it has hosts: h1'):
+    with pytest.raises(tools_errors.InvalidRequest, match='it has hosts: h1'):
         reservations.would_delete_pool(world.store, ['h2'])
     reservations.disable_host(world.store, 'h2')
     assert world.nova.aggregates[1]['hosts'] == ['h1']

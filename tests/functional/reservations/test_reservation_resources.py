@@ -4,8 +4,9 @@
 import pytest
 from reservation_world import HOUR, NOW, PROJECT, told
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors
+from isolate_aggregates.tools import errors as tools_errors
 
 TYPE = 'CUSTOM_NVIDIA_11'
 
@@ -118,7 +119,7 @@ def test_resources_that_cannot_be_counted_are_refused_by_name(
 ):
     before = world.picture()
     specs = {key.replace(':', '__'): value}
-    with pytest.raises(exception.InvalidRequest) as caught:
+    with pytest.raises(tools_errors.InvalidRequest) as caught:
         wanted(1, **specs)
     assert f'{key}={value}' in str(caught.value)
     assert '--allow-uncounted' in str(caught.value)

@@ -7,9 +7,10 @@ import zoneinfo
 import pytest
 from reservation_world import HOUR, NOW, PROJECT, told, uuid
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.state import ReservationHost
+from isolate_aggregates.tools import errors as tools_errors
 
 NEEDS = {'VCPU': 8, 'MEMORY_MB': 64}
 HALF = HOUR / 2
@@ -63,7 +64,7 @@ def test_another_process_does_not_sell_the_cleaning_time(world):
 @pytest.mark.parametrize('seconds', ['5m', '-1', '', '604801', '1e3', '²'])
 def test_an_invalid_cleaning_time_is_named(world, seconds):
     clean(world, seconds)
-    with pytest.raises(exception.InvalidRequest) as caught:
+    with pytest.raises(tools_errors.InvalidRequest) as caught:
         reserve(world, 1, 2)
     assert str(caught.value) == (
         'Aggregate freepool: reservation_cleaning_time must be a number of '
@@ -119,7 +120,7 @@ def test_times_that_utc_does_not_have_are_refused(year):
     )
     shape = reservations.Shape(8, 64)
     start, end = (time, None) if year == 1 else (NOW, time)
-    with pytest.raises(exception.InvalidRequest, match='between the years'):
+    with pytest.raises(tools_errors.InvalidRequest, match='between the years'):
         reservations.new(PROJECT, 1, shape, start, end)
 
 
@@ -137,9 +138,9 @@ def test_an_hour_that_the_clock_shows_twice_has_two_halves(world, end_fold):
         )
         reservations.calendar(world.store, NOW, start, end)
         return
-    with pytest.raises(exception.InvalidRequest, match='cannot end at'):
+    with pytest.raises(tools_errors.InvalidRequest, match='cannot end at'):
         reservations.new(PROJECT, 1, shape, start, end)
-    with pytest.raises(exception.InvalidRequest, match='cannot end at'):
+    with pytest.raises(tools_errors.InvalidRequest, match='cannot end at'):
         reservations.calendar(world.store, NOW, start, end)
 
 

@@ -7,9 +7,10 @@ from agreement import agreed
 import pytest
 from reservation_world import HOUR, NOW, PROJECT, typed
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.tools import errors as tools_errors
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 SHAPE = reservations.Shape(4, 64)
@@ -40,7 +41,9 @@ def test_slots_are_on_the_chosen_hosts_only(world):
 
 
 def test_a_chosen_host_must_be_one_for_reservations(world):
-    with pytest.raises(exception.InvalidRequest, match='h9 is not a host for'):
+    with pytest.raises(
+        tools_errors.InvalidRequest, match='h9 is not a host for'
+    ):
         reserve(world, only_on=['h9'])
     assert world.nova.flavors == {}
 

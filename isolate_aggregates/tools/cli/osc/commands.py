@@ -15,7 +15,6 @@ from oslo_config import cfg
 from isolate_aggregates import entry_points, exception
 from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.text import meant
 from isolate_aggregates.tools.advice import commands as advice
 from isolate_aggregates.tools.cli import (
     credentials,
@@ -24,6 +23,7 @@ from isolate_aggregates.tools.cli import (
 )
 from isolate_aggregates.tools.cli.exit_status import REFUSED, ExitStatus
 from isolate_aggregates.tools.cli.osc import v1
+from isolate_aggregates.tools.wording import meant
 
 if TYPE_CHECKING:
     from osc_lib import shell

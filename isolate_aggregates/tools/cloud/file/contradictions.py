@@ -3,8 +3,8 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from isolate_aggregates.text import meant
 from isolate_aggregates.tools.cloud.file.yaml_errors import Place, Problem
+from isolate_aggregates.tools.wording import meant
 
 
 class Contradictions(ValueError):

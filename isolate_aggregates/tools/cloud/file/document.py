@@ -25,7 +25,6 @@ from oslo_utils import uuidutils
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.text import meant
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import placing
 from isolate_aggregates.tools.cloud.file.contradictions import Collector
@@ -35,6 +34,7 @@ from isolate_aggregates.tools.compute.servers import Port, Server, Servers
 from isolate_aggregates.tools.placement import names
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import ResourceGroup
+from isolate_aggregates.tools.wording import meant
 
 VERSION = 1
 

@@ -4,15 +4,15 @@
 from collections.abc import Iterable, Mapping
 import contextlib
 
-from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.aggregates.domains import Projects
 from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.survey import Survey
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.servers import Port
+from isolate_aggregates.tools.domains import Projects
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.placement.provider import Provider, trees
@@ -134,9 +134,7 @@ class SnapshotCloud:
         self, profile: str, owner: str = ''
     ) -> tuple[ResourceGroup, ...]:
         """Raise NotFound: a snapshot has no device profiles."""
-        raise exception.NotFound(
-            'device profile', profile, self.snapshot.origin
-        )
+        raise errors.NotFound('device profile', profile, self.snapshot.origin)
 
     def close(self) -> None:
         """Stop the embedded Placement."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import jsonschema
 
-from isolate_aggregates.text import meant, short
+from isolate_aggregates.text import short
 from isolate_aggregates.tools.cloud.file.checked_yaml import (
     ENDLESS,
     Unreadable,
 )
 from isolate_aggregates.tools.cloud.file.yaml_errors import Problem
+from isolate_aggregates.tools.wording import meant
 
 
 class Checker:

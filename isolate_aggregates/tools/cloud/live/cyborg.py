@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib import parse
 
-from isolate_aggregates import exception
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.rest import client
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.request import ResourceGroup
 
 
@@ -36,7 +36,7 @@ class CyborgClient(client.ApiClient):
             self._service.get(path),
         )
         if not groups:
-            raise exception.NotFound(
+            raise errors.NotFound(
                 'device profile',
                 profile,
                 f'Cyborg at {self._service.endpoint}',

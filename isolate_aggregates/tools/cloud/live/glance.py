@@ -17,6 +17,7 @@ from oslo_utils import uuidutils
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest import client
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.compute.client import REREADS
 
@@ -88,7 +89,7 @@ class GlanceClient(client.ApiClient):
                 )
             if images:
                 return images[0]
-        raise exception.NotFound(
+        raise errors.NotFound(
             'image', name, f'Glance at {self._service.endpoint}'
         )
 

@@ -18,6 +18,7 @@ from oslo_utils import uuidutils
 from isolate_aggregates import exception
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors
 
 
@@ -88,7 +89,7 @@ class KeystoneClient:
         """
         domain = self.domain_of_id(self._domain(name))
         if domain is None:
-            raise exception.NotFound(
+            raise errors.NotFound(
                 'domain', name, f'Keystone at {self._service.endpoint}'
             )
         return domain
@@ -206,7 +207,7 @@ class KeystoneClient:
             self._service.decode(answer, path),
         )
         if not objects:
-            raise exception.NotFound(
+            raise errors.NotFound(
                 kind, query['name'], f'Keystone at {self._service.endpoint}'
             )
         return objects

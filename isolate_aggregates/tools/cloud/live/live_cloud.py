@@ -13,12 +13,13 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import (
     Aggregate,
     AggregateIndex,
-    domains,
     sources,
 )
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import domains as tools_domains
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.live.cyborg import CyborgClient
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
@@ -177,7 +178,7 @@ class LiveCloud:
             self.placement,
             track=track,
         )
-        named = domains.of_all(snapshot.aggregates)
+        named = tools_domains.of_all(snapshot.aggregates)
         return Survey(
             dataclasses.replace(snapshot, domains=self.domain_projects(named)),
             nova=str(self.nova.newest.get_string()),
@@ -204,7 +205,7 @@ class LiveCloud:
         ):
             try:
                 images_by_id[image_id] = self.glance.image(image_id)
-            except exception.NotFound:
+            except errors.NotFound:
                 continue
         return Servers(
             tuple(self._with_shares(servers, snapshot.providers)),

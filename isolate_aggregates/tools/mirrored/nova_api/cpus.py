@@ -4,7 +4,7 @@
 from collections.abc import Callable
 import re
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
     property_of,
@@ -265,7 +265,7 @@ def _masked(
 ) -> set[int]:
     try:
         return implied.masked_cpus(mask, combination.flavor.vcpus) or set()
-    except exception.InvalidRequest as exc:
+    except errors.InvalidRequest as exc:
         raise refusal(str(exc).rstrip('.')) from None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import re
 import types
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.nova_api.combination import Combination
 from isolate_aggregates.tools.mirrored.nova_api.refusal import (
@@ -144,7 +144,7 @@ def nodes(combination: Combination) -> None:
     for number, text in enumerate(combination.image_per_node('hw:numa_cpus')):
         try:
             implied.cpu_set(text)
-        except exception.InvalidRequest as exc:
+        except errors.InvalidRequest as exc:
             raise of_image(
                 f'image property hw_numa_cpus.{number}: {str(exc).rstrip(".")}'
             ) from None

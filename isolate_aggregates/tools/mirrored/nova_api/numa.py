@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals for the number of NUMA nodes, and for what is in each."""
 
-from isolate_aggregates import exception
+from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored.nova_api import cpus as pinning
 from isolate_aggregates.tools.mirrored.nova_api import memory
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
@@ -121,7 +121,7 @@ def _lists(combination: Combination, name: str) -> list[str]:
 def _cpus(text: str) -> set[int]:
     try:
         return implied.cpu_set(text)
-    except exception.InvalidRequest as exc:
+    except errors.InvalidRequest as exc:
         raise of_either(f'{_CPUS}.N: {str(exc).rstrip(".")}') from None
 
 

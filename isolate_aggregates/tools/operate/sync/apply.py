@@ -18,12 +18,8 @@ import dataclasses
 import threading
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    Lock,
-    tags,
-)
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.operate.sync import marks

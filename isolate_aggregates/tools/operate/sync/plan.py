@@ -7,13 +7,15 @@ import enum
 
 import os_traits
 
-from isolate_aggregates.aggregates import Aggregate, Lock, domains, tags
+from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.aggregates import rollups as rollups_of
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
 from isolate_aggregates.text import named, plural
+from isolate_aggregates.tools import domains as tools_domains
+from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.operate.sync import marks, projects
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import (
@@ -66,7 +68,7 @@ class SyncPlan:
     old_marks: tuple[str, ...]
     problems: tuple[str, ...]
     forgets: bool = False
-    differences: tuple[domains.Difference, ...] = ()
+    differences: tuple[tools_domains.Difference, ...] = ()
 
     @property
     def tags(self) -> tuple[projects.TagChange, ...]:
@@ -140,7 +142,9 @@ def make(
         differences=tuple(
             difference
             for aggregate in snapshot.index
-            for difference in domains.differences(aggregate, snapshot.domains)
+            for difference in tools_domains.differences(
+                aggregate, snapshot.domains
+            )
             if Part.DOMAINS in parts
         ),
     )

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, domains
-from isolate_aggregates.aggregates.domains import Difference, Projects
+from isolate_aggregates.tools import domains as tools_domains
+from isolate_aggregates.tools.domains import Difference, Projects
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _update(uuid: str, nova: Nova, read: Read) -> Iterator[TagChange]:
     if aggregate is None:
         return
     known = read(domains.of(aggregate))
-    for difference in list(domains.differences(aggregate, known)):
+    for difference in list(tools_domains.differences(aggregate, known)):
         # In this order, so that a failure lets in nobody and keeps out nobody.
         if difference.missing:
             nova.set_metadata(aggregate, difference.missing)

@@ -4,10 +4,12 @@
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex, domains, tags
-from isolate_aggregates.aggregates.domains import Projects
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.tools import domains as tools_domains
+from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.domains import Projects
 from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.placement.provider import Provider
@@ -47,7 +49,7 @@ def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
     unread = ''
     try:
         # After the aggregates, see projects.py.
-        known = cloud.domain_projects(domains.of_all(tuple(index)))
+        known = cloud.domain_projects(tools_domains.of_all(tuple(index)))
     except exception.IsolateAggregatesError as exc:
         unread = f'projects of domains cannot be updated: {exc}'
     roots = cloud.roots(track)

@@ -10,11 +10,7 @@ import os_traits
 from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.request.extra_specs import (
-    REQUIRED,
-    TRAIT_PREFIX,
-    standard_traits,
-)
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 # The size of the cache; thousands of aggregates may have the same metadata.
 _MOST = 2**14
@@ -86,3 +82,9 @@ def problem(key: str, value: str) -> str | None:
             f'value must be {REQUIRED!r}'
         )
     return None
+
+
+@functools.cache
+def standard_traits() -> frozenset[str]:
+    """Return the standard traits of the installed ``os-traits``."""
+    return frozenset(os_traits.get_traits())
