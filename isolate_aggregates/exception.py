@@ -7,7 +7,6 @@ do not depend on these libraries.
 """
 
 from collections.abc import Iterable
-from typing import Self
 
 from isolate_aggregates import web_servers
 from isolate_aggregates.text import escaped
@@ -19,17 +18,6 @@ class IsolateAggregatesError(Exception):
     def __str__(self) -> str:
         """Return the message with control characters escaped."""
         return escaped(super().__str__())
-
-    def detached(self) -> Self:
-        """Return a copy without traceback and cause.
-
-        An error that is kept must have none, and must be copied each time that
-        it is raised: the frames of a traceback keep all variables of the
-        callers, and each raising adds to it.
-        """
-        copy = type(self).__new__(type(self), *self.args)
-        vars(copy).update(vars(self))
-        return copy
 
 
 class ConfigError(IsolateAggregatesError):
@@ -179,8 +167,8 @@ class QueryTooLong(ServiceError):
 def without_frames(error: BaseException) -> None:
     """Remove the tracebacks of an error and of its causes.
 
-    Use it for an error that is kept with its causes; see
-    :meth:`IsolateAggregatesError.detached`.
+    Use it for an error that is kept: the frames of a traceback keep all
+    variables of the callers.
     """
     pending: list[BaseException | None] = [error]
     visited: set[int] = set()

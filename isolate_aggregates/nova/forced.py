@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
-import time
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -37,15 +36,11 @@ _MOST_NODES = 20
 # with a cell that does not answer the request is refused anyway.
 _CELL_TIMEOUT = 10.0
 
-# Seconds without queries to Placement after it did not answer.
-_PAUSE = 30.0
-
 
 class ForcedHosts:
     """Checks forced hosts by their current aggregates.
 
     :param limit: The maximum length of a query in bytes; 0 for no limit.
-    :param longest: Seconds that a request waits for Placement at most.
     """
 
     def __init__(
@@ -53,16 +48,11 @@ class ForcedHosts:
         members: Membership,
         placement: Callable[[], PlacementReader],
         limit: int,
-        clock: Callable[[], float] = time.monotonic,
-        longest: float = TIMEOUT,
     ) -> None:
         self._members = members
         self._placement = placement
         self._limit = limit
-        self._clock = clock
-        self._deadline = Deadline('Placement', longest, clock)
-        self._trouble: tuple[float, exception.IsolateAggregatesError] | None
-        self._trouble = None
+        self._deadline = Deadline('Placement', TIMEOUT)
 
     def check(
         self,
@@ -118,26 +108,13 @@ class ForcedHosts:
     ) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
         """Return the aggregates of all providers of hosts, by host.
 
-        If Placement does not answer, it is not queried again for some time, so
-        that not every request waits for it.
-
         :returns: These, and the aggregates of the providers that share their
             resources with them.
         """
-        if self._trouble and self._clock() < self._trouble[0]:
-            raise self._trouble[1].detached()
         placement = self._deadline.in_time(
             self._placement, 'the aggregates of a forced host'
         )
-        try:
-            aggregates = self._deadline.run(
-                lambda: self._read(nodes, placement)
-            )
-        except exception.IsolateAggregatesError as exc:
-            self._trouble = self._clock() + _PAUSE, exc.detached()
-            raise
-        self._trouble = None
-        return aggregates
+        return self._deadline.run(lambda: self._read(nodes, placement))
 
     def _read(
         self,

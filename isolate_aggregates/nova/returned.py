@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 import functools
-import time
 from typing import Any
 
 from isolate_aggregates import exception
@@ -38,19 +37,16 @@ class ReturnedHosts:
     """Checks returned hosts by their current memberships in Placement.
 
     :param limit: The maximum length of a query in bytes; 0 for no limit.
-    :param longest: Seconds that a request waits for Placement at most.
     """
 
     def __init__(
         self,
         placement: Callable[[], PlacementReader],
         limit: int,
-        clock: Callable[[], float] = time.monotonic,
-        longest: float = TIMEOUT,
     ) -> None:
         self._placement = placement
         self._limit = limit
-        self._deadline = Deadline('Placement', longest, clock)
+        self._deadline = Deadline('Placement', TIMEOUT)
 
     def objections(
         self, decision: Decision, candidates: Mapping[str, Candidates]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent import futures
 import threading
 import time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from isolate_aggregates import exception
 from isolate_aggregates.text import short
@@ -30,14 +30,16 @@ class Deadline:
         self,
         service: str,
         seconds: float,
-        clock: Callable[[], float] = time.monotonic,
+        on_late: Callable[[exception.ServiceUnreachable], None] = lambda _: (
+            None
+        ),
     ) -> None:
         self._service = service
         self._seconds = seconds
-        self._clock = clock
-        # Guards the number of late calls; never held during a call.
+        self._on_late = on_late
+        # Guards the late calls; never held during a call.
         self._lock = threading.Lock()
-        self._late = 0
+        self._late: set[futures.Future[Any]] = set()
 
     def run(self, call: Callable[[], _T]) -> _T:
         """Return the result of a call.
@@ -45,9 +47,22 @@ class Deadline:
         :raises ServiceUnreachable: if it takes longer than allowed, or if too
             many earlier calls have not ended.
         """
-        if self._late >= MOST_LATE:
+        future = self.start(call)
+        try:
+            self.wait(future, self._seconds)
+            return future.result()
+        finally:
+            # An error refers to this frame; do not refer back to it.
+            del future
+
+    def start(self, call: Callable[[], _T]) -> 'futures.Future[_T]':
+        """Start a call in a thread of its own.
+
+        :raises ServiceUnreachable: if too many earlier calls have not ended.
+        """
+        if len(self._late) >= MOST_LATE:
             raise self._unreachable(
-                f'has not answered {self._late} earlier calls yet; it is '
+                f'has not answered {len(self._late)} earlier calls yet; it is '
                 'called again after one of them has ended.'
             )
         future: futures.Future[_T] = futures.Future()
@@ -63,21 +78,28 @@ class Deadline:
                 f'cannot be called: {short(exc)}; check the limits on threads '
                 'and memory of this process.'
             ) from exc
-        try:
-            futures.wait([future], self._seconds)
-            with self._lock:
-                is_late = not future.done()
-                self._late += is_late
-            if is_late:
-                future.add_done_callback(self._ended)
-                raise self._unreachable(
-                    'has not answered completely within '
-                    f'{self._seconds:g} s; check whether it is overloaded.'
-                )
-            return future.result()
-        finally:
-            # An error refers to this frame; do not refer back to it.
-            del future
+        return future
+
+    def wait(self, future: 'futures.Future[Any]', seconds: float) -> None:
+        """Wait for the end of a call.
+
+        :raises ServiceUnreachable: if it takes longer.
+        """
+        futures.wait([future], max(seconds, 0))
+        if self.give_up(future):
+            raise self._too_late()
+
+    def give_up(self, future: 'futures.Future[Any]') -> bool:
+        """Return whether a call goes on; it counts as late until it ends."""
+        with self._lock:
+            if future.done():
+                return False
+            is_known = future in self._late
+            self._late.add(future)
+        if not is_known:
+            future.add_done_callback(self._ended)
+            self._on_late(self._too_late())
+        return True
 
     def in_time(self, get: Callable[[], _T], what: str) -> Callable[[], _T]:
         """Return a function that raises when nobody waits for a call any more.
@@ -85,18 +107,24 @@ class Deadline:
         :param get: Returns what the call uses for each of its requests.
         :param what: What the call returns.
         """
-        until = self._clock() + self._seconds
+        until = time.monotonic() + self._seconds
 
         def get_in_time() -> _T:
-            if self._clock() > until:
+            if time.monotonic() > until:
                 raise self._unreachable(f'takes too long to return {what}.')
             return get()
 
         return get_in_time
 
-    def _ended(self, future: 'futures.Future[_T]') -> None:
+    def _ended(self, future: 'futures.Future[Any]') -> None:
         with self._lock:
-            self._late -= 1
+            self._late.discard(future)
+
+    def _too_late(self) -> exception.ServiceUnreachable:
+        return self._unreachable(
+            f'has not answered completely within {self._seconds:g} s; check '
+            'whether it is overloaded.'
+        )
 
     def _unreachable(self, problem: str) -> exception.ServiceUnreachable:
         return exception.ServiceUnreachable(self._service, None, problem)

@@ -185,8 +185,11 @@ def test_each_microversion_that_is_used_is_listed():
     )
     used = [
         (feature.purpose, feature.microversion, feature.release)
-        for feature in vars(microversion).values()
-        if isinstance(feature, microversion.Feature)
+        for feature in sorted(
+            value
+            for value in vars(microversion).values()
+            if isinstance(value, microversion.Feature)
+        )
     ]
     assert rows == sorted(used, key=lambda row: float(row[1]))
 

@@ -11,6 +11,7 @@ import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import placement, registration
+from isolate_aggregates.tools import options as tools_options
 
 
 class Ran:
@@ -127,7 +128,7 @@ def test_a_missing_host_filter_is_warned_about_at_the_start(
     caplog, enabled, limit, warned
 ):
     conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
+    tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override('enabled_filters', enabled, group='filter_scheduler')
     conf.set_override('max_query_length', limit, group=ia_conf.GROUP)

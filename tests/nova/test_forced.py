@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forced hosts are checked with current data."""
 
-import gc
-import weakref
+import types
 
 from dripping import dripping_server
 from nova import context as nova_context
@@ -16,6 +15,7 @@ from isolate_aggregates.filters.constraints import Forbid, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.nova import forced
 from isolate_aggregates.query_limit import Replacement
+from isolate_aggregates.rest import deadline
 from isolate_aggregates.tools.placement.client import PlacementClient
 
 A, B, C = (Aggregate(f'aggregate-{x}', x) for x in 'abc')
@@ -69,9 +69,7 @@ class Cloud:
         )
         # The aggregates of storage that all share.
         self.shared = {}
-        self.forced = forced.ForcedHosts(
-            self, lambda: self, LIMIT, lambda: self.now
-        )
+        self.forced = forced.ForcedHosts(self, lambda: self, LIMIT)
 
     def scatter(self, context, cells, timeout, read):
         [cell] = cells
@@ -227,18 +225,9 @@ def test_a_host_with_too_many_nodes_to_check_is_refused(fakes):
     assert fakes.asked == 0
 
 
-def test_a_failure_is_remembered_for_later_requests(fakes):
-    fakes.error = exception.ServiceUnreachable('Placement', None, 'is down.')
-    for _ in range(32):
-        with pytest.raises(exception.ServiceUnreachable):
-            fakes.reasons(force_hosts=['h1'])
-    assert fakes.asked == 1
-    fakes.now += 30
-    fakes.error = None
-    assert fakes.reasons(force_hosts=['h1']) == []
-
-
-def test_a_slow_placement_refuses_after_a_short_time(fakes):
+def test_a_slow_placement_refuses_after_a_short_time(fakes, monkeypatch):
+    clock = types.SimpleNamespace(monotonic=lambda: fakes.now)
+    monkeypatch.setattr(deadline, 'time', clock)
     fakes.took = 3.0
     fakes.in_placement |= {f'n1-{n}': set() for n in range(30)}
     with pytest.raises(exception.ServiceUnreachable, match='takes too long'):
@@ -246,48 +235,14 @@ def test_a_slow_placement_refuses_after_a_short_time(fakes):
     assert fakes.asked == 2
 
 
-def test_a_dripping_placement_refuses_at_the_deadline(fakes):
+def test_a_dripping_placement_refuses_at_the_deadline(fakes, monkeypatch):
+    monkeypatch.setattr(forced, 'TIMEOUT', 0.2)
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
-        fakes.forced = forced.ForcedHosts(
-            fakes, lambda: client, LIMIT, longest=0.2
-        )
+        fakes.forced = forced.ForcedHosts(fakes, lambda: client, LIMIT)
         with pytest.raises(
             exception.ServiceUnreachable, match=r'completely within 0\.2 s'
         ):
             fakes.reasons(force_hosts=['h1'])
-        # Others do not wait at all.
-        with pytest.raises(
-            exception.ServiceUnreachable, match=r'completely within 0\.2 s'
-        ):
-            fakes.reasons(force_hosts=['h2'])
         assert server.requests == 1
         assert not server.has_ended
-
-
-def test_a_failure_that_is_kept_keeps_no_request(fakes):
-    fakes.error = exception.ServiceUnreachable('Placement', None, 'is down.')
-    specs = weakref.WeakSet()
-    errors = []
-
-    def check():
-        spec = objects.RequestSpec(force_hosts=['h1'])
-        specs.add(spec)
-        with pytest.raises(exception.ServiceUnreachable) as caught:
-            fakes.forced.check(
-                CONTEXT,
-                spec,
-                Decision(ExplainedDestination(), AggregateIndex(), SHORTENED),
-            )
-        errors.append(str(caught.value))
-        return len(caught.traceback)
-
-    check()
-    # What raises the answer again is not part of it.
-    fakes.error.__traceback__ = None
-    lengths = {check() for _ in range(100)}
-    gc.collect()
-    assert len(specs) == 0
-    # The trace is that of one request.
-    assert len(lengths) == 1
-    assert set(errors) == {'Placement is down.'}

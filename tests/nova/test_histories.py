@@ -276,10 +276,8 @@ class Histories(stateful.RuleBasedStateMachine):
             cache,
             Shortener(limit, self.pipeline.locks, [OUR_HOST_FILTER]),
             members,
-            ForcedHosts(
-                members, lambda: self.placement.client, limit, self.clock
-            ),
-            ReturnedHosts(lambda: self.placement.client, limit, self.clock),
+            ForcedHosts(members, lambda: self.placement.client, limit),
+            ReturnedHosts(lambda: self.placement.client, limit),
             Counting(self.asked),
         )
         with pytest.MonkeyPatch.context() as patch:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts that a shortened query returns are checked in Placement."""
 
+import types
+
 from dripping import dripping_server
 import pytest
 from simulated_placement import SimulatedPlacement
@@ -11,9 +13,11 @@ from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Forbid, Require
 from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.nova import returned as returned_hosts
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.query_limit import Replacement, memberships
 from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
+from isolate_aggregates.rest import deadline
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
@@ -196,10 +200,11 @@ def test_placement_is_not_asked_without_hosts(placement, check):
     assert placement.queries == []
 
 
-def test_an_unavailable_placement_refuses_with_a_sentence():
+def test_an_unavailable_placement_refuses_with_a_sentence(monkeypatch):
+    monkeypatch.setattr(returned_hosts, 'TIMEOUT', 0.2)
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
-        returned = ReturnedHosts(lambda: client, LIMIT, longest=0.2)
+        returned = ReturnedHosts(lambda: client, LIMIT)
         with pytest.raises(
             exception.RequestRefused,
             match=r'was shortened, and the returned hosts cannot be checked: '
@@ -209,13 +214,13 @@ def test_an_unavailable_placement_refuses_with_a_sentence():
         assert not server.has_ended
 
 
-def test_a_late_check_asks_no_more():
+def test_a_late_check_asks_no_more(monkeypatch):
     now = iter([0.0, 0.0, 100.0])
+    clock = types.SimpleNamespace(monotonic=lambda: next(now))
+    monkeypatch.setattr(deadline, 'time', clock)
     placement = Placement()
     placement.has()
-    returned = ReturnedHosts(
-        lambda: placement.client, LIMIT, lambda: next(now)
-    )
+    returned = ReturnedHosts(lambda: placement.client, LIMIT)
     with pytest.raises(exception.RequestRefused, match='takes too long'):
         returned.objections(shortened(), candidates([HOST, OTHER]))
     assert len(placement.queries) == 1

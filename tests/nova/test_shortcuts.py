@@ -369,10 +369,8 @@ class Cloud:
             IndexCache(self.aggregates, ttl=window, clock=self.clock),
             shortener,
             self,
-            ForcedHosts(
-                self, lambda: placement.client, self.limit, self.clock
-            ),
-            ReturnedHosts(lambda: placement.client, self.limit, self.clock),
+            ForcedHosts(self, lambda: placement.client, self.limit),
+            ReturnedHosts(lambda: placement.client, self.limit),
             self.observer,
         )
         scheduler = Scheduler(NODES, placement)

@@ -20,7 +20,7 @@ from isolate_aggregates.aggregates import (
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools import filter_sets, tags
+from isolate_aggregates.tools import filter_sets, options, tags
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.requests import bare
 from isolate_aggregates.tools.options import NEWEST_NOVA, OLDEST_NOVA
@@ -144,6 +144,7 @@ class Checks(upgradecheck.UpgradeCommands):
             ):
                 return problem
             source.configure(self._conf)
+            options.check(self._conf)
             filters = loading.load(self._conf)
             # Without metrics, as this process is none of the workers.
             registration.build(self._conf, filters, Observer())
