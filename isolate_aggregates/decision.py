@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import Cause, Refuse
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
+    Cause,
     Conclusion,
     Destination,
-    ExplainedDestination,
+    Refuse,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.query_limit import Replacement
@@ -55,7 +55,7 @@ class Decision:
     :param too_long: Why the query cannot be shortened enough; None if it can.
     """
 
-    destination: ExplainedDestination
+    destination: Destination
     aggregates: AggregateIndex
     replacement: Replacement | None = None
     required_subset: 'RequiredSubset | None' = None

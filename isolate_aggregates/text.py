@@ -34,6 +34,17 @@ def quoted(name: str) -> str:
     return name if _WORD.fullmatch(name) else repr(name)
 
 
+def lacking(flavor: str, image: str | None, verb: str) -> str:
+    """Return that neither flavor nor image do something, as text.
+
+    :param image: The name of the image; None if there is none or it does not
+        count.
+    """
+    if image is None:
+        return f'flavor {flavor} does not {verb}'
+    return f'neither flavor {flavor} nor image {quoted(image)} {verb}s'
+
+
 def short(message: object) -> str:
     """Return a message as one line to embed in a sentence.
 

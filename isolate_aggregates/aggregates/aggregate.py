@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host aggregate."""
+"""Host aggregates, and the interface of their sources.
 
-from collections.abc import Iterable, Mapping
+A source is constructed with the configuration and a function that returns the
+connection to the cloud. The function is to be called only if a connection is
+needed. A source is registered by an entry point in the group
+``isolate_aggregates.aggregate_sources`` in ``setup.cfg``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
+from typing import Protocol, runtime_checkable
 
 from isolate_aggregates import text
 
@@ -28,6 +35,56 @@ class Aggregate:
     hosts: frozenset[str] = frozenset()
     id: int | None = None
     availability_zone: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Lock:
+    """Aggregates that are forbidden together.
+
+    :param family: The common prefix of the metadata keys of similar locks, for
+        example ``trait:``.
+    :param name: Its unique name, for example ``trait:CUSTOM_LICENSED`` or
+        ``reservation:``.
+    :param aggregates: The aggregates, at least one.
+    """
+
+    family: str
+    name: str
+    aggregates: tuple[Aggregate, ...]
+
+
+@runtime_checkable
+class AggregateSource(Protocol):
+    """Reads all host aggregates of a cloud.
+
+    If it cannot read all of them, it must raise an exception. It must never
+    return an incomplete or empty list in that case.
+    """
+
+    def aggregates(self) -> Sequence[Aggregate]:
+        """Return all host aggregates.
+
+        If nothing has changed, it may return the identical sequence again.
+
+        :raises IsolateAggregatesError: if not all of them can be read.
+        """
+
+
+@runtime_checkable
+class Membership(Protocol):
+    """A source that reads the aggregates of hosts separately.
+
+    If a source has this method, it returns aggregates without their hosts.
+    """
+
+    def aggregates_of(
+        self, hosts: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Read the uuids of the current aggregates of hosts, by host.
+
+        :param hosts: The names of the compute services.
+        :raises IsolateAggregatesError: if they cannot be read.
+        """
 
 
 def grants(

@@ -18,7 +18,7 @@ import dataclasses
 import hashlib
 import uuid
 
-from isolate_aggregates.aggregates.lock import Lock
+from isolate_aggregates.aggregates.aggregate import Lock
 
 # These must never change: the uuids of existing rollups derive from them.
 _LOCKS = uuid.UUID('153806e1-479f-4e0f-b498-639fa4a6e00a')

@@ -7,13 +7,14 @@ in the group ``isolate_aggregates.request_filters`` in ``setup.cfg``.
 
 from isolate_aggregates.filters.constraints import (
     Cause,
+    Constraint,
+    Destination,
     Forbid,
     LazyForbid,
     Refuse,
     Require,
 )
 from isolate_aggregates.filters.contract import RequestFilter
-from isolate_aggregates.filters.destination import Constraint, Destination
 
 __all__ = [
     'Cause',

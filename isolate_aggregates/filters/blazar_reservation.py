@@ -30,12 +30,12 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants, zone_of
 from isolate_aggregates.filters.constraints import (
     Cause,
+    Constraint,
     Forbid,
     Refuse,
     Require,
 )
 from isolate_aggregates.filters.contract import PROJECT_ID, RequestFilter
-from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import Flavor, RequestSpec
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted

@@ -7,7 +7,7 @@ import types
 from typing import TYPE_CHECKING, ClassVar
 
 from isolate_aggregates.aggregates import AggregateIndex, Lock
-from isolate_aggregates.filters.destination import Constraint
+from isolate_aggregates.filters.constraints import Constraint
 from isolate_aggregates.request import RequestSpec
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from isolate_aggregates.filters.constraints import (
     LazyForbid,
 )
 from isolate_aggregates.filters.contract import RequestFilter
-from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.text import named
+from isolate_aggregates.text import lacking, named
 
 
 @dataclasses.dataclass(frozen=True)

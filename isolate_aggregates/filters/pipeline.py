@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.contract import RequestFilter
-from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.properties import DeclaredProperties
@@ -118,7 +118,7 @@ class LoadedFilter:
 
     def narrow(
         self,
-        destination: ExplainedDestination,
+        destination: Destination,
         request: RequestSpec,
         aggregates: AggregateIndex,
     ) -> None:
@@ -211,13 +211,13 @@ class Pipeline:
 
     def evaluate(
         self, request: RequestSpec, aggregates: AggregateIndex
-    ) -> ExplainedDestination:
+    ) -> Destination:
         """Run all filters and return their conclusions, including a refusal.
 
         Use :func:`isolate_aggregates.decision.decide` instead, which calls
         this.
         """
-        destination = ExplainedDestination()
+        destination = Destination()
         declared_request = request.declaring(self.image_properties)
         for named_filter in self.filters:
             visible = request if named_filter.is_mirrored else declared_request

@@ -21,17 +21,16 @@ from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import (
     Cause,
+    Constraint,
     Forbid,
     LazyForbid,
     Refuse,
     Require,
 )
 from isolate_aggregates.filters.contract import PROJECT_ID, RequestFilter
-from isolate_aggregates.filters.destination import Constraint
-from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import Past, RequestSpec
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.text import quoted
+from isolate_aggregates.text import lacking, quoted
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,6 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters import host_check
 from isolate_aggregates.nova import adapter, database
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.placement import PlacementReader
@@ -77,9 +76,8 @@ class ForcedHosts:
         reasons = [
             f'forced host {host}: {reason}'
             for host in nodes
-            for reason in host_check.objections(
-                decision.destination,
-                in_nova.get(host, frozenset()) | in_placement[host],
+            for reason in decision.destination.objections(
+                in_nova.get(host, frozenset()) | in_placement[host]
             )
         ]
         if reasons:

@@ -19,13 +19,11 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.filters.constraints import (
+    Constraint,
+    Destination,
     Forbid,
     LazyForbid,
     Require,
-)
-from isolate_aggregates.filters.destination import (
-    Constraint,
-    ExplainedDestination,
 )
 from isolate_aggregates.text import escaped
 
@@ -69,9 +67,7 @@ def refused(
     )
 
 
-def narrowed(
-    spec: objects.RequestSpec, destination: ExplainedDestination
-) -> None:
+def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
     """Log the constraints on a request, in one line of limited length."""
     if not destination.constraints or not LOG.isEnabledFor(logging.INFO):
         return
@@ -88,7 +84,7 @@ def narrowed(
 
 
 def _by_parts(
-    destination: ExplainedDestination,
+    destination: Destination,
 ) -> Iterator[tuple[str, Constraint]]:
     """Yield constraints with the names of their filters, lazily.
 

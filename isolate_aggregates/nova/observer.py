@@ -6,7 +6,7 @@ prometheus-client is not imported.
 """
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import Timer
 
 
@@ -22,7 +22,7 @@ class Observer:
     def passed(
         self,
         started_at: float,
-        destination: ExplainedDestination,
+        destination: Destination,
         is_shortened: bool,
     ) -> None:
         """Record a request that passed the filters.

@@ -19,8 +19,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision, Shortens
-from isolate_aggregates.filters import host_check
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.existing import Decider
@@ -265,7 +264,7 @@ class Runner:
         return reasons
 
     def _objections_in_nova(
-        self, destination: ExplainedDestination, nodes: Mapping[str, str]
+        self, destination: Destination, nodes: Mapping[str, str]
     ) -> dict[str, Sequence[str]]:
         """Return the reasons against nodes by the memberships in Nova."""
         hosts = set(nodes.values())
@@ -274,9 +273,7 @@ class Runner:
         ) and not destination.refusals
         memberships = self._members.aggregates_of(hosts) if needs_hosts else {}
         in_nova = {
-            host: host_check.objections(
-                destination, memberships.get(host, frozenset())
-            )
+            host: destination.objections(memberships.get(host, frozenset()))
             for host in hosts
         }
         return {

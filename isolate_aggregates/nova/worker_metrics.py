@@ -26,7 +26,7 @@ from prometheus_client import mmap_dict, values
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova.observer import Observer
 
 LOG = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ class WorkerMetrics(Observer):
     def passed(
         self,
         started_at: float,
-        destination: ExplainedDestination,
+        destination: Destination,
         is_shortened: bool,
     ) -> None:
         """Count a request that passed the filters."""

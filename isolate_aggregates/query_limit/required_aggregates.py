@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import query_limit
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.constraints import Destination
 
 Choice = frozenset[str]
 

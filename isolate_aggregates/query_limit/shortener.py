@@ -17,7 +17,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import Rollup, rollups
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Replacement
 from isolate_aggregates.query_limit.required_aggregates import (
     RequiredSubset,

@@ -10,8 +10,7 @@ from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import host_check
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations.reservation import Reservation
@@ -31,7 +30,7 @@ class Locks:
         self._pipeline = pipeline
         # Most reservations differ only in the class of their slots, which no
         # lock depends on.
-        self._destinations: dict[Any, ExplainedDestination] = {}
+        self._destinations: dict[Any, Destination] = {}
 
     def closed(
         self, reservation: Reservation, services: Mapping[str, str | None]
@@ -65,15 +64,13 @@ class Locks:
         """Return the same for the servers of a flavor and of any project."""
         return self._closed(self._decide(flavor, None), services)
 
-    def _decide(
-        self, flavor: Flavor, project: str | None
-    ) -> ExplainedDestination:
+    def _decide(self, flavor: Flavor, project: str | None) -> Destination:
         request = Request(flavor, project_id=project or None)
         return decide(request, self._index, self._pipeline).destination
 
     def _closed(
         self,
-        destination: ExplainedDestination,
+        destination: Destination,
         services: Mapping[str, str | None],
     ) -> dict[str, str]:
         forbidden = destination.forbidden_aggregates
@@ -87,6 +84,6 @@ class Locks:
                 and not any(choice.isdisjoint(uuids) for choice in required)
             ):
                 continue
-            reasons = host_check.objections(destination, uuids)
+            reasons = destination.objections(uuids)
             closed[host] = f'is closed to its servers: {"; ".join(reasons)}'
         return closed

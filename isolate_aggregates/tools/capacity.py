@@ -20,7 +20,7 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot

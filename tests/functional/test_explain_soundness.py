@@ -26,8 +26,12 @@ from thorough import examples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import (
+    Destination,
+    Forbid,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.tools import ranges, taken
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
@@ -147,7 +151,7 @@ def destinations(draw, uuids, request):
         st.builds(InTree, st.sampled_from(uuids), st.just('wanted')),
     )
     kinds = [of_requests, of_groups] if '' in request.groups else [of_requests]
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in draw(st.lists(st.one_of(kinds), max_size=2)):
         if constraint:
             destination.add(constraint, 'a_filter')

@@ -11,17 +11,17 @@ from isolate_aggregates.tools.metrics import scheduler
 
 WORKERS = """
 import os, sys, threading, time
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.tools.metrics import scheduler
 
 def work():
     for _ in range(100):
-        metrics.passed(time.monotonic(), ExplainedDestination(), False)
+        metrics.passed(time.monotonic(), Destination(), False)
         time.sleep(0)
 
 metrics = worker_metrics.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
-metrics.passed(time.monotonic(), ExplainedDestination(), False)
+metrics.passed(time.monotonic(), Destination(), False)
 children = []
 for number in range(3):
     child = os.fork()
@@ -58,11 +58,11 @@ def test_counts_of_forked_workers_are_summed(tmp_path, first):
 
 DAMAGED = """
 import glob, os, resource, sys, time
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova import worker_metrics
 
 def count():
-    metrics.passed(time.monotonic(), ExplainedDestination(), False)
+    metrics.passed(time.monotonic(), Destination(), False)
 
 def truncated():
     count()

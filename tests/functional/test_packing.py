@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import placement_repairs
 from thorough import examples
 
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.tools import capacity
 from isolate_aggregates.tools.capacity import fitting_servers
 from isolate_aggregates.tools.cloud.file import load
@@ -162,7 +162,7 @@ def test_hosts_with_equal_room_are_counted_once(monkeypatch):
     assert capacity.Packing(snapshot, request).total() == 10 * 4 + 10 * 2
     assert counted == ['host-0', 'host-1']
     # Without those that a filter of Nova would drop.
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.add(
         DropHosts(
             lambda host: (

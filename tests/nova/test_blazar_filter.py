@@ -16,7 +16,7 @@ from thorough import examples
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.request import Request
 
@@ -67,7 +67,7 @@ def nova_objects():
 
 def passes_ours(request_filter, request, aggregates, host):
     """Whether Placement would offer a host in these aggregates."""
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in request_filter(request, AggregateIndex(aggregates)):
         destination.add(constraint, 'blazar_reservation')
     held = {aggregate.uuid for aggregate in host}

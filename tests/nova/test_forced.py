@@ -11,8 +11,7 @@ import pytest
 from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters.constraints import Forbid, Require
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination, Forbid, Require
 from isolate_aggregates.nova import forced
 from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.rest import deadline
@@ -108,7 +107,7 @@ class Cloud:
 
     def check(self, *constraints, **fields):
         """Return the decision after the check."""
-        destination = ExplainedDestination()
+        destination = Destination()
         for constraint in constraints:
             destination.add(constraint, 'mine')
         return self.forced.check(

@@ -37,7 +37,7 @@ from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.aggregates.waiting import WaitingCache
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import host_check, loading
+from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import forced, images, registration
 from isolate_aggregates.nova.forced import ForcedHosts
@@ -442,7 +442,7 @@ class Histories(stateful.RuleBasedStateMachine):
             allowed = {
                 host
                 for host in HOSTS
-                if not host_check.objections(destination, held[host])
+                if not destination.objections(held[host])
             }
             plain.append((allowed, destination.forbidden_aggregates))
         return plain

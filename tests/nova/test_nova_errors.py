@@ -28,7 +28,7 @@ from isolate_aggregates import exception
 from isolate_aggregates import nova as package
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova import adapter, forced, images, placement, source
 from isolate_aggregates.query_limit import Replacement
 
@@ -189,7 +189,7 @@ def check_forced(**fields):
         CONTEXT,
         objects.RequestSpec(**fields),
         Decision(
-            ExplainedDestination(),
+            Destination(),
             AggregateIndex(),
             Replacement(frozenset({UUID})),
         ),

@@ -11,8 +11,7 @@ from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters.constraints import Forbid, Require
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination, Forbid, Require
 from isolate_aggregates.nova import returned as returned_hosts
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.query_limit import Replacement, memberships
@@ -75,7 +74,7 @@ def placement():
 
 def shortened():
     """Return a decision whose query forbids a rollup of five aggregates."""
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.add(Forbid(LOCKED, 'is locked'), 'mine')
     return Decision(
         destination,
@@ -86,7 +85,7 @@ def shortened():
 
 def leaving_out():
     """Return a decision whose query leaves required aggregates out."""
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.add(Require(FAST, 'is fast', 'TheirFilter'), 'mine')
     choice = frozenset(a.uuid for a in FAST)
     return Decision(

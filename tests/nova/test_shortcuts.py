@@ -45,7 +45,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import host_check, loading
+from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import HOST_FILTER
 from isolate_aggregates.nova import (
@@ -465,7 +465,7 @@ class Cloud:
             return {
                 host: set()
                 for host, held in self.aggregates_of(HOSTS).items()
-                if not host_check.objections(decision.destination, held)
+                if not decision.destination.objections(held)
             }
         query = asking.first(decision, demand.request()).to_querystring()
         return {

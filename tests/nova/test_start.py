@@ -20,7 +20,7 @@ import pytest
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import sources
-from isolate_aggregates.compute.source import NovaclientSource
+from isolate_aggregates.compute import NovaclientSource
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection

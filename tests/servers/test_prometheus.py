@@ -52,11 +52,11 @@ COUNT = """
 import sys, time
 from isolate_aggregates import exception
 from isolate_aggregates.tools.request.constraints import RequireRootTrait
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.conf import SCHEDULER_METRICS
 metrics = worker_metrics.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
-destination = ExplainedDestination()
+destination = Destination()
 destination.add(RequireRootTrait('CUSTOM_A', 'x'), 'isolate_aggregates')
 metrics.passed(time.monotonic(), destination, True)
 metrics.refused('isolate_aggregates', exception.RequestRefused(['no']))

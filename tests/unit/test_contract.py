@@ -8,11 +8,11 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.contract import (
     PROJECT_ID,
     RequestFilter,
 )
-from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.pipeline import LoadedFilter
@@ -160,7 +160,7 @@ def concluded(request_filter, request, held):
         )
         for number, tags in enumerate(held)
     ]
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in request_filter(request, AggregateIndex(aggregates)):
         destination.add(constraint, 'it')
     return (

@@ -8,12 +8,12 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import (
+    Destination,
     Forbid,
     LazyForbid,
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.destination import ExplainedDestination
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import asking
 from isolate_aggregates.tools.request.constraints import (
@@ -25,7 +25,7 @@ A, B, C, D, E, F, G = (Aggregate(f'uuid-{name}', name) for name in 'ABCDEFG')
 
 
 def folded(*constraints):
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in constraints:
         destination.add(constraint, 'test')
     return destination
@@ -104,7 +104,7 @@ def test_all_refusals_are_reported_together():
 
 
 def test_requiring_none_of_no_aggregates_directly_is_refused_too():
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.require_aggregates([])
     assert destination.refusals == [
         'an aggregate from an empty list is required'
@@ -124,7 +124,7 @@ def test_the_same_tree_twice_is_fine():
 
 
 def test_conclusions_keep_their_reason_and_filter():
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.add(Require((A,), 'asked for'), 'mine')
     [conclusion] = destination.conclusions
     assert conclusion.filter_name == 'mine'
@@ -169,7 +169,7 @@ def test_each_conclusion_has_its_own_destination():
 
 
 def test_the_first_filter_that_leaves_no_host_is_remembered():
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.add(Forbid((A,), 'x'), 'one')
     assert destination.refused_by is None
     for name in ('two', 'three'):

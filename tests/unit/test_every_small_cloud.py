@@ -29,7 +29,6 @@ from isolate_aggregates import query_limit, testing
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.decision import Decision, decide
-from isolate_aggregates.filters import host_check
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
@@ -187,9 +186,7 @@ def test_the_host_check_agrees_with_placement():
         by_placement = offered(query_of(decision, request))
         for membership in subsets(AGGREGATES):
             such = where(lambda k, m=membership: k.in_placement == m)
-            objections = host_check.objections(
-                decision.destination, membership
-            )
+            objections = decision.destination.objections(membership)
             assert by_placement & such == (0 if objections else such)
             asked += 1
     assert asked == 85 * 4 * 8

@@ -15,10 +15,12 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters.aggregate_instance_extra_specs import (
     AggregateInstanceExtraSpecs,
 )
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
     Constraint,
-    ExplainedDestination,
+    Destination,
+    Forbid,
+    Refuse,
+    Require,
 )
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -64,7 +66,7 @@ def explained(
     """Explain a query, with what a filter concluded."""
     if isinstance(request, str):
         request = query.candidates(query.parameters(request))
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in constraints:
         destination.add(constraint, 'a_filter')
     snapshot = dataclasses.replace(
@@ -390,7 +392,7 @@ def test_all_constraints_that_exclude_a_host_are_named() -> None:
 
 def test_many_aggregates_are_not_all_named() -> None:
     leases = [make_aggregate(f'lease-{number}') for number in range(7)]
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.add(Require(tuple(leases), 'reserved'), 'a_filter')
     request = query.candidates(query.parameters(VCPU_8))
     snapshot = make_snapshot(leases, [node()])

@@ -4,9 +4,12 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
-from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.filters.host_check import objections
+from isolate_aggregates.filters.constraints import (
+    Destination,
+    Forbid,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,
     InTree,
@@ -43,7 +46,7 @@ A, B, C = (Aggregate(f'uuid-{name}', name) for name in 'ABC')
 def test_constraints_that_exclude_a_host_in_two_aggregates_are_found(
     constraints, against
 ):
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in constraints:
         destination.add(constraint, 'test')
-    assert objections(destination, {'uuid-A', 'uuid-B'}) == against
+    assert destination.objections({'uuid-A', 'uuid-B'}) == against

@@ -10,7 +10,6 @@ import pytest
 
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.filters.constraints import Refuse, Require
-from isolate_aggregates.filters.host_check import objections
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -295,9 +294,7 @@ def test_grouped_verdicts_equal_those_of_each_host(snapshot):
         destination = pipeline.evaluate(row.request, snapshot.index)
         for group, held in zip(findings.groups, row.objections, strict=True):
             told = {r.text for r in held if r.filter_name}
-            assert bool(told) == bool(
-                objections(destination, group.aggregates)
-            )
+            assert bool(told) == bool(destination.objections(group.aggregates))
 
 
 def test_identical_hosts_are_evaluated_once():

@@ -12,7 +12,7 @@ from samples import samples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.nova.observer import Observer
@@ -104,10 +104,8 @@ def test_all_labels_of_refusals_exist_from_the_start(count_into):
 
 def test_a_request_that_passes_is_counted_with_its_time(count_into):
     metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
-    metrics.passed(
-        time.monotonic() - 20, ExplainedDestination(), is_shortened=False
-    )
-    metrics.passed(time.monotonic(), ExplainedDestination(), is_shortened=True)
+    metrics.passed(time.monotonic() - 20, Destination(), is_shortened=False)
+    metrics.passed(time.monotonic(), Destination(), is_shortened=True)
     counts = read(count_into)
     assert counts[('requests_total',)] == 2
     assert counts[('queries_shortened_total',)] == 1
@@ -119,7 +117,7 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
 
 def test_a_filter_that_excludes_hosts_is_counted(count_into):
     metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in (
         RequireRootTrait('CUSTOM_A', 'one'),
         RequireRootTrait('CUSTOM_B', 'another'),
@@ -187,7 +185,7 @@ def test_a_worker_that_cannot_count_continues(count_into, monkeypatch, caplog):
     shutil.rmtree(count_into)
     for _ in range(2):
         pipeline.evaluate(REQUEST, AggregateIndex())
-        metrics.passed(time.monotonic(), ExplainedDestination(), True)
+        metrics.passed(time.monotonic(), Destination(), True)
         for name in ('isolate_tenants', ''):
             metrics.refused(name, exception.RequestRefused(['no']))
 
@@ -233,7 +231,7 @@ def test_prometheus_client_can_be_imported_before_the_setup(
     monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(tmp_path))
     for _ in range(2):
         metrics = worker_metrics.WorkerMetrics(FILTERS, str(tmp_path))
-        metrics.passed(time.monotonic(), ExplainedDestination(), False)
+        metrics.passed(time.monotonic(), Destination(), False)
     # The second in the same process counts on.
     assert read(tmp_path)['requests_total',] == 2
 

@@ -8,8 +8,12 @@ from mirrors import mirrored
 import pytest
 
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import Cause, Refuse, Require
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import (
+    Cause,
+    Destination,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools import errors
@@ -252,7 +256,7 @@ def test_an_unknown_disk_format_is_reported():
 def dropped(name, request, hosts, index, **options):
     """Return why each host is dropped, of those that are."""
     options = {'enabled_filters': [name], **options}
-    destination = ExplainedDestination()
+    destination = Destination()
     for constraint in constraints(name, request, index, **options):
         destination.add(constraint, name)
     return {host: why for host in hosts if (why := found(destination, host))}

@@ -15,8 +15,7 @@ from thorough import examples
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import QUERY_LIMIT, decide
-from isolate_aggregates.filters.constraints import Forbid, Require
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination, Forbid, Require
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
@@ -60,7 +59,7 @@ def admits(host, required, forbidden):
     st.sets(st.sampled_from(NAMES)),
 )
 def test_no_way_admits_other_hosts(constraints, forbidden):
-    destination = ExplainedDestination()
+    destination = Destination()
     for choice, host_filter in constraints:
         destination.require_aggregates(choice, host_filter)
     destination.forbid_aggregates(forbidden)
@@ -288,7 +287,7 @@ def test_requirements_are_left_out_to_fit_forbidden_aggregates():
 def test_a_host_filter_need_not_check_what_the_query_does(
     theirs, ours, forbidden, left
 ):
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.require_aggregates(frozenset(theirs), THEIRS)
     for choice in (ours, 'be'):
         destination.require_aggregates(frozenset(choice), '')

@@ -11,7 +11,7 @@ from isolate_aggregates import query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates import rollups as ru
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
@@ -118,7 +118,7 @@ def test_a_branch_differs_from_a_lock_with_the_same_name():
 @pytest.mark.parametrize('number', [1000, 5000])
 def test_all_locks_but_one_are_few_rollups(number):
     locks = many(number)
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.forbid_aggregates(
         a.uuid for lk in locks[1:] for a in lk.aggregates
     )

@@ -12,7 +12,7 @@ import pytest
 from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import uuid_of
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
@@ -37,7 +37,7 @@ def locked(number):
 
 def forbidding(*sets):
     """Return a destination that forbids sets of aggregates."""
-    destination = ExplainedDestination()
+    destination = Destination()
     for each in sets:
         destination.forbid_aggregates(map(uuid, each))
     return destination
@@ -82,7 +82,7 @@ def test_without_any_space_all_is_left_to_the_host_filter():
 
 
 def test_a_query_without_space_for_its_requirements_is_refused():
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.require_aggregates(map(uuid, range(50, 60)))
     shortener = shortening()
     assert shortener.shorten(destination, locked(1), ROOM_FOR_FOUR) is None
@@ -126,7 +126,7 @@ def replacement(locks, forbidden, most, sizes=None):
     :param locks: The aggregates of each lock.
     """
     index = AggregateIndex(Aggregate(a, a) for a in sorted(forbidden))
-    destination = ExplainedDestination()
+    destination = Destination()
     destination.forbid_aggregates(forbidden)
     made = [
         Lock('', name, tuple(Aggregate(a, a) for a in sorted(name)))

@@ -18,7 +18,7 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     sources,
 )
-from isolate_aggregates.compute.source import NovaclientSource
+from isolate_aggregates.compute import NovaclientSource
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.cloud.file.source import FileSource

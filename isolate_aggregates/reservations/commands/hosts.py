@@ -11,7 +11,6 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters import host_check
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common, times
@@ -179,7 +178,7 @@ class SetHosts(preview.Previewing, output.ReportLister):
             AggregateIndex([pool]),
             filter_sets.deciding(self.app.conf),
         ).destination
-        if not host_check.objections(ordinary, {pool.uuid}):
+        if not ordinary.objections({pool.uuid}):
             LOG.warning(
                 'With this configuration no filter keeps ordinary servers out '
                 'of the pool; set [scheduler] '

@@ -12,7 +12,7 @@ import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
-from isolate_aggregates.filters.destination import Conclusion
+from isolate_aggregates.filters.constraints import Conclusion
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import (
     HOST_FILTER,

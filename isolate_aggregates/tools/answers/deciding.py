@@ -9,7 +9,7 @@ import logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import Decision, decide
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import errors

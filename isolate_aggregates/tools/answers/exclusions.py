@@ -10,11 +10,10 @@ import dataclasses
 from typing import NamedTuple
 
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters.constraints import Forbid
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
     Conclusion,
     Destination,
-    ExplainedDestination,
+    Forbid,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import errors
@@ -139,7 +138,7 @@ def _concluded(
         yield Exclusion(*hosts.members(uuids), name, kind, cause, uuids)
         return
     # Not Conclusion.alone, which is kept.
-    alone = ExplainedDestination()
+    alone = Destination()
     alone.add(constraint, name)
     yield Exclusion(
         *hosts.excluded(alone),

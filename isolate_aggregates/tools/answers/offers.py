@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
-from isolate_aggregates.filters.destination import Conclusion
+from isolate_aggregates.filters.constraints import Conclusion
 from isolate_aggregates.filters.required_metadata import (
     RequiredMetadata,
     required_metadata,

@@ -11,8 +11,7 @@ import functools
 
 import os_traits
 
-from isolate_aggregates.filters.destination import ExplainedDestination
-from isolate_aggregates.filters.host_check import objections
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
@@ -164,8 +163,8 @@ class _ServerCheck:
 
     cloud: AuditedCloud
     servers: Servers
-    destinations: dict[Hashable, ExplainedDestination | str] = (
-        dataclasses.field(default_factory=dict)
+    destinations: dict[Hashable, Destination | str] = dataclasses.field(
+        default_factory=dict
     )
     reasons: dict[Hashable, list[str]] = dataclasses.field(
         default_factory=dict
@@ -200,7 +199,7 @@ class _ServerCheck:
         aggregates = self.cloud.index.aggregates_of.get(host, frozenset())
         reasons = self.reasons.get((key, aggregates))
         if reasons is None:
-            reasons = objections(destination, aggregates)
+            reasons = destination.objections(aggregates)
             self.reasons[key, aggregates] = reasons
         if not reasons:
             unlicensed = self._unlicensed(server, host, flavor)
@@ -316,7 +315,7 @@ class _ServerCheck:
             else ''
         )
         return [
-            *objections(destination, aggregates),
+            *destination.objections(aggregates),
             *([lacking] if lacking else []),
         ]
 
@@ -343,7 +342,7 @@ class _ServerCheck:
             )
         )
 
-    def _conclude(self, request: Request) -> ExplainedDestination | str:
+    def _conclude(self, request: Request) -> Destination | str:
         """Return the conclusions of the filters, or why there are none."""
         try:
             return decided(
@@ -352,7 +351,7 @@ class _ServerCheck:
         except errors.InvalidRequest as exc:
             return str(exc).rstrip('.')
 
-    def _doubt(self, server: Server, destination: ExplainedDestination) -> str:
+    def _doubt(self, server: Server, destination: Destination) -> str:
         """Return the unknown data that might open the host."""
         if self._images_matter and server.image_id not in self.servers.images:
             return (
@@ -366,10 +365,7 @@ class _ServerCheck:
             # The owner of the image can set any property on it.
             request = self.cloud.requests.of(server)
             without = self._conclude(dataclasses.replace(request, image=None))
-            if (
-                isinstance(without, ExplainedDestination)
-                and not without.refusals
-            ):
+            if isinstance(without, Destination) and not without.refusals:
                 return (
                     'its image had other properties when the server was '
                     'accepted'

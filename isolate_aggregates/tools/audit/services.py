@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.request import ComputeHost, Flavor
 from isolate_aggregates.tools import errors, filter_keys, filter_sets
 from isolate_aggregates.tools.advice import Repair, commands
@@ -82,12 +82,12 @@ def _features(cloud: AuditedCloud) -> Iterator[Feature]:
             yield query.needed
 
 
-def _concluded(cloud: AuditedCloud, request: Request) -> ExplainedDestination:
+def _concluded(cloud: AuditedCloud, request: Request) -> Destination:
     try:
         destination = decided(request, cloud.index, cloud.pipeline).destination
     except errors.InvalidRequest:
         # Another check reports it, and Nova would send no query.
-        return ExplainedDestination()
+        return Destination()
     # A request of another project may not be refused.
     destination.refusals.clear()
     return destination

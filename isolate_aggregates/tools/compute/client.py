@@ -19,7 +19,7 @@ from novaclient import exceptions as nova_exceptions
 from oslo_log import log as logging
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute.api import INLINE_EXTRA_SPECS, NovaApi
+from isolate_aggregates.compute import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tool_errors

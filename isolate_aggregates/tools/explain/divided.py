@@ -4,9 +4,9 @@
 from collections.abc import Collection, Iterator, Mapping
 import copy
 
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
     Conclusion,
-    ExplainedDestination,
+    Destination,
 )
 from isolate_aggregates.tools.explain.requirements import (
     Amount,
@@ -83,7 +83,7 @@ class DividedRequest:
         """
         left_out = set(map(id, omissions))
         request = ResourceRequest(group_policy=self._policy)
-        destination = ExplainedDestination()
+        destination = Destination()
         for requirement in self.requirements:
             if id(requirement) in left_out:
                 requirement.waive(request)
@@ -100,7 +100,7 @@ class DividedRequest:
         request: ResourceRequest, conclusions: Collection[Conclusion]
     ) -> ResourceRequest:
         """Return the whole request, even if a filter refuses it."""
-        destination = ExplainedDestination()
+        destination = Destination()
         for conclusion in conclusions:
             destination.add(conclusion.constraint, conclusion.filter_name)
         destination.refusals.clear()

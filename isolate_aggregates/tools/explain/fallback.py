@@ -8,7 +8,7 @@ host needs to be offered for one of the two.
 from collections.abc import Iterator
 import dataclasses
 
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain.requirements import Requirement
 from isolate_aggregates.tools.explain.verdicts import (
@@ -22,7 +22,7 @@ from isolate_aggregates.tools.request import Request, resources
 
 
 def of_request(
-    snapshot: Snapshot, request: Request, destination: ExplainedDestination
+    snapshot: Snapshot, request: Request, destination: Destination
 ) -> Explanation:
     """Explain a request for all queries that Nova sends for it.
 

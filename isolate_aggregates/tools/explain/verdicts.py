@@ -22,9 +22,9 @@ import itertools
 import operator
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
     Conclusion,
-    ExplainedDestination,
+    Destination,
 )
 from isolate_aggregates.tools.capacity import check_traits
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -165,7 +165,7 @@ class Explanation:
 def explain(
     snapshot: Snapshot,
     request: ResourceRequest,
-    destination: ExplainedDestination,
+    destination: Destination,
 ) -> Explanation:
     """Explain every host of a snapshot.
 

@@ -20,7 +20,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters.destination import ExplainedDestination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import escaped
@@ -282,7 +282,7 @@ class _Counting:
         )
 
     def _packings(
-        self, query: ResourceRequest, destination: ExplainedDestination
+        self, query: ResourceRequest, destination: Destination
     ) -> list[Packing]:
         return [
             Packing(snapshot, query, destination, index=index)

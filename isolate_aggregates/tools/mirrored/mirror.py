@@ -6,9 +6,12 @@ import dataclasses
 from typing import Any, cast
 
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.constraints import Cause
+from isolate_aggregates.filters.constraints import (
+    Cause,
+    Constraint,
+    Destination,
+)
 from isolate_aggregates.filters.contract import RequestFilter
-from isolate_aggregates.filters.destination import Constraint, Destination
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.request.implied import OLDEST_NOVA

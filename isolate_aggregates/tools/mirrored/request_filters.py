@@ -16,8 +16,12 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.filters.constraints import Cause, Refuse, Require
-from isolate_aggregates.filters.destination import Constraint
+from isolate_aggregates.filters.constraints import (
+    Cause,
+    Constraint,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored.mirror import Mirror, Remark, Settings
 from isolate_aggregates.tools.request import Request

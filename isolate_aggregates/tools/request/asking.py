@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 
 from isolate_aggregates.decision import Decision, Shortens
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints, resources
 from isolate_aggregates.tools.request.request import Request

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 import dataclasses
 from typing import TypeVar
 
-from isolate_aggregates.filters.constraints import Cause
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
+    Cause,
     Constraint,
     Destination,
-    ExplainedDestination,
 )
 
 # Returns why the host of a compute service is dropped; empty if it is not.
@@ -71,10 +70,9 @@ class DropHosts(_Listed):
 
 
 def _of(destination: Destination, kind: type[_T]) -> Iterator[_T]:
-    if isinstance(destination, ExplainedDestination):
-        for conclusion in destination.constraints:
-            if isinstance(conclusion.constraint, kind):
-                yield conclusion.constraint
+    for conclusion in destination.constraints:
+        if isinstance(conclusion.constraint, kind):
+            yield conclusion.constraint
 
 
 def tree(destination: Destination) -> str | None:

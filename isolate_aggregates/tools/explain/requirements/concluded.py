@@ -6,7 +6,7 @@ import dataclasses
 
 import os_traits
 
-from isolate_aggregates.filters.destination import Conclusion
+from isolate_aggregates.filters.constraints import Conclusion
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.explain.host import HostProviders
 from isolate_aggregates.tools.explain.requirements.aggregates import (

@@ -5,13 +5,14 @@ It uses python-novaclient with the newest microversion that both Nova and this
 package support.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 from typing import Any
 
 from novaclient import api_versions
 from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
+from oslo_config import cfg
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
@@ -145,3 +146,16 @@ class NovaApi:
                 )
                 for aggregate in nova.aggregates.list()
             ]
+
+
+class NovaclientSource:
+    """The aggregates of a live cloud, through python-novaclient."""
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+    ) -> None:
+        self._nova = NovaApi(connect())
+
+    def aggregates(self) -> Sequence[Aggregate]:
+        """Read all host aggregates from Nova."""
+        return self._nova.aggregates()
