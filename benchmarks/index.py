@@ -27,7 +27,7 @@ from filters import configured, database, fill
 import table
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, rollups
-from isolate_aggregates.aggregates.locked import closed
+from isolate_aggregates.aggregates.index import closed
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.source import NovaDatabaseSource

@@ -23,7 +23,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.worker_metrics import WorkerMetrics
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.request import Request

@@ -8,9 +8,11 @@ import re
 from oslo_config import cfg
 
 from isolate_aggregates import exception
-from isolate_aggregates.conf.of_blazar import blazar_opts
-from isolate_aggregates.conf.of_nova import scheduler_opts
-from isolate_aggregates.conf.own import isolate_aggregates_opts
+from isolate_aggregates.conf.opts import (
+    blazar_opts,
+    isolate_aggregates_opts,
+    scheduler_opts,
+)
 
 GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'

@@ -16,7 +16,7 @@ import dataclasses
 from typing import ClassVar
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.aggregates.locked import Closed, closed, lock_groups
+from isolate_aggregates.aggregates.index import Closed, closed, lock_groups
 from isolate_aggregates.filters.constraints import (
     Cause,
     Forbid,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts Nova's request spec, and applies conclusions to it."""
+"""Converts Nova's request spec, decides, and applies decisions to it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ import weakref
 
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
+from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.decision import Decision
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.decision import Decision, decide
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.nova import database, images
+from isolate_aggregates.nova import database, images, messages, source
 from isolate_aggregates.request import ComputeHost, Flavor, Image, Past
 from isolate_aggregates.request.properties import DeclaredProperties
+from isolate_aggregates.rest.deadline import Deadline
 from isolate_aggregates.text import short
+
+LOG = logging.getLogger(__name__)
+
+# Seconds to wait for Nova's databases. Nova itself may wait for a minute.
+LONGEST = 10.0
 
 # Only its length matters.
 _A_UUID = '00000000-0000-0000-0000-000000000000'
@@ -140,6 +149,71 @@ class NovaRequest:
         return frozenset(_computed(spec).all_required_traits)
 
 
+class Decider:
+    """Runs the request filters for a request of nova-scheduler.
+
+    Nova records the image of a rebuild before anybody accepts it. For a
+    rebuild from the same image, which may have changed, it never calls the
+    scheduler. If it calls the scheduler, and that refuses, the record remains.
+    So when a server is moved after a rebuild, filters also get to know its
+    past.
+    """
+
+    def __init__(self) -> None:
+        # By uuid of the cell: one that hangs must not hold up the others.
+        self._records: dict[str, Deadline] = {}
+        self._keys = Deadline('Nova', LONGEST)
+
+    def decide(
+        self,
+        spec: objects.RequestSpec,
+        aggregates: AggregateIndex,
+        pipeline: Pipeline,
+    ) -> Decision:
+        """Run the request filters.
+
+        :param spec: Nova's request spec. If its image was refused for the
+            server, the traits of the image are removed.
+        :raises RequestRefused: if the image of the server is not known.
+        """
+        if not images.is_for_existing(spec) or not has_image(spec):
+            request = NovaRequest(spec, read_record=self._read)
+            return decide(request, aggregates, pipeline)
+        record = self._read(spec)
+        past = None
+        if (
+            record is not None
+            and record.rebuilt_at
+            # This record is that of the rebuild itself.
+            and not scheduler_utils.request_is_rebuild(spec)
+        ):
+            past = _past(spec, record, self._host_keys(record))
+            if past.is_refused:
+                LOG.info(
+                    'The image that Nova has recorded for %s was refused in a '
+                    'rebuild: its traits do not count, and of its keys only '
+                    'those of its own project do',
+                    messages.server(spec),
+                )
+                _remove_traits(spec)
+        request = NovaRequest(spec, read_record=lambda _: record, past=past)
+        return decide(request, aggregates, pipeline)
+
+    def _host_keys(self, record: images.Record) -> frozenset[tuple[str, str]]:
+        host, time = record.host, record.rebuilt_at
+        if not host or not time:
+            return frozenset()
+        return self._keys.run(lambda: source.keys_since(host, time))
+
+    def _read(self, spec: objects.RequestSpec) -> images.Record | None:
+        cell = images.cell_of(spec)
+        deadline = self._records.setdefault(
+            cell.uuid if cell is not None and 'uuid' in cell else '',
+            Deadline("Nova's database", LONGEST),
+        )
+        return deadline.run(lambda: images.read(spec))
+
+
 class _OfOperator:
     """A request with another image, which implies no traits.
 
@@ -175,7 +249,7 @@ def has_image(spec: objects.RequestSpec) -> bool:
     return bool('image' in spec and spec.image)
 
 
-def remove_traits(spec: objects.RequestSpec) -> None:
+def _remove_traits(spec: objects.RequestSpec) -> None:
     """Remove the required traits of a refused image from a request.
 
     Nova's own filters use its other properties. Name and owner are removed.
@@ -189,7 +263,7 @@ def remove_traits(spec: objects.RequestSpec) -> None:
     spec.image = image
 
 
-def past(
+def _past(
     spec: objects.RequestSpec,
     record: images.Record,
     host_keys: frozenset[tuple[str, str]],

@@ -7,7 +7,7 @@ system metadata of a server has all properties as they were when nova-api
 accepted the server or its rebuild, read with the credentials of the user. This
 record is used for all operations on a server, because the image may have been
 deleted since, or changed by the tenant who owns it. A rebuild may have changed
-the record although no scheduler accepted it; see ``existing.py``.
+the record although no scheduler accepted it; see ``adapter.Decider``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages about a request, for the user and for nova-scheduler's log.
+"""What is told of a request: to its user, in the log, and to metrics.
 
 Nova writes the reason of a failure into the fault of the server, where its
 user can read it. Users always get the same message, because different ones
@@ -25,6 +25,7 @@ from isolate_aggregates.filters.constraints import (
     LazyForbid,
     Require,
 )
+from isolate_aggregates.filters.pipeline import Timer
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -110,3 +111,40 @@ def _reason(constraint: Constraint) -> str:
         return constraint.reason
     first_names = naming(constraint.aggregates[:_NAMES])
     return f'{first_names} and {more} more: {constraint.cause}'
+
+
+class Observer:
+    """Ignores what the metrics of a worker record.
+
+    It is used without metrics, so that prometheus-client is not imported.
+    ``timer`` is called with the duration of each filter; None if durations are
+    not measured.
+    """
+
+    timer: Timer | None = None
+
+    def passed(
+        self,
+        started_at: float,
+        destination: Destination,
+        is_shortened: bool,
+    ) -> None:
+        """Record a request that passed the filters.
+
+        :param started_at: The start of the first filter, by the monotonic
+            clock.
+        """
+
+    def refused(
+        self, name: str, error: exception.IsolateAggregatesError
+    ) -> None:
+        """Record a refused request."""
+
+    def excluded(self, hosts: int, most: int) -> None:
+        """Record the hosts that were excluded after a shortened query.
+
+        :param most: The maximum number of hosts that Placement returns.
+        """
+
+    def unreadable(self) -> None:
+        """Record a failure or timeout when reading the aggregates."""

@@ -22,7 +22,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import claims, placement
 from isolate_aggregates.nova.forced import ForcedHosts
-from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource

@@ -22,9 +22,8 @@ from isolate_aggregates.decision import Decision, Shortens
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.nova import adapter, messages
-from isolate_aggregates.nova.existing import Decider
 from isolate_aggregates.nova.forced import ForcedHosts
-from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.returned import Candidates, ReturnedHosts
 from isolate_aggregates.text import escaped
 
@@ -85,7 +84,7 @@ class Runner:
         self._members = members
         self._forced = forced_hosts
         self._returned = returned_hosts
-        self._decider = Decider()
+        self._decider = adapter.Decider()
         self._has_warned = False
         # Whether this package has removed the in-tree filter for it.
         self.has_replaced = False

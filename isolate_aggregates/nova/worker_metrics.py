@@ -27,7 +27,7 @@ from prometheus_client import mmap_dict, values
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Destination
-from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.messages import Observer
 
 LOG = logging.getLogger(__name__)
 

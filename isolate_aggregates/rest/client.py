@@ -7,7 +7,7 @@ translates its exceptions, and reports invalid responses.
 
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
@@ -16,7 +16,6 @@ import requests
 from isolate_aggregates import exception, web_servers
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.rest import errors
-from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import public_url, short
 
 # The statuses with which web servers, or proxies like HAProxy (400), reject
@@ -286,25 +285,3 @@ def _message(answer: requests.Response) -> str:
 def _shown(path: str) -> str:
     """Return a path for a message, with long queries truncated."""
     return path if len(path) <= 100 else f'{path[:100]}...'
-
-
-class ApiClient:
-    """The API of one service.
-
-    Every method raises a ServiceError or one of its subclasses if the service
-    gives no usable answer.
-    """
-
-    # The name in messages, and the service type in the catalog.
-    NAME: ClassVar[str]
-    TYPE: ClassVar[str]
-
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
-        self._service = Service(
-            self.NAME,
-            connection.adapter(self.TYPE),
-            retry_delay,
-            options=connection.options,
-        )

@@ -45,12 +45,6 @@ class Connection:
         )
 
 
-def is_configured(conf: cfg.ConfigOpts) -> bool:
-    """Return whether the configuration has credentials."""
-    section = conf[ia_conf.GROUP]
-    return bool(section.auth_type or section.auth_section)
-
-
 def from_conf(
     conf: cfg.ConfigOpts, longest: float | None = None
 ) -> Connection:

@@ -49,7 +49,7 @@ def is_trait_name(name: str) -> bool:
 
 
 def is_lock(key: str, value: str) -> bool:
-    """Return whether metadata locks an aggregate, as in ``locked.py``."""
+    """Return whether metadata locks an aggregate, as in ``index.py``."""
     return collation.may_start_with(key, TRAIT_PREFIX) and collation.may_equal(
         value, REQUIRED
     )

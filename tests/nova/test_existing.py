@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a server is moved with after a rebuild that nobody accepted."""
 
+import contextlib
 import datetime
 import gc
 import threading
@@ -18,7 +19,8 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.nova.existing import Decider
+from isolate_aggregates.nova import adapter, images, source
+from isolate_aggregates.nova.adapter import Decider
 from isolate_aggregates.nova.images import Record
 from isolate_aggregates.rest.deadline import MOST_LATE
 
@@ -89,12 +91,22 @@ def record(*keys, refused=False, host='host1', was_rebuilt=True, **specs):
     )
 
 
+@contextlib.contextmanager
+def deciding(read, keys=None, longest=FOREVER):
+    """Run the block with a decider that reads as given."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapter, 'LONGEST', longest)
+        patch.setattr(images, 'read', read)
+        patch.setattr(source, 'keys_since', keys)
+        yield Decider()
+
+
 def decided(filters, record, on, spec=None):
     """Return what is required and forbidden when the server is moved."""
-    decider = Decider(lambda spec: record, keys_of(*on))
     names = {str(number): one for number, one in enumerate(filters)}
     spec = spec or request(OTHER if record.has_failed else MINE)
-    destination = decider.decide(spec, INDEX, Pipeline(names)).destination
+    with deciding(lambda spec: record, keys_of(*on)) as decider:
+        destination = decider.decide(spec, INDEX, Pipeline(names)).destination
     if destination.refusals:
         return destination.refusals
     return (
@@ -318,11 +330,13 @@ def test_a_database_that_hangs_refuses_the_request_in_time(kind):
     def hanging(spec):
         assert may_answer.wait(FOREVER)
 
-    decider = Decider(hanging, longest=0.1)
     try:
-        with pytest.raises(
-            exception.ServiceUnreachable,
-            match=r"Nova's database has not answered completely within 0\.1",
+        with (
+            deciding(hanging, longest=0.1) as decider,
+            pytest.raises(
+                exception.ServiceUnreachable,
+                match=r"Nova's database has not answered completely within 0",
+            ),
         ):
             decider.decide(spec, INDEX, Pipeline({'one': RESERVATIONS}))
     finally:
@@ -338,35 +352,37 @@ def test_a_cell_that_hangs_does_not_hold_up_the_others():
             assert may_answer.wait(FOREVER)
         return record('r:lease')
 
-    def moved(cell):
+    def moved(decider, cell):
         spec = request()
         spec.requested_destination.cell = cell
         return decider.decide(
             spec, INDEX, Pipeline({'one': RESERVATIONS})
         ).destination
 
-    decider = Decider(read, keys_of(LEASE), longest=0.1)
     try:
-        for _ in range(MOST_LATE + 1):
-            with pytest.raises(exception.ServiceUnreachable):
-                moved(hanging)
-        decider._longest = FOREVER
-        healthy = moved(objects.CellMapping(uuid=f'{UUID}4'))
+        with deciding(read, keys_of(LEASE), longest=0.1) as decider:
+            for _ in range(MOST_LATE + 1):
+                with pytest.raises(exception.ServiceUnreachable):
+                    moved(decider, hanging)
+            adapter.LONGEST = FOREVER
+            healthy = moved(decider, objects.CellMapping(uuid=f'{UUID}4'))
         assert healthy.required_aggregates == [{'lease'}]
     finally:
         may_answer.set()
 
 
 def test_nothing_of_a_request_is_kept():
-    decider = Decider(
-        lambda spec: record('r:nope', refused=True), keys_of(LEASE)
-    )
+    def read(spec):
+        return record('r:nope', refused=True)
+
     pipeline = Pipeline({'one': RESERVATIONS, 'two': IsolateAggregates()})
     references = []
     for _ in range(3):
         spec = request(OTHER, ['CUSTOM_A'])
         references.append(weakref.ref(spec))
-        assert decider.decide(spec, INDEX, pipeline).destination.constraints
+        with deciding(read, keys_of(LEASE)) as decider:
+            found = decider.decide(spec, INDEX, pipeline)
+        assert found.destination.constraints
     del spec
     gc.collect()
     assert [reference() for reference in references] == [None] * 3

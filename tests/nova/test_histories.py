@@ -41,7 +41,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import forced, images, registration
 from isolate_aggregates.nova.forced import ForcedHosts
-from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.returned import ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER

@@ -24,7 +24,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import host_filter, registration
-from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,

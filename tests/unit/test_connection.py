@@ -18,6 +18,7 @@ import requests_mock
 from isolate_aggregates import exception
 from isolate_aggregates.rest import connection
 from isolate_aggregates.tools import options as tools_options
+from isolate_aggregates.tools.cli import credentials
 
 CREDENTIALS = f"""
 auth_type = password
@@ -63,7 +64,7 @@ def test_credentials_of_the_configuration_give_a_token_and_endpoints(
     keystone: FakeKeystone, tmp_path: pathlib.Path, text: str
 ) -> None:
     conf = described(tmp_path, text)
-    assert connection.is_configured(conf)
+    assert credentials._is_configured(conf)
     result = connection.from_conf(conf)
     assert result.session.get_token() == TOKEN
     assert result.adapter('compute').get_endpoint() == NOVA
@@ -115,7 +116,7 @@ def test_given_endpoints_take_precedence_over_the_catalog(
 def test_a_configuration_without_credentials_has_none(
     conf: cfg.ConfigOpts,
 ) -> None:
-    assert not connection.is_configured(conf)
+    assert not credentials._is_configured(conf)
 
 
 @pytest.mark.parametrize(

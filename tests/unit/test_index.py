@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.aggregates.locked import closed, lock_groups
+from isolate_aggregates.aggregates.index import closed, lock_groups
 
 keys = st.sampled_from(
     ['trait:A', 'trait:B', 'Trait:A', 'reservation:1', 'reservation:', 'zone']

@@ -15,7 +15,7 @@ from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
-from isolate_aggregates.nova.observer import Observer
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.metrics import scheduler

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates.locked import lock_groups
+from isolate_aggregates.aggregates.index import lock_groups
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import options as tools_options

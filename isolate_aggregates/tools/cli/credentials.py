@@ -106,7 +106,8 @@ class Credentials:
 def _is_configured(conf: cfg.ConfigOpts) -> bool:
     ia_conf.register_connection_opts(conf)
     ia_conf.check(conf)
-    return cloud_connection.is_configured(conf)
+    section = conf[ia_conf.GROUP]
+    return bool(section.auth_type or section.auth_section)
 
 
 def check_files() -> None:

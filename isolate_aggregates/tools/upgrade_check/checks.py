@@ -135,7 +135,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _obstacle(self) -> str | None:
         """Why nova-scheduler would not start; None if it would."""
         from isolate_aggregates.nova import registration, source
-        from isolate_aggregates.nova.observer import Observer
+        from isolate_aggregates.nova.messages import Observer
 
         try:
             section = self._conf.filter_scheduler

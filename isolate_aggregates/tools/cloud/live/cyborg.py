@@ -10,12 +10,11 @@ from typing import Any
 from urllib import parse
 
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.rest import client
-from isolate_aggregates.tools import errors
+from isolate_aggregates.tools import api_client, errors
 from isolate_aggregates.tools.request import ResourceGroup
 
 
-class CyborgClient(client.ApiClient):
+class CyborgClient(api_client.ApiClient):
     """Cyborg's API."""
 
     NAME = 'Cyborg'

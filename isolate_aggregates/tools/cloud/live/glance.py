@@ -16,8 +16,7 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
-from isolate_aggregates.rest import client
-from isolate_aggregates.tools import errors
+from isolate_aggregates.tools import api_client, errors
 from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools.compute.client import REREADS
 
@@ -49,7 +48,7 @@ _PAGE = 1000
 _PATCH = 'application/openstack-images-v2.1-json-patch'
 
 
-class GlanceClient(client.ApiClient):
+class GlanceClient(api_client.ApiClient):
     """Glance's API."""
 
     NAME = 'Glance'

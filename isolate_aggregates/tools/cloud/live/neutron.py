@@ -11,7 +11,7 @@ from typing import Any
 from urllib import parse
 
 from isolate_aggregates import exception
-from isolate_aggregates.rest import client
+from isolate_aggregates.tools import api_client
 from isolate_aggregates.tools.compute.servers import Port
 from isolate_aggregates.tools.request import ResourceGroup
 
@@ -26,7 +26,7 @@ _ACCELERATORS = frozenset(
 _FOR_OPERATORS = frozenset({'resource_request', 'binding:host_id'})
 
 
-class NeutronClient(client.ApiClient):
+class NeutronClient(api_client.ApiClient):
     """Neutron's API."""
 
     NAME = 'Neutron'

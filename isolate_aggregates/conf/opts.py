@@ -1,9 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of this package."""
+"""Options of this package, and those of Nova and Blazar that it reads."""
 
 from oslo_config import cfg, types
 
 from isolate_aggregates import web_servers
+
+# Of Nova, or from its specifications. The registration of Nova is used, if it
+# has registered an option already.
+scheduler_opts = [
+    cfg.BoolOpt(
+        'enable_isolated_aggregate_filtering',
+        default=False,
+        help="""
+Keep requests out of isolated aggregates.
+
+An aggregate with the metadata ``trait:<NAME>=required`` takes only servers
+whose flavor and image together require that trait. Without this option such
+metadata has no effect, and any server may land there.
+
+Related options:
+
+* ``[isolate_aggregates] request_filters`` must name ``isolate_aggregates``.
+""",
+    ),
+    cfg.ListOpt(
+        'placement_req_required_member_prefix',
+        default=[],
+        help="""
+Prefixes of keys that require membership of an aggregate.
+
+A flavor extra spec or image property whose key starts with one of these
+prefixes, such as ``reservation:``, sends the server to the aggregates that
+have exactly that key in their metadata. If there is no such aggregate the
+request is refused.
+
+Related options:
+
+* ``[scheduler] placement_req_default_forbidden_member_prefix`` keeps all other
+  servers out; list a prefix in both.
+""",
+    ),
+    cfg.ListOpt(
+        'placement_req_default_forbidden_member_prefix',
+        default=[],
+        help="""
+Prefixes of metadata keys that close an aggregate by default.
+
+An aggregate with a metadata key that starts with one of these prefixes takes
+no servers whose flavor and image have no key with that prefix.
+
+Related options:
+
+* ``[scheduler] placement_req_required_member_prefix`` sends a server that has
+  such a key to its own aggregate; list a prefix in both, or a server with any
+  key of that prefix may land in every aggregate of that prefix.
+""",
+    ),
+]
 
 isolate_aggregates_opts = [
     cfg.ListOpt(
@@ -225,5 +278,69 @@ counted. Counting takes about a tenth of a millisecond for each request.
         help="""
 Endpoint interfaces to use from the service catalog, in order of preference.
 """,
+    ),
+]
+
+
+class _SharedOpt:
+    """An option that blazar-nova registers too, with another help text.
+
+    oslo.config rejects a second registration that differs from the first. For
+    these options only name and default must be equal.
+    """
+
+    name: str
+    default: object
+
+    def __eq__(self, other: object) -> bool:
+        return (self.name, self.default) == (
+            getattr(other, 'name', None),
+            getattr(other, 'default', None),
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class _SharedStrOpt(_SharedOpt, cfg.StrOpt):
+    pass
+
+
+class _SharedBoolOpt(_SharedOpt, cfg.BoolOpt):
+    pass
+
+
+blazar_opts: list[cfg.Opt] = [
+    _SharedStrOpt(
+        'aggregate_freepool_name',
+        default='freepool',
+        help='Name of the aggregate of hosts that may be reserved.',
+    ),
+    _SharedBoolOpt(
+        'allow_preemptibles',
+        default=False,
+        help="""
+Let flavors with ``blazar:preemptible=true`` use the preemptible aggregate.
+""",
+    ),
+    _SharedStrOpt(
+        'preemptible_aggregate',
+        default='freepool',
+        help='Name of the aggregate whose hosts take preemptible servers.',
+    ),
+    _SharedStrOpt(
+        'blazar_owner',
+        default='blazar:owner',
+        help="""
+Metadata key of a reserved aggregate that holds the owner's project id.
+""",
+    ),
+    _SharedStrOpt(
+        'blazar_az_prefix',
+        default='blazar_',
+        help='Prefix of the availability zones of reserved aggregates.',
     ),
 ]

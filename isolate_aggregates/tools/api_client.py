@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The common part of the clients of commands."""
+
+from typing import ClassVar
+
+from isolate_aggregates.rest.client import Service
+from isolate_aggregates.rest.connection import Connection
+
+
+class ApiClient:
+    """The API of one service.
+
+    Every method raises a ServiceError or one of its subclasses if the service
+    gives no usable answer.
+    """
+
+    # The name in messages, and the service type in the catalog.
+    NAME: ClassVar[str]
+    TYPE: ClassVar[str]
+
+    def __init__(
+        self, connection: Connection, retry_delay: float | None = None
+    ) -> None:
+        self._service = Service(
+            self.NAME,
+            connection.adapter(self.TYPE),
+            retry_delay,
+            options=connection.options,
+        )
