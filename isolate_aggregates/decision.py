@@ -135,8 +135,8 @@ class Decision:
         """Return the decision with a query that is within the limit.
 
         :param length: Returns the length in bytes of the query without the
-            aggregates that this decision forbids. It is not called if the
-            length does not matter.
+            aggregates of this decision. It is not called if the length does
+            not matter.
         :returns: The decision; a refusal if the query cannot be shortened
             enough.
         """
@@ -144,14 +144,17 @@ class Decision:
         narrows = destination.forbidden or destination.required_aggregates
         if destination.refusals or not narrows or not shortener.limit:
             return self
-        plain = length()
+        rest = length()
         # An upper bound, which counts aggregates in several sets repeatedly.
         number = sum(map(len, destination.forbidden))
-        if plain + query_limit.forbidden_length(number) <= shortener.limit:
+        plain = rest + query_limit.forbidden_length(number)
+        for choice in destination.required_aggregates:
+            plain += query_limit.required_length(len(choice))
+        if plain <= shortener.limit:
             return self
         try:
             fitting = shortener.fit(
-                destination, self.aggregates, plain, host_forced
+                destination, self.aggregates, rest, host_forced
             )
         except exception.QueryNotShortened as exc:
             for reason in exc.reasons:

@@ -13,6 +13,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
@@ -372,32 +373,35 @@ def check_rebuild(spec: objects.RequestSpec) -> None:
         )
 
 
+def check_length(decision: Decision, spec: objects.RequestSpec) -> None:
+    """Raise if the query of a decision cannot be shortened enough.
+
+    Other request filters may have made it too long, as the in-tree one does.
+    """
+    if decision.too_long is None:
+        return
+    target = (
+        spec.requested_destination if 'requested_destination' in spec else None
+    )
+    others = (target and target.forbidden_aggregates) or ()
+    names = naming(a for a in decision.aggregates if a.uuid in others)
+    raise exception.QueryNotShortened(
+        [
+            *decision.too_long.reasons,
+            *(others and [f'other request filters forbid {names} in it']),
+        ]
+    )
+
+
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
-    """Add a decision to Nova's request spec, except forbidden aggregates.
+    """Add a decision to Nova's request spec. Existing constraints are kept.
 
-    Existing constraints are kept.
-
+    :param decision: The decision, with a query that is within the limit.
     :raises RequestRefused: if the request was refused.
     """
     decision.check()
     for choice in decision.required:
         _destination(spec).require_aggregates(sorted(choice))
-
-
-def complete(
-    decision: Decision, applied_decision: Decision, spec: objects.RequestSpec
-) -> None:
-    """Add the forbidden aggregates of a decision to Nova's request spec.
-
-    :param decision: The decision, with a query that is within the limit.
-    """
-    decision.check()
-    for choice in applied_decision.required:
-        if choice not in decision.required:
-            _without(_destination(spec), ','.join(sorted(choice)))
-    for choice in decision.required:
-        if choice not in applied_decision.required:
-            _destination(spec).require_aggregates(sorted(choice))
     if decision.forbidden:
         destination = _destination(spec)
         destination.forbidden_aggregates = set(
@@ -406,17 +410,6 @@ def complete(
         # Nova's append_forbidden_aggregates converts each element to text,
         # twice, which takes longer than the filters. These are texts.
         set.update(destination.forbidden_aggregates, decision.forbidden)
-
-
-def _without(destination: objects.Destination, choice: str) -> None:
-    """Remove one occurrence of a choice of required aggregates.
-
-    Another request filter may have added the same choice, which is kept.
-    """
-    required = list(destination.aggregates or ())
-    if choice in required:
-        required.remove(choice)
-        destination.aggregates = required
 
 
 def _destination(spec: objects.RequestSpec) -> objects.Destination:

@@ -59,7 +59,7 @@ class Progress:
 class Runner:
     """The request filters of a worker, as a single request filter of Nova.
 
-    :meth:`finish` adds the forbidden aggregates after all of Nova's filters.
+    :meth:`finish` adds the constraints after all of Nova's filters.
     """
 
     # Nova logs the names of request filters.
@@ -96,9 +96,7 @@ class Runner:
         context: nova_context.RequestContext,
         request_spec: objects.RequestSpec,
     ) -> bool:
-        """Add constraints to a request spec, or refuse it.
-
-        Forbidden aggregates are added by :meth:`finish`.
+        """Decide about a request, or refuse it; :meth:`finish` follows.
 
         :returns: Whether any filter was enabled.
         :raises RequestFilterFailed: if no host may serve the request.
@@ -116,7 +114,7 @@ class Runner:
             decision = self._decider.decide(
                 request_spec, self._cache.get(), pipeline
             )
-            adapter.apply(decision, request_spec)
+            decision.check()
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
         progress.decision = decision
@@ -129,7 +127,7 @@ class Runner:
         context: nova_context.RequestContext,
         request_spec: objects.RequestSpec,
     ) -> bool:
-        """Add the forbidden aggregates to the request, or refuse it.
+        """Add the constraints to the request, or refuse it.
 
         :param request_spec: Nova's request spec after all request filters,
             which is modified.
@@ -143,23 +141,23 @@ class Runner:
             self(context, request_spec)
             progress = self.progress(request_spec)
             assert progress is not None
-        applied_decision = progress.decision
-        if applied_decision is None or progress.is_complete:
+        decision = progress.decision
+        if decision is None or progress.is_complete:
             return progress.is_complete
         # If the request is refused now, no part of the decision counts.
         _forget(request_spec)
         # Leave out the time that Nova's other filters took.
         started_at = time.monotonic() - progress.took
-        decision = applied_decision
         try:
             decision = decision.fit(
                 self._shortener,
                 lambda: adapter.query_length(request_spec),
                 host_forced=adapter.forced(request_spec) is not None,
             )
+            adapter.check_length(decision, request_spec)
             if decision.replacement:
                 decision = self._forced.check(context, request_spec, decision)
-            adapter.complete(decision, applied_decision, request_spec)
+            adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
         progress.is_complete = True

@@ -71,8 +71,8 @@ class Shortener:
     ) -> Fitting:
         """Find a way to write the query within the limit.
 
-        :param length: The length in bytes of the query with all required, but
-            without the forbidden aggregates.
+        :param length: The length in bytes of the query without aggregates of
+            the destination.
         """
         # Our own host filter also checks what is left to Nova's, with newly
         # read aggregates.
@@ -81,15 +81,11 @@ class Shortener:
             if self._shortens and not host_forced
             else frozenset[str]()
         )
-        rest = (
-            length
-            - RequiredSubset(tuple(destination.required_aggregates)).length
-        )
         first: exception.QueryNotShortened | None = None
         for required in ways(destination, host_filters):
             try:
                 replacement = self.shorten(
-                    destination, index, rest + required.length, host_forced
+                    destination, index, length + required.length, host_forced
                 )
             except exception.QueryNotShortened as exc:
                 first = first or exc
@@ -180,7 +176,7 @@ class Shortener:
                 self._sizes
                 or (lambda: {each.uuid: len(each.hosts) for each in index}),
             )
-        except (exception.ConfigError, exception.ServiceError) as exc:
+        except Exception as exc:
             LOG.warning(
                 'A query to Placement is shortened without the number of '
                 'hosts in the aggregates: %s',

@@ -10,8 +10,13 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.decision import decide
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.decision import Decision, decide
+from isolate_aggregates.filters.constraints import (
+    Destination,
+    Forbid,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.nova.images import Record
@@ -362,7 +367,6 @@ def applied(spec, *constraints):
     pipeline = Pipeline({'mine': FunctionFilter(lambda *_: constraints)})
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
     adapter.apply(decision, spec)
-    adapter.complete(decision, decision, spec)
     if 'requested_destination' not in spec or not spec.requested_destination:
         return None
     found = spec.requested_destination
@@ -391,6 +395,35 @@ def test_a_decision_is_put_onto_the_destination(fields):
 
 
 @pytest.mark.parametrize(
+    ('others', 'more'),
+    [
+        (None, ()),
+        (
+            {A.uuid, B.uuid},
+            (
+                'other request filters forbid aggregates '
+                f'{A.name}, {B.name} in it',
+            ),
+        ),
+    ],
+)
+def test_a_refusal_for_length_names_what_others_forbid(others, more):
+    spec = objects.RequestSpec()
+    if others:
+        spec.requested_destination = objects.Destination(
+            forbidden_aggregates=others
+        )
+    decision = Decision(
+        Destination(),
+        AggregateIndex([C, B, A]),
+        too_long=exception.QueryNotShortened(['it is too long']),
+    )
+    with pytest.raises(exception.QueryNotShortened) as caught:
+        adapter.check_length(decision, spec)
+    assert caught.value.reasons == ('it is too long', *more)
+
+
+@pytest.mark.parametrize(
     'others',
     [
         pytest.param(None, id='none by another filter'),
@@ -412,7 +445,7 @@ def test_forbidden_aggregates_are_those_that_nova_would_append(others):
         {'mine': FunctionFilter(lambda *_: [Forbid((A, B), 'x')])}
     )
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
-    adapter.complete(decision, decision, ours)
+    adapter.apply(decision, ours)
     theirs.requested_destination.append_forbidden_aggregates(
         decision.forbidden
     )

@@ -646,7 +646,7 @@ def test_requirements_left_to_a_host_filter_are_checked_later(caplog):
     worker = leaving()
     with caplog.at_level(logging.WARNING):
         worker.narrow()
-    assert worker.spec.requested_destination.aggregates == []
+    assert worker.spec.requested_destination is None
     assert worker.objections() == {
         'host-c': ['aggregates a, b: flavor f requires ssd=true'],
     }

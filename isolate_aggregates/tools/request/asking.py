@@ -23,7 +23,7 @@ def fitted(
 
     def length() -> int:
         query = resources.resource_request(request, limit)
-        add(decision.destination, query, (), decision.required)
+        add(decision.destination, query, (), ())
         return len(query.to_querystring())
 
     return decision.fit(shortener, length, request.host_forced)
