@@ -176,6 +176,13 @@ class LoadedFilter:
             )
 
 
+def enabled(
+    filters: Iterable[LoadedFilter], conf: 'cfg.ConfigOpts'
+) -> tuple[LoadedFilter, ...]:
+    """Return the filters that are enabled now."""
+    return tuple(f for f in filters if f.is_enabled(conf))
+
+
 class Pipeline:
     """Request filters, in the order in which they run."""
 

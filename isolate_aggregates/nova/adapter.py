@@ -71,17 +71,20 @@ class NovaRequest:
 
         :raises RequestRefused: if a declared property is not available.
         """
-        request = NovaRequest(
-            self._spec, declaration, self._read_record, self.past
-        )
+        spec = self._spec
+        request = NovaRequest(spec, declaration, self._read_record, self.past)
         # Read the properties now, so that a missing one refuses the request,
         # and no filter waits for a database.
-        _ = request._accepted
+        vars(request)['_accepted'] = request._accept(spec)
         return request
 
     @lazy_property
     def _accepted(self) -> images.AcceptedImage | None:
-        spec = self._spec
+        return self._accept(self._spec)
+
+    def _accept(
+        self, spec: objects.RequestSpec
+    ) -> images.AcceptedImage | None:
         if not has_image(spec):
             return None
         return images.AcceptedImage(spec, self._declaration, self._read_record)
@@ -397,9 +400,7 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
     """Add a decision to Nova's request spec. Existing constraints are kept.
 
     :param decision: The decision, with a query that is within the limit.
-    :raises RequestRefused: if the request was refused.
     """
-    decision.check()
     for choice in decision.required:
         _destination(spec).require_aggregates(sorted(choice))
     if decision.forbidden:

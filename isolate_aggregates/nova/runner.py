@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import itertools
 import time
 import weakref
 
@@ -20,7 +19,7 @@ from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision, Shortens
 from isolate_aggregates.filters.constraints import Destination
-from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline, enabled
 from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.messages import Observer
@@ -88,8 +87,8 @@ class Runner:
         self._has_warned = False
         # Whether this package has removed the in-tree filter for it.
         self.has_replaced = False
-        # Pipelines, by which of the filters are enabled.
-        self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
+        # Pipelines, by the names of the filters that are enabled.
+        self._pipelines: dict[tuple[str, ...], Pipeline] = {}
 
     def __call__(
         self,
@@ -281,16 +280,13 @@ class Runner:
 
     def _pipeline(self) -> Pipeline:
         """Return the filters that are enabled now."""
-        enabled = tuple(
-            loaded_filter.is_enabled(self._conf)
-            for loaded_filter in self.filters
-        )
+        filters = enabled(self.filters, self._conf)
+        names = tuple(loaded_filter.name for loaded_filter in filters)
         try:
-            return self._pipelines[enabled]
+            return self._pipelines[names]
         except KeyError:
-            filters = itertools.compress(self.filters, enabled)
             pipeline = Pipeline(filters, self._observer.timer)
-            return self._pipelines.setdefault(enabled, pipeline)
+            return self._pipelines.setdefault(names, pipeline)
 
     def _refusal(
         self,

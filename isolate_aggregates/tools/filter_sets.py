@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import naming
-from isolate_aggregates.filters import loading
+from isolate_aggregates.filters import loading, pipeline
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.request.properties import matches
 
@@ -92,7 +92,7 @@ def enabled(
     filters: Iterable[LoadedFilter], conf: cfg.ConfigOpts
 ) -> frozenset[str]:
     """Return the names of the enabled filters."""
-    return frozenset(f.name for f in filters if f.is_enabled(conf))
+    return frozenset(f.name for f in pipeline.enabled(filters, conf))
 
 
 def deciding(
@@ -100,9 +100,9 @@ def deciding(
 ) -> Pipeline:
     """Return the pipeline that nova-scheduler runs."""
     return Pipeline(
-        f
-        for f in (loading.load(conf) if filters is None else filters)
-        if f.is_enabled(conf)
+        pipeline.enabled(
+            loading.load(conf) if filters is None else filters, conf
+        )
     )
 
 

@@ -366,6 +366,7 @@ def test_forced_hosts_and_nodes_are_read(fields, targets):
 def applied(spec, *constraints):
     pipeline = Pipeline({'mine': FunctionFilter(lambda *_: constraints)})
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
+    decision.check()
     adapter.apply(decision, spec)
     if 'requested_destination' not in spec or not spec.requested_destination:
         return None
