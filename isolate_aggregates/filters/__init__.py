@@ -7,6 +7,7 @@ in the group ``isolate_aggregates.request_filters`` in ``setup.cfg``.
 
 from isolate_aggregates.filters.constraints import (
     Cause,
+    Conclusion,
     Constraint,
     Destination,
     Forbid,
@@ -18,6 +19,7 @@ from isolate_aggregates.filters.contract import RequestFilter
 
 __all__ = [
     'Cause',
+    'Conclusion',
     'Constraint',
     'Destination',
     'Forbid',

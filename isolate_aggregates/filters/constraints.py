@@ -183,7 +183,11 @@ class Destination:
 
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
-    """A constraint and the filter that yielded it."""
+    """A constraint and the filter that yielded it.
+
+    :param filter_name: The name of the filter.
+    :param constraint: The constraint.
+    """
 
     filter_name: str
     constraint: Constraint

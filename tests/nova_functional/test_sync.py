@@ -39,7 +39,7 @@ class SyncTest(LiveTest):
 
     def members(self, host):
         provider = self._get_provider_uuid_by_host(host)
-        return set(providers.aggregates(self.live_cloud().placement, provider))
+        return set(self.live_cloud().placement.aggregates(provider))
 
     def test_sync_isolates_a_host_by_its_tag(self):
         host1_alone = self.traits('host1')
