@@ -39,7 +39,7 @@ class LivePagesTest(PageTest):
         for name, runner in runners.ON_NOVA.items():
             if runner == self.RUNNER and name != FIRST:
                 wrong += self.faults(
-                    name, {'effect show': self.save_later}, known
+                    name, {'--to later.yaml': self.save_later}, known
                 )
         assert wrong == [], '\n'.join(wrong)
 

@@ -27,8 +27,10 @@ class ListCapacity(output.ReportLister):
     The servers are placed one by one on a copy of the cloud in memory; the
     cloud itself is only read. Each server takes the first candidate of its
     host. If a host has several, as with nested resource providers, Nova may
-    take others, and then more or fewer servers may fit. As json or yaml: one
-    document with total and hosts. As csv or value: only the hosts.
+    take others, and then more or fewer servers may fit. What hosts share,
+    such as storage, is taken by the first of them: a host that is not listed
+    may be a candidate all the same. As json or yaml: one document with total
+    and hosts. As csv or value: only the hosts.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
