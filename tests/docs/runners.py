@@ -123,7 +123,7 @@ def shown(page: pathlib.Path) -> Iterator[Shown]:
     for block in pages.blocks(page):
         for command in block.typed:
             yield Shown(name, command, _runner(name, command, saved))
-            if 'save' in command.words:
+            if {'snapshot', 'save'} <= {*command.words}:
                 saved.add(command.words[-1])
 
 

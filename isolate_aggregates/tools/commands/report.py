@@ -120,6 +120,6 @@ class WriteReport(usage.Command):
         if days is None:
             return None
         calendar: Calendar = reservations.command(
-            'reservation_calendar'
+            'reservation_calendar_list'
         ).picture(self.app.conf, self.app.connect(), now, days)
         return calendar
