@@ -288,30 +288,19 @@ def closed(before: InventoryBody) -> InventoryBody:
     }
 
 
+@retried
 def mark(placement: PlacementClient, provider: str) -> None:
     """Give a reservation provider its unit of the marker class."""
     inventories.create_class(placement, names.MARKER)
     with contextlib.suppress(exception.ServiceNotFound):
-        put(placement, provider, names.MARKER, opened(1))
-
-
-@retried
-def put(
-    placement: PlacementClient,
-    provider: str,
-    resource_class: str,
-    body: InventoryBody,
-) -> None:
-    """Give a provider an inventory, unless it has it."""
-    current = inventories.read(placement, provider)
-    if current.by_class.get(resource_class) != body:
-        inventories.write(
-            placement,
-            provider,
-            inventories.Inventories(
-                current.generation, {**current.by_class, resource_class: body}
-            ),
-        )
+        current = inventories.read(placement, provider)
+        by_class = {**current.by_class, names.MARKER: opened(1)}
+        if by_class != current.by_class:
+            inventories.write(
+                placement,
+                provider,
+                inventories.Inventories(current.generation, by_class),
+            )
 
 
 def gone(before: InventoryBody) -> None:
