@@ -202,7 +202,7 @@ def _connections() -> int:
 
 def scheduler(meter: Meter) -> None:
     """Schedule servers."""
-    sys.path.insert(0, str(TESTS / 'nova_functional'))
+    sys.path[:0] = [str(TESTS / 'nova_functional'), str(TESTS / 'support')]
     # Nova's fixtures decide how threads work before all else is imported.
     import conftest  # noqa: F401, I001
     import unittest

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures ``select_destinations`` of nova-scheduler, with and without us.
 
-    python benchmarks/scheduler.py [--csv FILE] [aggregates ...]
+    python benchmarks/scheduler.py [--csv FILE] [--before CHECKOUT]
+        [aggregates ...]
 
 A real nova-scheduler in Nova's functional fixtures: with ten compute services
 (with fake hypervisors), Nova's databases and a Placement, all in this process
@@ -22,20 +23,30 @@ remembered
     were read while Placement works.
 no rollup
     As *ours* without a limit to the length of queries.
+
+With ``--before`` the benchmark of another checkout of this project and this
+one run in turn, each several times in a process of its own, and *ours* of both
+is compared: on a machine with other load, only that tells what a change costs.
 """
 
+import csv
 import dataclasses
 import logging
+import os
 import pathlib
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from typing import ClassVar
 import unittest
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / 'tests' / 'nova_functional'))
+sys.path[:0] = [
+    str(ROOT / 'tests' / name) for name in ('nova_functional', 'support')
+]
 # Nova's fixtures decide how threads work before anything else is imported.
 import conftest  # noqa: E402, F401, I001
 
@@ -61,6 +72,8 @@ LOCKED_HOSTS = 2
 LOCKS = 40
 SECONDS = 5.0
 RUNS = 5
+# How many processes measure each checkout.
+TURNS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +91,15 @@ class Row:
     def times(self) -> float:
         """How many times ours goes into Nova's own."""
         return self.in_tree / self.ours
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Milliseconds for each request with shortened queries, by checkout."""
+
+    aggregates: int
+    before: float
+    now: float
 
 
 class Benchmark(ShorteningTest):
@@ -201,11 +223,45 @@ def measure(number: int) -> Row:
     return Benchmark.rows[-1]
 
 
+def measure_in(checkout: pathlib.Path, number: int) -> float:
+    """Return *ours* of a checkout, measured in a process of its own."""
+    program = checkout / 'benchmarks' / pathlib.Path(__file__).name
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / 'rows.csv'
+        subprocess.run(
+            [sys.executable, program, '--csv', path, str(number)],
+            env={**os.environ, 'PYTHONPATH': str(checkout)},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        with path.open(encoding='utf-8') as stream:
+            [row] = csv.DictReader(stream)
+    return float(row['ours'])
+
+
+def compare(before: pathlib.Path, number: int) -> Change:
+    """Measure two checkouts in turn."""
+    both = [
+        [measure_in(checkout, number) for checkout in (before, ROOT)]
+        for _ in range(TURNS)
+    ]
+    return Change(number, *map(statistics.median, zip(*both, strict=True)))
+
+
 def main() -> None:
     """Measure and print a table."""
-    options = table.parser('aggregates', AGGREGATES).parse_args()
+    parser = table.parser('aggregates', AGGREGATES)
+    parser.add_argument(
+        '--before', type=pathlib.Path, help='another checkout to compare with'
+    )
+    options = parser.parse_args()
     logging.disable(logging.INFO)
-    rows = [measure(number) for number in options.aggregates]
+    rows = [
+        compare(options.before.resolve(), number)
+        if options.before
+        else measure(number)
+        for number in options.aggregates
+    ]
     table.report(rows, options.csv)
 
 
