@@ -136,7 +136,7 @@ def test_region_and_interface_are_those_of_the_client(
 ) -> None:
     clouds()
     value = {'--os-region-name': 'Mars', '--os-interface': 'admin'}[option]
-    message = sentence(ask(option, value, command='query show'))
+    message = sentence(ask(option, value, command='candidate list --query'))
     assert message.startswith('Nova has no endpoint in the service catalog: ')
     assert value in message
     right = {'--os-region-name': 'RegionOne', '--os-interface': 'public'}
@@ -258,7 +258,7 @@ def test_a_wrong_password_is_one_sentence(
     ask: Run, clouds: Clouds, keystone: FakeKeystone
 ) -> None:
     clouds({**CREDENTIALS, 'password': 'wrong'})
-    assert sentence(ask(command='query show')) == (
+    assert sentence(ask(command='candidate list --query')) == (
         f'Keystone at {AUTH_URL} does not accept the credentials: The request '
         'you have made requires authentication; check the user, the password, '
         'the project and their domains.'
@@ -275,7 +275,7 @@ def test_an_unreachable_keystone_is_one_sentence(
         exc=requests.exceptions.ConnectionError(refused),
     )
     clouds()
-    message = sentence(ask(command='query show'))
+    message = sentence(ask(command='candidate list --query'))
     assert message.startswith(f'Keystone at {AUTH_URL} cannot be reached: ')
 
 
@@ -288,7 +288,7 @@ def test_missing_rights_are_one_sentence(
         status_code=403,
         json={'forbidden': {'message': 'Policy does not allow it.'}},
     )
-    assert sentence(ask(command='query show')) == (
+    assert sentence(ask(command='candidate list --query')) == (
         f'Nova at {NOVA} denied GET /os-aggregates (403): Policy does not '
         'allow it; use credentials with the admin or service role.'
     )
@@ -311,7 +311,7 @@ def test_an_unreachable_nova_is_one_sentence(
         additional_matcher=lambda request: request.url.startswith(NOVA),
     )
     # The libraries log more, which is suppressed.
-    message = sentence(ask(command='query show'))
+    message = sentence(ask(command='candidate list --query'))
     assert message.startswith(f'Nova at {NOVA} cannot be reached: ')
 
 
@@ -327,7 +327,10 @@ def test_an_unknown_cloud_is_one_sentence(
 ) -> None:
     clouds()
     (tmp_path / 'clouds.yaml').write_text(text)
-    assert sentence(ask(command='query show')) == 'Cloud mine was not found.'
+    assert (
+        sentence(ask(command='candidate list --query'))
+        == 'Cloud mine was not found.'
+    )
 
 
 def test_an_unreadable_clouds_yaml_is_one_sentence(

@@ -192,7 +192,7 @@ def test_slots_that_a_later_lock_closes_are_found(
         ],
     }.items() <= finding.items()
     page = tmp_path / 'report.html'
-    assert command('report', '--output', str(page)).code == 0
+    assert command('report', 'save', '--output', str(page)).code == 0
     assert finding['consequence'] in page.read_text('utf-8')
     values = metrics()
     assert values['reservation_unusable_slots', 'closed'] == 2
