@@ -383,7 +383,10 @@ INCIDENTS |= {
         'aggregate set --property filter_tenant_id2=stranger',
     ),
     'each project needs an aggregate': Incident(
-        cloud(tagged('ssd=true'), settings=TENANTS),
+        cloud(
+            tagged('ssd=true'),
+            settings=TENANTS.replace(', isolate_tenants', ''),
+        ),
         '--flavor plain --project stranger',
         'aggregate set --property filter_tenant_id=stranger',
     ),

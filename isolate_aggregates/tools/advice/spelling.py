@@ -34,6 +34,7 @@ from isolate_aggregates.tools import tags as tools_tags
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.repair import Repair
+from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.operate.sync import marks
@@ -778,13 +779,7 @@ class Speller:
 
     @lazy_property
     def _project_prefixes(self) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(
-                prefix
-                for entry in (*self.filters.filters, *self.pipeline.filters)
-                for prefix in filter_keys.of_projects(entry.request_filter)
-            )
-        )
+        return scope.project_prefixes(self.filters, self.pipeline)
 
     def _reservation_prefixes(
         self,

@@ -25,6 +25,7 @@ from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.renamed import renamed
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.advice.spelling import Misspelling, Speller
+from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud import changes
@@ -228,13 +229,7 @@ class Ways:
     def _projects(self) -> Iterator[Commands]:
         """Yield how to add the project to those of an aggregate."""
         project = self.request.project_id
-        prefixes = tuple(
-            dict.fromkeys(
-                prefix
-                for one in self.pipeline.filters
-                for prefix in filter_keys.of_projects(one.request_filter)
-            )
-        )
+        prefixes = scope.project_prefixes(self.pipeline)
         if not project or not prefixes:
             return
         for aggregate in self.snapshot.aggregates:

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 import dataclasses
 
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
@@ -23,6 +23,8 @@ ANY_FLAVOR = Flavor('', vcpus=1, ram=1)
 _PROJECTS = 20
 # Nova's host filter that compares properties with metadata.
 _IMAGES = 'AggregateImagePropertiesIsolation'
+# Nova's own filters of projects.
+_TENANT_FILTERS = ('tenant_aggregate', 'AggregateMultiTenancyIsolation')
 _ENDLESS = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 
 
@@ -80,14 +82,26 @@ def projects(
     return (None, *sorted(named_projects(aggregates, pipeline))[:_PROJECTS])
 
 
+def project_prefixes(*pipelines: Pipeline) -> tuple[str, ...]:
+    """Return the prefixes of the metadata keys that name projects."""
+    entries = [entry for some in pipelines for entry in some.filters]
+    prefixes = (
+        prefix
+        for entry in entries
+        for prefix in filter_keys.of_projects(entry.request_filter)
+    )
+    by_nova = any(entry.name in _TENANT_FILTERS for entry in entries)
+    return tuple(
+        dict.fromkeys((*prefixes, *([domains.TENANTS] if by_nova else [])))
+    )
+
+
 def named_projects(
     aggregates: Iterable[Aggregate], pipeline: Pipeline
 ) -> frozenset[str]:
     """Return the ids of all projects that aggregates name."""
     filters = [entry.request_filter for entry in pipeline.filters]
-    prefixes = tuple(
-        prefix for each in filters for prefix in filter_keys.of_projects(each)
-    )
+    prefixes = project_prefixes(pipeline)
     owner_keys = {
         filter_keys.of_reservations(each).owner_key for each in filters
     }
