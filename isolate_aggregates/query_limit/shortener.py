@@ -168,7 +168,7 @@ class Shortener:
         """Return the number of hosts by uuid of aggregate.
 
         It is read once per index, and need not be known, as it only decides on
-        what is better.
+        what is better: no failure to read it may refuse a request.
         """
         try:
             return index.remember(

@@ -192,9 +192,18 @@ def test_sizes_are_read_once_per_index():
     assert len(reads) == 1
 
 
-def test_a_failure_to_read_sizes_refuses_nothing():
+@pytest.mark.parametrize(
+    'error',
+    [
+        exception.ServiceError("Nova's API database", None, 'is gone'),
+        # A driver may raise its own errors while rows are fetched.
+        OSError('disk'),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_failure_to_read_sizes_refuses_nothing(error):
     """They only tell which aggregates are better to forbid."""
-    answers = [exception.ServiceError("Nova's API database", None, 'is gone')]
+    answers = [error]
 
     def sizes():
         if answers:
