@@ -50,8 +50,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.nova.forced import ForcedHosts
-from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.query_limit import OUR_HOST_FILTER

@@ -47,9 +47,8 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.placement import TIMEOUT
-from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener

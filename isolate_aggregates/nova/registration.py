@@ -21,9 +21,8 @@ from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import claims, placement
-from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection

@@ -21,9 +21,12 @@ from isolate_aggregates.decision import Decision, Shortens
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline, enabled
 from isolate_aggregates.nova import adapter, messages
-from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.returned import Candidates, ReturnedHosts
+from isolate_aggregates.nova.recheck import (
+    Candidates,
+    ForcedHosts,
+    ReturnedHosts,
+)
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +75,7 @@ class Runner:
         shortener: Shortens,
         members: Membership,
         forced_hosts: ForcedHosts,
-        returned_hosts: ReturnedHosts,
+        recheck: ReturnedHosts,
         observer: Observer | None = None,
     ) -> None:
         self.filters = tuple(filters)
@@ -82,7 +85,7 @@ class Runner:
         self._shortener = shortener
         self._members = members
         self._forced = forced_hosts
-        self._returned = returned_hosts
+        self._returned = recheck
         self._decider = adapter.Decider()
         self._has_warned = False
         # Whether this package has removed the in-tree filter for it.

@@ -12,7 +12,7 @@ from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Destination, Forbid, Require
-from isolate_aggregates.nova import forced
+from isolate_aggregates.nova import recheck
 from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.rest import deadline
 from isolate_aggregates.tools.placement.client import PlacementClient
@@ -68,7 +68,7 @@ class Cloud:
         )
         # The aggregates of storage that all share.
         self.shared = {}
-        self.forced = forced.ForcedHosts(self, lambda: self, LIMIT)
+        self.forced = recheck.ForcedHosts(self, lambda: self, LIMIT)
 
     def scatter(self, context, cells, timeout, read):
         [cell] = cells
@@ -235,10 +235,10 @@ def test_a_slow_placement_refuses_after_a_short_time(fakes, monkeypatch):
 
 
 def test_a_dripping_placement_refuses_at_the_deadline(fakes, monkeypatch):
-    monkeypatch.setattr(forced, 'TIMEOUT', 0.2)
+    monkeypatch.setattr(recheck, 'TIMEOUT', 0.2)
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
-        fakes.forced = forced.ForcedHosts(fakes, lambda: client, LIMIT)
+        fakes.forced = recheck.ForcedHosts(fakes, lambda: client, LIMIT)
         with pytest.raises(
             exception.ServiceUnreachable, match=r'completely within 0\.2 s'
         ):

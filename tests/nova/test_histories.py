@@ -39,10 +39,9 @@ from isolate_aggregates.aggregates.waiting import WaitingCache
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.nova import forced, images, registration
-from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova import images, recheck, registration
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
@@ -206,7 +205,7 @@ def _nova():
             'ALL_REQUEST_FILTERS',
             [request_filter.isolate_aggregates],
         )
-        patch.setattr(forced, '_nodes', compute_nodes)
+        patch.setattr(recheck, '_nodes', compute_nodes)
         # No server was rebuilt.
         patch.setattr(images, '_read', lambda spec: None)
         Histories.filters = loading.load(conf)

@@ -29,7 +29,7 @@ from isolate_aggregates import nova as package
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Destination
-from isolate_aggregates.nova import adapter, forced, images, placement, source
+from isolate_aggregates.nova import adapter, images, placement, recheck, source
 from isolate_aggregates.query_limit import Replacement
 
 objects.register_all()
@@ -184,7 +184,7 @@ class Membership:
 
 
 def check_forced(**fields):
-    hosts = forced.ForcedHosts(Membership(), Placement, 4000)
+    hosts = recheck.ForcedHosts(Membership(), Placement, 4000)
     hosts.check(
         CONTEXT,
         objects.RequestSpec(**fields),

@@ -12,8 +12,8 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Destination, Forbid, Require
-from isolate_aggregates.nova import returned as returned_hosts
-from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova import recheck
+from isolate_aggregates.nova.recheck import ReturnedHosts
 from isolate_aggregates.query_limit import Replacement, memberships
 from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
 from isolate_aggregates.rest import deadline
@@ -200,7 +200,7 @@ def test_placement_is_not_asked_without_hosts(placement, check):
 
 
 def test_an_unavailable_placement_refuses_with_a_sentence(monkeypatch):
-    monkeypatch.setattr(returned_hosts, 'TIMEOUT', 0.2)
+    monkeypatch.setattr(recheck, 'TIMEOUT', 0.2)
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
         returned = ReturnedHosts(lambda: client, LIMIT)

@@ -49,14 +49,13 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.required_metadata import HOST_FILTER
 from isolate_aggregates.nova import (
-    forced,
     host_filter,
     images,
+    recheck,
     registration,
 )
-from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.returned import ReturnedHosts
+from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
@@ -552,7 +551,7 @@ def placement(monkeypatch):
         [request_filter.isolate_aggregates],
     )
     monkeypatch.setattr(
-        forced,
+        recheck,
         '_nodes',
         lambda context, hosts, nodes: {
             n.name: [n.uuid] for n in NODES if n.name in (*hosts, *nodes)
