@@ -46,8 +46,8 @@ def kinds_of_requirements():
                     yield node.value.value
     for path in ANSWERS.glob('*.py'):
         for call in calls(path, 'Exclusion'):
-            if isinstance(call.args[2], ast.Constant):
-                yield call.args[2].value
+            if isinstance(call.args[3], ast.Constant):
+                yield call.args[3].value
 
 
 def test_each_kind_of_a_cause_is_on_the_page():

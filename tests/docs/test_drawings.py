@@ -76,7 +76,9 @@ def test_the_picture_of_the_wings_has_every_part_of_the_package():
     ]
     assert len(parts) > 20
     helpers = {
-        'testing', 'comparison', 'documents', 'errors', 'files', 'filter_keys',
-        'placement_rows', 'ranges', 'server_images', 'taken',
+        'testing', 'api_client', 'comparison', 'documents', 'domains',
+        'errors', 'files', 'filter_keys', 'filter_sets', 'options',
+        'placement_rows', 'ranges', 'server_images', 'tags', 'taken',
+        'trait_requirements', 'wording',
     }  # fmt: skip
     assert set(parts) - labels - helpers == set()

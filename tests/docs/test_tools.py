@@ -60,8 +60,11 @@ def read_by_tests():
 
 def test_make_demo_and_all_tests_are_run_before_each_change():
     gate = (pages.ROOT / '.ci' / 'run').read_text().splitlines()
+    lines = {line.strip() for line in gate}
+    # As another user, where there may be one.
+    assert {'for target in demo test; do', 'make test'} <= lines
     rest = 'make test-rest NOVA_REST=quick-rest DATABASES_REST='
-    assert {'make demo', 'make test', rest} <= set(gate)
+    assert {'make demo', rest} <= set(gate)
 
 
 EDITABLE = '{{"dir_info": {{"editable": true}}, "url": "file://{clone}"}}'

@@ -153,10 +153,13 @@ def test_a_correct_file_has_no_problems(read, lines):
     assert problems(read(text(lines))) == ''
 
 
+# Sections of Nova with names that are too short for a near one to be meant.
+SHORT = ('pci', 'cinder')
 OPTIONS = [
     (group, option.dest)
     for group, options in tools_options.list_opts()
     for option in options
+    if group not in SHORT
 ]
 
 
@@ -173,7 +176,11 @@ def test_each_misspelt_option_is_named(read, group, option):
 
 @pytest.mark.parametrize(
     'section',
-    [group for group, _ in tools_options.list_opts() if group != 'DEFAULT'],
+    [
+        group
+        for group, _ in tools_options.list_opts()
+        if group not in ('DEFAULT', *SHORT)
+    ],
 )
 def test_each_misspelt_section_is_named(read, section):
     for name in misspellings(section):

@@ -402,7 +402,7 @@ def test_a_host_that_is_open_without_a_key_has_the_reason(
 
 def test_the_room_is_explained_with_what_is_in_use(run, write):
     text = f'- {{flavor: gpu.large, project: {CUSTOMER}, min_room: 6}}\n'
-    full = ('--remove-host', 'gpus', 'gpu-2', '--flavor', 'gpu.large')
+    full = ('--remove-host', 'gpus', 'gpu-2', '--flavor-set', 'gpu.large')
     result = run(
         *('test', write(text), '--snapshot', CLOUD),
         *(*full, 'resources:VCPU=16'),

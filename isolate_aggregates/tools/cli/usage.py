@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import errno
 import itertools
 import re
@@ -209,6 +210,23 @@ def not_empty(value: str) -> str:
     return value
 
 
+@contextlib.contextmanager
+def writing() -> Iterator[None]:
+    """Write output of a command.
+
+    :raises IsolateAggregatesError: if it cannot be written.
+    """
+    try:
+        yield
+    except OSError as exc:
+        # That of the files a command was given has been reported.
+        if exc.filename is not None or exc.errno not in _FULL:
+            raise
+        raise exception.IsolateAggregatesError(
+            f'The output cannot be written: {exc.strerror}.'
+        ) from exc
+
+
 class Command(command.Command):
     """A command that reports an invalid argument in one sentence."""
 
@@ -231,12 +249,5 @@ class Command(command.Command):
 
         :raises IsolateAggregatesError: if the output cannot be written.
         """
-        try:
+        with writing():
             return int(super().run(parsed_args))
-        except OSError as exc:
-            # That of the files a command was given has been reported.
-            if exc.filename is not None or exc.errno not in _FULL:
-                raise
-            raise exception.IsolateAggregatesError(
-                f'The output cannot be written: {exc.strerror}.'
-            ) from exc

@@ -9,7 +9,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Replacement
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import candidates, comparison
-from isolate_aggregates.tools.cli import output, terminal
+from isolate_aggregates.tools.cli import output, terminal, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import (
     request_arguments,
@@ -60,7 +60,8 @@ class ListCandidates(output.ReportLister):
         with request_arguments.opened(self.app, args) as question:
             limit = request_arguments.limit_from(args, self.app.conf)
             query = asking.first(question.decision, question.request, limit)
-        self.app.stdout.write(f'{query.to_querystring()}\n')
+        with usage.writing():
+            self.app.stdout.write(f'{query.to_querystring()}\n')
 
     def take_action(
         self, parsed_args: argparse.Namespace
