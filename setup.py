@@ -20,7 +20,7 @@ HISTORY = 'git describe --tags || git rev-parse --verify HEAD~1'
 
 # What is taken from the folder where git does not say.
 TREE = (
-    *('.ci', '.github', '.gitignore', '.importlinter', '.zuul.yaml'),
+    *('.ci', '.gitignore', '.zuul.yaml'),
     *('CONTRIBUTING.rst', 'bindep.txt'),
     *('LICENSE', 'Makefile', 'README.rst', 'SECURITY.rst', 'benchmarks'),
     *('devstack', 'doc', 'etc', 'examples'),

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -21,7 +22,7 @@ CLIENTS = {'keystoneauth1', 'novaclient', 'openstack', 'oslo_log', 'stevedore'}
 def copied(tmp_path_factory) -> pathlib.Path:
     """Return a directory with a copy of the package and its contracts."""
     directory = tmp_path_factory.mktemp('copy')
-    shutil.copy(ROOT / '.importlinter', directory)
+    shutil.copy(ROOT / 'pyproject.toml', directory)
     shutil.copytree(
         ROOT / 'isolate_aggregates',
         directory / 'isolate_aggregates',
@@ -118,12 +119,11 @@ def test_a_forbidden_import_breaks_its_contract(
         )
     finally:
         module.write_text(before, 'utf-8')
-    contracts = configparser.ConfigParser()
-    contracts.read(copied / '.importlinter')
+    settings = tomllib.loads((copied / 'pyproject.toml').read_text('utf-8'))
     found = {
-        section.rpartition(':')[2]
-        for section in contracts.sections()
-        if f'{contracts[section].get("name")} BROKEN' in result.stdout
+        contract['id']
+        for contract in settings['tool']['importlinter']['contracts']
+        if f'{contract["name"]} BROKEN' in result.stdout
     }
     assert found == broken, result.stdout
     assert (result.returncode != 0) == bool(broken)
