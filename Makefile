@@ -101,10 +101,13 @@ test: $(VENV)/.all
 
 # What of the tests with a real nova-scheduler: rest, or quick-rest.
 NOVA_REST ?= rest
-# Empty to leave out the races of reservations on databases.
+# Empty to leave out slow cases of the library, and the races of reservations
+# on databases.
+LIBRARY_REST ?= library:slow
 DATABASES_REST ?= databases:slow
 test-rest: $(VENV)/.all
-	$(RUN_TESTS) library:slow $(DATABASES_REST) clone servers:rest browser:rest nova:$(NOVA_REST) blazar:rest \
+	$(RUN_TESTS) $(LIBRARY_REST) $(DATABASES_REST) clone servers:rest \
+	    browser:rest nova:$(NOVA_REST) blazar:rest \
 	    -- $(ARGS)
 
 test-all: $(VENV)/.all

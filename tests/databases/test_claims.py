@@ -118,6 +118,7 @@ def test_the_report_shows_real_output(placement: PlacementService) -> None:
     assert pages.agrees(output, real), result.stdout
 
 
+@pytest.mark.slow
 def test_the_patch_mends_placement(
     server: database_servers.Server, tmp_path: pathlib.Path
 ) -> None:

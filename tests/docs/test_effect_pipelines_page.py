@@ -243,6 +243,8 @@ def test_the_script_for_any_pipeline_ends_as_the_effect(
     assert '--ansible etc/kayobe/host-aggregates.yml' in calls(tmp_path)
 
 
+# With bash and with sh.
+QUICK = ('GitLab', 'effect.sh')
 # What the recipes run, in the shell of each.
 RECIPES = {
     'GitLab': ('bash -eo pipefail', lambda: gitlab_script('effect')[1]),
@@ -341,7 +343,14 @@ def run_recipe(run, tmp_path):
     return run_it
 
 
-@pytest.mark.parametrize('name', RECIPES)
+@pytest.mark.parametrize(
+    'name',
+    [
+        # The others call the program in the same way.
+        pytest.param(each, marks=() if each in QUICK else pytest.mark.slow)
+        for each in RECIPES
+    ],
+)
 def test_a_recipe_is_green_for_a_change_and_red_for_each_mistake(
     run_recipe, name
 ):

@@ -75,7 +75,7 @@ class Ways:
         """
         mine = self.request.flavor
         for flavor in self.snapshot.flavors:
-            if flavor.name == mine.name and mine.id in (None, flavor.id):
+            if flavor.name == mine.name and mine.id in ('', flavor.id):
                 slots = xs.reservation_classes(flavor.extra_specs)
                 classes = (p.inventories for p in self.snapshot.providers)
                 return None if slots & set().union(*classes) else flavor

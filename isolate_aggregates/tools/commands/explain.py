@@ -4,6 +4,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
+import dataclasses
 from typing import Any
 
 from isolate_aggregates import exception
@@ -88,6 +89,7 @@ class ExplainRequest(output.ReportLister):
             except exception.BadQuery as exc:
                 self._rejection = f'{exc}.'
                 self._explanation = explain.rejected(question.cloud.snapshot)
+            self._of_server = parsed_args.server is not None
             self._decision = decision
             self._advice = (
                 []
@@ -164,8 +166,12 @@ class ExplainRequest(output.ReportLister):
         """Return how to give the request a host, and whom that lets in."""
         pipeline = chain.as_in_nova(self.app.conf)
         filters = Pipeline(loading.load(self.app.conf))
-        snapshot = question.cloud.snapshot
-        requests = Requests(question.cloud, self.app.conf)
+        cloud = question.cloud
+        # That of a live cloud has only what decides about this request.
+        snapshot = dataclasses.replace(
+            cloud.snapshot, flavors=cloud.flavors, images=cloud.images
+        )
+        requests = Requests(cloud, self.app.conf)
         effects = Effects(snapshot, pipeline, filters, requests)
         return list(effects.advice(mendings(effects, question.request)))
 
@@ -300,6 +306,11 @@ class ExplainRequest(output.ReportLister):
                 yield title
             for advice in some:
                 yield from output.advice('  ', advice)
+            if some and is_tried and self._of_server:
+                yield (
+                    'A server has copies of its flavor and image; after a '
+                    'change of these, create, resize or rebuild it again.'
+                )
 
     def _counts(self) -> Iterable[groups.CountGroup]:
         if self._in_groups:
