@@ -165,6 +165,10 @@ def test_the_package_runs_as_a_program() -> None:
             'The output cannot be written: No space left on device.\n',
         ),
         (
+            '"$@" lock list --snapshot "$FILE" >/dev/full',
+            'The output cannot be written: No space left on device.\n',
+        ),
+        (
             '"$@" candidate list --query --snapshot "$FILE" '
             '--flavor ssd.small >&-',
             'The standard output is closed.\n',
@@ -191,7 +195,8 @@ def test_streams_without_room_or_end_are_answered(
         ],
         capture_output=True,
         text=True,
-        env={**os.environ, 'FILE': FILE},
+        # Output is in a buffer until the end.
+        env={**os.environ, 'FILE': FILE, 'PYTHONUNBUFFERED': ''},
     )
     assert (result.returncode, result.stdout) == (1, '')
     assert result.stderr == said

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import errno
 import itertools
+import os
 import re
 import sys
 import textwrap
@@ -218,9 +219,17 @@ def writing() -> Iterator[None]:
     """
     try:
         yield
+        # What is still in the buffer.
+        if sys.stdout:
+            sys.stdout.flush()
     except OSError as exc:
         # That of the files a command was given has been reported.
-        if exc.filename is not None or exc.errno not in _FULL:
+        if exc.filename is not None:
+            raise
+        if exc.errno in (*_FULL, errno.EPIPE):
+            # Python would try again at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if exc.errno not in _FULL:
             raise
         raise exception.IsolateAggregatesError(
             f'The output cannot be written: {exc.strerror}.'

@@ -62,7 +62,6 @@ class ListCandidates(output.ReportLister):
             query = asking.first(question.decision, question.request, limit)
         with usage.writing():
             self.app.stdout.write(f'{query.to_querystring()}\n')
-            self.app.stdout.flush()
 
     def take_action(
         self, parsed_args: argparse.Namespace
