@@ -387,7 +387,10 @@ def test_findings_can_be_filtered_by_severity(open_report):
 
 
 def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
-    report = open_report('campus')
+    fpga = make_flavor('fpga.small', {'trait:CUSTOM_FPGA': 'required'})
+    report = open_report(
+        make_snapshot([], [make_compute_node('host-1')], flavors=[fpga])
+    )
     report.page.get_by_label('Search').fill('no-host')
     [finding] = report.page.locator('.finding:visible').all()
     assert finding.locator('h3').inner_text().split() == [
