@@ -4,7 +4,7 @@
 import socket
 
 from control_plane import broker as rabbitmq
-from control_plane.databases import servers
+from control_plane.databases import database_servers
 from control_plane.settings import HOST, PORTS, Settings
 
 
@@ -27,8 +27,8 @@ def programs(settings: Settings) -> None:
 
     :raises RuntimeError: if there is not.
     """
-    if not (settings.database_url or servers.MariaDB.is_installed()):
-        raise _missing(servers.MariaDB.PACKAGE, 'E2E_DATABASE_URL')
+    if not (settings.database_url or database_servers.MariaDB.is_installed()):
+        raise _missing(database_servers.MariaDB.PACKAGE, 'E2E_DATABASE_URL')
     if not (settings.broker_url or rabbitmq.program()):
         raise _missing('rabbitmq-server', 'E2E_BROKER_URL')
 
