@@ -132,7 +132,7 @@ class InvalidRequest(IsolateAggregatesError):
 
 
 class RequestUnacceptable(InvalidRequest):
-    """Nova would create no server with this flavor or image."""
+    """Nova would create no server with this flavor, image or zone."""
 
 
 class NotFound(IsolateAggregatesError):

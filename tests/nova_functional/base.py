@@ -19,6 +19,7 @@ from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.nova import registration, runner
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import embedded
+from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 
 CONF = nova.conf.CONF
@@ -134,7 +135,7 @@ class Plugin(Patient):
     OPTIONS = ()
 
     def setUp(self):
-        ia_conf.register_opts(CONF)
+        tools_options.register_opts(CONF)
         self.flags(
             available_filters=[
                 'nova.scheduler.filters.all_filters',

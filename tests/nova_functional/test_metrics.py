@@ -142,7 +142,7 @@ class ExporterTest(CommandTest):
         self.aggregate('licensed', ['host1'])
         flavor = self.flavor()
         run = self.run_command
-        assert run('lock', 'licensed', '--trait', trait).code == 0
+        assert run('lock', 'create', 'licensed', '--trait', trait).code == 0
         assert (
             run('key', 'add', '--flavor', flavor, '--trait', trait).code == 0
         )

@@ -200,6 +200,8 @@ class OthersTest(ReservationTest):
         kinds = {f['kind'] for f in audited_cloud.document['findings']}
         assert kinds <= {'no-host'}
 
-        locked = self.run_command('lock', 'freepool', '--trait', TRAIT)
+        locked = self.run_command(
+            'lock', 'create', 'freepool', '--trait', TRAIT
+        )
         assert locked.code == 1
         assert 'only reservation providers may have it' in locked.err

@@ -55,7 +55,7 @@ def _check_zone(request: Request, cloud: CloudIndex, unnamed: str) -> None:
     zone = request.availability_zone
     zones = cloud.zones(unnamed) if zone else frozenset()
     if zones and zone not in zones:
-        raise errors.InvalidRequest(
+        raise errors.RequestUnacceptable(
             f'nova-api refuses availability zone {quoted(zone or "")}, as no '
             f'host is in it; specify one of {listed(zones)}.'
         )
