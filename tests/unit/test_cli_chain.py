@@ -328,7 +328,7 @@ def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud: Run) -> None:
         '--availability-zone',
     )
     result = on_cloud(*arguments, 'az2')
-    assert result.code == 1
+    assert result.code == 4
     assert result.err == (
         'nova-api refuses availability zone az2, as no host is in it; specify '
         'one of az1, nova.\n'
