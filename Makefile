@@ -101,13 +101,14 @@ test: $(VENV)/.all
 
 # What of the tests with a real nova-scheduler: rest, or quick-rest.
 NOVA_REST ?= rest
-# Empty to leave out slow cases of the library, and the races of reservations
-# on databases.
+# Empty to leave out slow cases of the library, the races of reservations on
+# databases, and what make test does not run with blazar-manager.
 LIBRARY_REST ?= library:slow
 DATABASES_REST ?= databases:slow
+BLAZAR_REST ?= blazar:rest
 test-rest: $(VENV)/.all
 	$(RUN_TESTS) $(LIBRARY_REST) $(DATABASES_REST) clone servers:rest \
-	    browser:rest nova:$(NOVA_REST) blazar:rest \
+	    browser:rest nova:$(NOVA_REST) $(BLAZAR_REST) \
 	    -- $(ARGS)
 
 test-all: $(VENV)/.all
