@@ -29,7 +29,7 @@ from isolate_aggregates.testing import (
     make_tree,
 )
 from isolate_aggregates.tools import filter_keys
-from isolate_aggregates.tools.advice.spelling import closest
+from isolate_aggregates.tools.advice.near_names import closest
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.tools.compute.servers import ComputeService
 

@@ -15,7 +15,7 @@ from isolate_aggregates.testing import (
     make_tree,
 )
 from isolate_aggregates.tools.advice import commands, mending
-from isolate_aggregates.tools.advice.spelling import closest, closest_id
+from isolate_aggregates.tools.advice.near_names import closest, closest_id
 from isolate_aggregates.tools.audit import AuditedCloud, audit, trial
 
 PLAIN = make_flavor('plain', vcpus=1, ram=0, disk=0)
