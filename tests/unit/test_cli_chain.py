@@ -11,6 +11,7 @@ import pytest
 
 Run = Callable[..., Any]
 
+QUERY = ('candidate', 'list', '--query', '--flavor', 'plain')
 CLOUD = """\
 version: 1
 settings:
@@ -87,58 +88,23 @@ def test_the_default_zone_is_that_of_the_configuration(
     path = tmp_path / 'nova.conf'
     path.write_text('[DEFAULT]\ndefault_schedule_zone = az1\n')
     arguments = (
-        *(
-            '--config-file',
-            str(path),
-            'candidate',
-            'list',
-            '--query',
-            '--flavor',
-            'plain',
-        ),
+        *('--config-file', str(path), *QUERY),
         *('--snapshot', str(tmp_path / 'cloud.yaml')),
     )
-    zone = on_cloud(
-        'candidate',
-        'list',
-        '--query',
-        '--flavor',
-        'plain',
-        '--availability-zone',
-        'az1',
-    )
+    zone = on_cloud(*QUERY, '--availability-zone', 'az1')
     assert run(*arguments).out == zone.out
     other = run(*arguments, '--availability-zone', 'nova').out
-    assert (
-        other
-        == on_cloud('candidate', 'list', '--query', '--flavor', 'plain').out
-    )
+    assert other == on_cloud(*QUERY).out
 
 
 def test_the_default_zone_can_be_in_the_cloud_file(
     run: Run, on_cloud: Run, tmp_path: pathlib.Path
 ) -> None:
-    zone = on_cloud(
-        'candidate',
-        'list',
-        '--query',
-        '--flavor',
-        'plain',
-        '--availability-zone',
-        'az1',
-    )
+    zone = on_cloud(*QUERY, '--availability-zone', 'az1')
     path = tmp_path / 'cloud.yaml'
     group = 'DEFAULT: {default_schedule_zone: az1}'
     path.write_text(CLOUD.replace('settings:', f'settings:\n  {group}'))
-    result = run(
-        'candidate',
-        'list',
-        '--query',
-        '--flavor',
-        'plain',
-        '--snapshot',
-        str(path),
-    )
+    result = run(*QUERY, '--snapshot', str(path))
     assert (result.out, result.err) == (zone.out, '')
 
 
@@ -272,15 +238,7 @@ def test_nova_finds_a_forced_host_and_a_forced_node_by_their_own_names(
 
 def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
     result = on_cloud(
-        *(
-            'candidate',
-            'list',
-            '--query',
-            '--flavor',
-            'plain',
-            '--host',
-            'cn1',
-        ),
+        *(*QUERY, '--host', 'cn1'),
         *('--availability-zone', 'az1:cn1'),
     )
     assert result.code != 0
@@ -319,14 +277,7 @@ def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
 
 
 def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud: Run) -> None:
-    arguments = (
-        'candidate',
-        'list',
-        '--query',
-        '--flavor',
-        'plain',
-        '--availability-zone',
-    )
+    arguments = (*QUERY, '--availability-zone')
     result = on_cloud(*arguments, 'az2')
     assert result.code == 4
     assert result.err == (
@@ -344,22 +295,14 @@ def test_a_port_can_request_resources(on_cloud: Run) -> None:
     assert table['cn3'] == 'candidate'
     assert 'group _port_1: ' in table['cn1']
     query = on_cloud(
-        *('candidate', 'list', '--query', '--flavor', 'plain'),
-        *('--port-request', text, '--port-request', 'VGPU=2'),
+        *QUERY, *('--port-request', text, '--port-request', 'VGPU=2')
     ).out
     assert 'group_policy=none' in query
     assert 'resources_port_2=VGPU%3A2' in query
 
 
 def test_a_port_can_be_remote_managed(on_cloud: Run) -> None:
-    asked = (
-        'candidate',
-        'list',
-        '--query',
-        '--flavor',
-        'plain',
-        '--port-request',
-    )
+    asked = (*QUERY, '--port-request')
     trait = 'root_required=COMPUTE_REMOTE_MANAGED_PORTS'
     alone = on_cloud(*asked, 'remote-managed').out
     assert trait in alone
@@ -378,13 +321,5 @@ def test_a_port_can_be_remote_managed(on_cloud: Run) -> None:
 def test_a_port_that_asks_for_nothing_is_refused(
     on_cloud: Run, text: str
 ) -> None:
-    result = on_cloud(
-        'candidate',
-        'list',
-        '--query',
-        '--flavor',
-        'plain',
-        '--port-request',
-        text,
-    )
+    result = on_cloud(*QUERY, '--port-request', text)
     assert result.code == 2
