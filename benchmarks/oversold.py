@@ -31,7 +31,7 @@ import table
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
 import database_servers  # noqa: E402
-from placement_service import KINDS, PlacementService, running  # noqa: E402
+from placement_service import PlacementService, running  # noqa: E402
 
 PATCH = (
     ROOT / 'doc/source/contributor/upstream/placement/allocation-retry.patch'
@@ -107,7 +107,7 @@ def measure(folder: pathlib.Path, rounds: int) -> Iterator[Row]:
             {'packages': patched(folder)},
         ),
     ]
-    for database, kind in KINDS.items():
+    for database, kind in database_servers.KINDS.items():
         server = kind(folder / database, database_servers.free_port())
         server.start()
         try:

@@ -66,12 +66,12 @@ def database(
         yield found
 
 
-@pytest.fixture(scope='session', params=list(placement_service.KINDS))
+@pytest.fixture(scope='session', params=list(database_servers.KINDS))
 def server(
     request: pytest.FixtureRequest, folder: pathlib.Path
 ) -> Iterator[database_servers.Server]:
     """A running database server of each kind."""
-    kind = placement_service.KINDS[request.param]
+    kind = database_servers.KINDS[request.param]
     if not kind.is_installed():
         pytest.skip(f'{kind.NAME} is not installed')
     found = kind(

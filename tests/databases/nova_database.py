@@ -20,11 +20,7 @@ from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.request import Request
 
-KINDS = {
-    'sqlite': None,
-    'mariadb': database_servers.MariaDB,
-    'postgresql': database_servers.PostgreSQL,
-}
+KINDS = {'sqlite': None, **database_servers.KINDS}
 
 _TABLES = (models.AggregateMetadata, models.AggregateHost, models.Aggregate)
 

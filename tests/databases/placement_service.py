@@ -16,19 +16,7 @@ from keystoneauth1 import adapter, session, token_endpoint
 import requests
 import sqlalchemy as sa
 
-KINDS = {
-    'mariadb': database_servers.MariaDB,
-    'postgresql': database_servers.PostgreSQL,
-}
-
 WORKERS = 4
-
-# Resource providers refer to each other. For the transaction only, as the next
-# one says it again.
-_WITHOUT_FOREIGN_KEYS = {
-    'mysql': 'SET SESSION foreign_key_checks = 0',
-    'postgresql': "SET SESSION session_replication_role = 'replica'",
-}
 
 _SECONDS = 300
 _VERSION = 'placement 1.39'
@@ -145,7 +133,9 @@ class Scenes:
         """Have these rows and nothing else."""
         with self._engine.begin() as connection:
             connection.exec_driver_sql(
-                _WITHOUT_FOREIGN_KEYS[self._engine.dialect.name]
+                database_servers.WITHOUT_FOREIGN_KEYS[
+                    self._engine.dialect.name
+                ]
             )
             for name, table in self._metadata.tables.items():
                 connection.execute(sa.delete(table))
@@ -175,8 +165,7 @@ def running(
     :param prefix: The environment that it is installed in.
     """
     name = f'placement_{uuid.uuid4().hex[:8]}'
-    utf8 = isinstance(server, database_servers.MariaDB)
-    server.create_database(name, 'CHARACTER SET utf8mb3' if utf8 else '')
+    server.create_database(name, server.OPTIONS)
     url = server.url(name)
     if init:
         url = url.update_query_dict({'init_command': init})

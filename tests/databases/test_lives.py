@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-import placement_service
+import database_servers
 import pytest
 
 TESTS = pathlib.Path(__file__).parents[1] / 'nova_functional'
@@ -18,9 +18,9 @@ TESTS = pathlib.Path(__file__).parents[1] / 'nova_functional'
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize('kind', placement_service.KINDS)
+@pytest.mark.parametrize('kind', database_servers.KINDS)
 def test_what_a_server_was_accepted_with_is_found_again(kind):
-    if not placement_service.KINDS[kind].is_installed():
+    if not database_servers.KINDS[kind].is_installed():
         pytest.skip(f'{kind} is not installed')
     subprocess.run(
         [

@@ -16,15 +16,6 @@ from nova.db import migration
 import sqlalchemy as sa
 
 VARIABLE = 'NOVA_DATABASE'
-_KINDS = {
-    'mariadb': (database_servers.MariaDB, 'CHARACTER SET utf8mb3'),
-    'postgresql': (database_servers.PostgreSQL, ''),
-}
-# Rows refer to each other.
-_WITHOUT_FOREIGN_KEYS = {
-    'mysql': 'SET SESSION foreign_key_checks = 0',
-    'postgresql': "SET SESSION session_replication_role = 'replica'",
-}
 # Not an import: the package has another attribute "nova".
 _fixtures: Any = importlib.import_module('nova.tests.fixtures.nova')
 _SQLITE = _fixtures._use_file_backed_sqlite_with_wal
@@ -37,7 +28,7 @@ class NovaDatabases:
     """
 
     def __init__(self, kind: str) -> None:
-        server, self._options = _KINDS[kind]
+        server = database_servers.KINDS[kind]
         # Open to the user that the server runs as.
         self._folder = tempfile.TemporaryDirectory()
         path = pathlib.Path(self._folder.name)
@@ -79,7 +70,7 @@ class NovaDatabases:
         if name in self._engines:
             self._clear(self._engines[name])
         else:
-            self._server.create_database(database, self._options)
+            self._server.create_database(database, self._server.OPTIONS)
         return self._server.url(database).render_as_string(False), database
 
     def _make_tables(self, name: str, kind: str) -> None:
@@ -94,7 +85,7 @@ class NovaDatabases:
     def _clear(engine: sa.Engine) -> None:
         with engine.begin() as connection:
             connection.exec_driver_sql(
-                _WITHOUT_FOREIGN_KEYS[engine.dialect.name]
+                database_servers.WITHOUT_FOREIGN_KEYS[engine.dialect.name]
             )
             for name in sa.inspect(connection).get_table_names():
                 if name != 'alembic_version':

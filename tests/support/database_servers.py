@@ -23,6 +23,13 @@ import sqlalchemy as sa
 
 HOST = '127.0.0.1'
 
+# Rows that refer to each other can be written in any order. It is said in each
+# transaction anew.
+WITHOUT_FOREIGN_KEYS = {
+    'mysql': 'SET SESSION foreign_key_checks = 0',
+    'postgresql': "SET SESSION session_replication_role = 'replica'",
+}
+
 _SECONDS = 300
 _POSTGRESQL = pathlib.Path('/usr/lib/postgresql')
 
@@ -45,6 +52,8 @@ class Server(abc.ABC):
     PACKAGE: ClassVar[str]
     PROGRAMS: ClassVar[Sequence[str]]
     STOP: ClassVar[signal.Signals] = signal.SIGTERM
+    # What CREATE DATABASE has for the databases of Nova and Placement.
+    OPTIONS: ClassVar[str] = ''
 
     def __init__(self, folder: pathlib.Path, port: int) -> None:
         self.folder = folder.resolve()
@@ -195,6 +204,7 @@ class MariaDB(Server):
     NAME = 'MariaDB'
     PACKAGE = 'mariadb-server'
     PROGRAMS = ('mariadbd', 'mariadb-install-db')
+    OPTIONS = 'CHARACTER SET utf8mb3'
 
     def url(self, database: str | None = None) -> sa.URL:
         """Return where SQLAlchemy finds a database, through PyMySQL."""
@@ -325,3 +335,6 @@ class PostgreSQL(Server):
             str(self.data),
             *(f'--{name}={value}' for name, value in settings.items()),
         ]
+
+
+KINDS = {'mariadb': MariaDB, 'postgresql': PostgreSQL}
