@@ -70,3 +70,15 @@ def test_a_wrong_name_is_looked_up_in_the_file(run):
     result = run('lock', 'delete', 'win-host', '--snapshot', str(EXAMPLE))
     assert result.code == 1
     assert f"'win-host' in {EXAMPLE} (did you mean win-hosts?)" in result.err
+
+
+def test_a_misspelled_trait_is_named_with_the_right_one(run):
+    result = run(
+        *('key', 'add', '--snapshot', str(EXAMPLE), '--flavor', 'm1.small'),
+        *('--trait', 'CUSTOM_LICENSED_WINDOW'),
+    )
+    assert (result.code, result.err) == (
+        1,
+        'Placement knows no trait CUSTOM_LICENSED_WINDOW (did you mean '
+        'CUSTOM_LICENSED_WINDOWS?); lock an aggregate with it first.\n',
+    )

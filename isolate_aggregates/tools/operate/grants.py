@@ -17,6 +17,9 @@ from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.plan import Plan, Step
+from isolate_aggregates.tools.wording import meant
+
+_CUSTOM = 'CUSTOM_'
 
 _NOT_OLD_SERVERS = 'existing servers keep what they were booted with'
 
@@ -142,11 +145,12 @@ def _revoked(
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
-    if trait not in cloud.traits():
+    known = cloud.traits()
+    if trait not in known:
         # Booting would always fail.
         raise errors.InvalidRequest(
-            f'Placement knows no trait {trait}; lock an aggregate with it '
-            'first.'
+            f'Placement knows no trait {trait}{meant(trait, known, _CUSTOM)}; '
+            'lock an aggregate with it first.'
         )
 
 
