@@ -15,6 +15,7 @@ import json
 from typing import Any
 
 from isolate_aggregates import text
+from isolate_aggregates.reservations import stored
 from isolate_aggregates.reservations.reservation import Event, Reservation
 
 # The most characters of events in a record, without the first.
@@ -165,13 +166,13 @@ def documents(events: Iterable[Event]) -> list[dict[str, Any]]:
     before: dict[str, Any] = {}
     for event in events:
         values = {
-            'end': event.end and _text(event.end),
+            'end': event.end and stored.written(event.end),
             'amount': event.amount,
             'leaving': list(event.leaving),
             'open': dict(event.open),
             'down': list(event.down),
         }
-        entry: dict[str, Any] = {'at': _text(event.at)}
+        entry: dict[str, Any] = {'at': stored.written(event.at)}
         if event.by:
             entry['by'] = event.by
         entry |= {
@@ -192,21 +193,16 @@ def parse(entries: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
         values |= entry
         events.append(
             Event(
-                at=_time(entry['at']),
+                at=stored.read(entry['at']),
                 by=str(entry.get('by', '')),
-                end=values['end'] and _time(values['end']),
-                amount=int(values['amount']),
+                end=values['end'] and stored.read(values['end']),
+                amount=stored.amount(values['amount']),
                 leaving=tuple(map(str, values['leaving'])),
-                open={str(h): int(n) for h, n in values['open'].items()},
+                open={
+                    str(host): stored.amount(number)
+                    for host, number in values['open'].items()
+                },
                 down=tuple(map(str, values['down'])),
             )
         )
     return tuple(events)
-
-
-def _text(time: datetime.datetime) -> str:
-    return time.astimezone(datetime.UTC).isoformat()
-
-
-def _time(value: str) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(value).astimezone(datetime.UTC)

@@ -23,7 +23,7 @@ from typing import Any
 import zlib
 
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import errors, events, names
+from isolate_aggregates.reservations import errors, events, names, stored
 from isolate_aggregates.reservations.reservation import (
     Event,
     Labels,
@@ -259,9 +259,9 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         return Reservation(
             id=flavor.id,
             project=str(document['project']),
-            start=_start(document['start']),
+            start=stored.read(document['start']),
             end=_time(document['end']),
-            amount=_amount(document['amount']),
+            amount=stored.amount(document['amount']),
             shape=dataclasses.replace(
                 Shape.like(flavor),
                 extra_specs={
@@ -283,16 +283,16 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
             has_access=document['has_access'] is True,
             pending=pending
             and PendingChange(
-                _amount(pending['amount']),
+                stored.amount(pending['amount']),
                 _time(pending['end']),
                 _texts(pending, 'leaving'),
             ),
-            change=_amount(document['change']),
+            change=stored.amount(document['change']),
             asked_by=str(document.get('asked_by', '')),
             open=last.open if last else {},
             down=last.down if last else (),
             events=past,
-            pages=_amount(document.get('pages', 0)),
+            pages=stored.amount(document.get('pages', 0)),
             incarnation=str(document['incarnation']),
             revision=revision,
         )
@@ -313,24 +313,11 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
 
 
 def _text(time: datetime.datetime | None) -> str | None:
-    return None if time is None else time.astimezone(datetime.UTC).isoformat()
+    return None if time is None else stored.written(time)
 
 
 def _time(text: str | None) -> datetime.datetime | None:
-    return None if text is None else _start(text)
-
-
-def _start(text: str) -> datetime.datetime:
-    time = datetime.datetime.fromisoformat(text)
-    if time.tzinfo is None:
-        raise ValueError(f'{text} has no time zone')
-    return time.astimezone(datetime.UTC)
-
-
-def _amount(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f'{value!r} is not a number of slots')
-    return value
+    return None if text is None else stored.read(text)
 
 
 def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:

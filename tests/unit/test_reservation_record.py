@@ -213,6 +213,12 @@ def test_times_are_written_in_utc() -> None:
     assert document['start'] == '2027-03-01T12:00:00+00:00'
 
 
+EVENT = {
+    **{'at': '2027-03-01T12:00:00+00:00', 'end': None, 'amount': 1},
+    **{'leaving': [], 'open': {}, 'down': []},
+}
+
+
 @pytest.mark.parametrize(
     ('change', 'problem'),
     [
@@ -223,6 +229,9 @@ def test_times_are_written_in_utc() -> None:
         ({'end': '2027-03-01T12:00:00'}, 'has no time zone'),
         ({'start': '0001-01-01T00:00:00+01:00'}, 'broken'),
         ({'extra_specs': []}, 'broken'),
+        ({'events': [{**EVENT, 'at': '2027-03-01T12:00:00'}]}, 'no time zone'),
+        ({'events': [{**EVENT, 'amount': -1}]}, 'is not a number of slots'),
+        ({'events': [{**EVENT, 'open': {'h1': '2'}}]}, 'is not a number of'),
         ({'isolate-aggregates-reservation': 2}, 'use the newer release'),
     ],
 )
