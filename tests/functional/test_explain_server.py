@@ -9,7 +9,7 @@ from urllib import parse
 import uuid
 
 from explained import rows
-from http_fakes import AUTH_URL, ENDPOINTS, NOVA, FakeKeystone
+from http_fakes import AUTH_URL, ENDPOINTS, GLANCE, NOVA, FakeKeystone
 from live_example import ISOLATE, Live
 import pytest
 import requests
@@ -183,6 +183,29 @@ def explain_live(
     )
     words = ('--config-file', path, 'explain', '--hosts')
     return lambda *arguments: run(*words, *arguments)
+
+
+def test_the_flavor_of_a_server_without_a_host_is_corrected(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(extra_specs={'trait:CUSTOM_NOWHERE': 'required'})
+    out = explain_live('--server', SERVER).out
+    assert 'Any one of these gives it a host:' in out
+    assert 'A server has copies of its flavor and image; ' in out
+
+
+def test_a_server_is_explained_though_images_cannot_be_listed(
+    live: LiveServer, explain_live: Run, http: requests_mock.Mocker
+) -> None:
+    live.boots(extra_specs={'trait:CUSTOM_NOWHERE': 'required'})
+    http.get(re.compile(f'{GLANCE}/v2/images($|\\?)'), status_code=403)
+    result = explain_live('--server', SERVER)
+    assert (result.code, result.err) == (4, '')
+    assert rows(result)['linux-1'] == 'has no trait CUSTOM_NOWHERE'
+    assert (
+        'which flavors and images there are, so that nothing is corrected in '
+        'them: Glance at '
+    ) in result.out
 
 
 def test_a_server_provides_its_flavor_and_image(

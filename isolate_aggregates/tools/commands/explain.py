@@ -90,13 +90,13 @@ class ExplainRequest(output.ReportLister):
                 self._rejection = f'{exc}.'
                 self._explanation = explain.rejected(question.cloud.snapshot)
             self._of_server = parsed_args.server is not None
+            self._not_known = question.not_known
             self._decision = decision
             self._advice = (
                 []
                 if any(v.is_candidate for v in self._explanation.verdicts)
                 else self._mendings(question)
             )
-            self._not_known = question.not_known
             # Nova does not query Placement for a request that is refused.
             is_refused = decision.too_long or decision.destination.refusals
             if not is_refused and not self._rejection:
@@ -167,10 +167,21 @@ class ExplainRequest(output.ReportLister):
         pipeline = chain.as_in_nova(self.app.conf)
         filters = Pipeline(loading.load(self.app.conf))
         cloud = question.cloud
-        # That of a live cloud has only what decides about this request.
-        snapshot = dataclasses.replace(
-            cloud.snapshot, flavors=cloud.flavors, images=cloud.images
-        )
+        snapshot = cloud.snapshot
+        try:
+            # That of a live cloud has only what decides about this request.
+            snapshot = dataclasses.replace(
+                snapshot, flavors=cloud.flavors, images=cloud.images
+            )
+        except exception.ServiceError as exc:
+            self._not_known = dataclasses.replace(
+                self._not_known,
+                sentences=(
+                    *self._not_known.sentences,
+                    'which flavors and images there are, so that nothing is '
+                    f'corrected in them: {str(exc).removesuffix(".")}',
+                ),
+            )
         requests = Requests(cloud, self.app.conf)
         effects = Effects(snapshot, pipeline, filters, requests)
         return list(effects.advice(mendings(effects, question.request)))
