@@ -9,13 +9,10 @@ are kept out all the time.
 
 from collections.abc import Collection
 import contextlib
-import datetime
-import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, names, slots
-from isolate_aggregates.reservations.capacity import HostClaims
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import (
@@ -23,15 +20,12 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.tools import errors as tool_errors
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement import (
     edits,
     generations,
     inventories,
 )
-
-LOG = logging.getLogger(__name__)
 
 # What to do about a pool that may be Blazar's.
 _POOL_ADVICE = (
@@ -42,14 +36,14 @@ _POOL_ADVICE = (
 
 def would_enable_host(store: ReservationStore, name: str) -> bool:
     """Return whether enabling a host would change anything."""
-    state, node, host = _read_enablable(store, name)
+    state, node, host = read_enablable(store, name)
     pool = state.pool
     return not (
         host
         and host.is_enabled
         and host.is_marked
         and pool
-        and not _missing_metadata(pool)
+        and not missing_metadata(pool)
         and _is_mirrored(store, pool, node.uuid)
     )
 
@@ -62,15 +56,16 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
         aggregate is in use for another purpose; the host is then not added to
         the pool.
     """
-    return _enable(store, *_read_enablable(store, name))
+    return enable(store, *read_enablable(store, name))
 
 
-def _enable(
+def enable(
     store: ReservationStore,
     state: ObservedState,
     node: Node,
     host: ReservationHost | None,
 ) -> ReservationHost:
+    """Do what is missing until a host can have slots; see read_enablable."""
     pool = _locked_pool(store, state.pool)
     joins = node.service not in pool.hosts
     if joins:
@@ -85,13 +80,13 @@ def _enable(
             _refuse_ordinary(store, node, host)
         except errors.ReservationHostError:
             if joins:
-                _remove_from_pool(store, pool, node.service, node.uuid)
+                remove_from_pool(store, pool, node.service, node.uuid)
             raise
         _create_provider(store, node, host)
     return store.read().hosts[node.name]
 
 
-def _read_enablable(
+def read_enablable(
     store: ReservationStore, name: str
 ) -> tuple[ObservedState, Node, ReservationHost | None]:
     """Return what enabling needs; raise if the host cannot be enabled."""
@@ -171,7 +166,7 @@ def disable_host(store: ReservationStore, name: str) -> None:
     if state.pool is None:
         return
     if host and host.service and _leaves_pool(state, host):
-        _remove_from_pool(store, state.pool, host.service, root)
+        remove_from_pool(store, state.pool, host.service, root)
     else:
         _remove_mirrored(store, state.pool, root)
 
@@ -317,162 +312,6 @@ def list_hosts(store: ReservationStore) -> list[ReservationHost]:
     return list(store.read().hosts.values())
 
 
-def mend_hosts(
-    store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> tuple[ObservedState, list[errors.ReservationHostError]]:
-    """Restore what enabling hosts once set.
-
-    Ordinary servers are kept out first. Nothing is restored if another
-    aggregate is locked as a pool, because the hosts may belong to that one, or
-    if the pool may be Blazar's, as after an import. While Blazar has leases, a
-    host that is not in the pool is left alone: Blazar may have taken it out.
-    The aggregate of a lease exists before and after its hosts are in it.
-
-    :returns: The state after that, and what is still wrong.
-    """
-    defects = _find_defects(store, state)
-    pool = state.pool
-    if (
-        defects
-        and pool
-        and not _may_be_blazars(pool)
-        and not _other_pools(store)
-    ):
-        missing = _missing_metadata(pool)
-        if missing:
-            store.compute.set_metadata(pool, missing)
-        for host in defects:
-            with contextlib.suppress(errors.ReservationHostError):
-                _mend(store, pool, host)
-        state = store.read()
-    return state, host_problems(store, state, now)
-
-
-def _advice(state: ObservedState, name: str) -> str:
-    """Return what to do about a host that lacks what enabling sets."""
-    if _may_be_leased(state, name):
-        return (
-            'it is not put back, because Blazar has leases '
-            f'({text.named("aggregate", [a.name for a in state.leases])}) and '
-            'may have taken it out; once no lease uses it, run reservation '
-            f'host set --enable {name}'
-        )
-    return f'run reservation host set --enable {name}'
-
-
-def _may_be_leased(state: ObservedState, name: str) -> bool:
-    """Return whether Blazar may have taken a host out of the pool."""
-    host = state.hosts.get(name)
-    return bool(state.leases) and not (host and host.in_pool)
-
-
-def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
-    # The state is newer than the one in which the defect was found.
-    state, node, host = _read_enablable(store, name)
-    if _may_be_leased(state, node.name):
-        return
-    _enable(store, state, node, host)
-    LOG.warning('Enabled host %s again.', name)
-    host = store.read().hosts.get(name)
-    if host and host.in_pool and not host.provider and host.service:
-        # It was disabled meanwhile.
-        _remove_from_pool(store, pool, host.service, host.root)
-
-
-def host_problems(
-    store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> list[errors.ReservationHostError]:
-    """Return what is wrong with the hosts for reservations."""
-    return [
-        errors.ReservationHostError(name, f'{problem}; {_advice(state, name)}')
-        for name, problem in _find_defects(store, state).items()
-    ] + [
-        errors.ReservationHostError(
-            name,
-            f'runs servers without a reservation ({text.listed(servers)}), '
-            'so a slot there may have no room; move or delete them',
-        )
-        for name, servers in _ordinary_servers(store, state, now).items()
-    ]
-
-
-def _ordinary_servers(
-    store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> dict[str, list[str]]:
-    """Return the consumers without a slot on hosts that have slots or may.
-
-    Only hosts are read where more is used than the servers in slots need.
-
-    :returns: The uuids of the consumers, by name of the host.
-    """
-    claims = HostClaims(state, now)
-    servers: dict[str, list[str]] = {}
-    for host in state.hosts.values():
-        if (
-            not host.is_ready
-            or claims.unknown_slots(host)
-            or max(claims.others_use(host), default=0) <= 0
-        ):
-            continue
-        found: set[str] = set()
-        for summary in state.tree(host):
-            if any(summary.used.values()):
-                with contextlib.suppress(exception.ServiceNotFound):
-                    found.update(
-                        store.ordinary_consumers(summary.uuid, host.provider)
-                    )
-        if found:
-            servers[host.name] = sorted(found)
-    return servers
-
-
-def _find_defects(
-    store: ReservationStore, state: ObservedState
-) -> dict[str, str]:
-    """Return what hosts lack that enabling sets, as predicates, by name."""
-    pool = state.pool
-    hosts = [host for host in state.hosts.values() if host.service]
-    if not any(host.is_ready for host in hosts):
-        return {}
-    members = (
-        {
-            entry['uuid']
-            for entry in store.placement.resource_providers(
-                member_of=[pool.uuid]
-            )
-        }
-        if pool
-        else set()
-    )
-    problems = {}
-    for host in hosts:
-        if pool is None:
-            why = f'aggregate {store.pool} is gone'
-        elif _missing_metadata(pool):
-            why = f'aggregate {pool.name} lacks its lock'
-        elif not host.in_pool:
-            why = f'it is not in aggregate {pool.name}'
-        elif host.root not in members:
-            why = f'Placement does not have it in aggregate {pool.name}'
-        elif not host.provider:
-            problems[host.name] = 'has no reservation provider'
-            continue
-        else:
-            continue
-        if host.is_ready or host.in_pool:
-            problems[host.name] = f'may get ordinary servers, because {why}'
-    return problems
-
-
-def _other_pools(store: ReservationStore) -> list[Aggregate]:
-    return [
-        aggregate
-        for aggregate in store.compute.aggregates()
-        if aggregate.name != store.pool
-        and names.POOL_KEY in aggregate.metadata
-    ]
-
-
 def _remove_trait(store: ReservationStore, host: ReservationHost) -> None:
     """Remove the trait, so that no more slots are added to the host.
 
@@ -494,7 +333,7 @@ def _find_node(state: ObservedState, name: str) -> Node:
             return node
     nodes = [node for node in state.nodes if node.service == name]
     if len(nodes) > 1:
-        raise tool_errors.NotUnique(
+        raise tools_errors.NotUnique(
             'compute service', name, [node.name for node in nodes]
         )
     if not nodes:
@@ -526,7 +365,7 @@ def _refuse_ordinary(
 
 def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
     """Refuse to lock a pool that may belong to Blazar's own plugins."""
-    if pool and _may_be_blazars(pool):
+    if pool and may_be_blazars(pool):
         raise errors.ReservationHostError(
             node.name,
             f'cannot join the pool {pool.name}, which has hosts but no lock: '
@@ -535,7 +374,7 @@ def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
         )
 
 
-def _may_be_blazars(pool: Aggregate) -> bool:
+def may_be_blazars(pool: Aggregate) -> bool:
     """Return whether a pool has hosts and no part of the lock."""
     return bool(pool.hosts) and not (
         names.POOL_METADATA.keys() & pool.metadata
@@ -550,13 +389,13 @@ def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:
         pool = store.read_pool()
         if pool is None:
             raise tools_errors.NotFound('aggregate', store.pool, 'Nova')
-    missing = _missing_metadata(pool)
+    missing = missing_metadata(pool)
     if missing:
         store.compute.set_metadata(pool, missing)
     return pool
 
 
-def _missing_metadata(pool: Aggregate) -> dict[str, str]:
+def missing_metadata(pool: Aggregate) -> dict[str, str]:
     """Return the metadata that the lock of the pool lacks."""
     return {
         key: value
@@ -577,9 +416,10 @@ def _add_to_pool(
         # Another client added it first.
 
 
-def _remove_from_pool(
+def remove_from_pool(
     store: ReservationStore, pool: Aggregate, service: str, root: str
 ) -> None:
+    """Take a host out of the pool, in Nova and in Placement."""
     store.compute.remove_host(pool, service)
     _remove_mirrored(store, pool, root)
 

@@ -13,7 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
     capacity,
     history,
-    hosts,
+    host_health,
     names,
     planner,
     slots,
@@ -63,7 +63,7 @@ def reconcile_all(
     :returns: The resulting statuses, including reservations that ended, sorted
         by start. What could not be done is among their problems.
     """
-    before, host_problems = hosts.mend_hosts(store, store.read(), now)
+    before, host_problems = host_health.mend_hosts(store, store.read(), now)
     state = before
     problems: list[Problem] = [
         *find_unreadable(store, before),

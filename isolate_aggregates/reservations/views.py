@@ -11,7 +11,7 @@ from isolate_aggregates.reservations import (
     details,
     errors,
     execution,
-    hosts,
+    host_health,
     plan,
 )
 from isolate_aggregates.reservations.actions import Refuse
@@ -136,7 +136,7 @@ def list_reservations(
     state = store.read()
     problems: list[Problem] = [
         *find_unreadable(store, state),
-        *hosts.host_problems(store, state, now),
+        *host_health.host_problems(store, state, now),
     ]
     for problem in problems:
         on_unreadable(problem)

@@ -14,7 +14,7 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common, times
-from isolate_aggregates.reservations.hosts import host_problems
+from isolate_aggregates.reservations.host_health import host_problems
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import consent, output, preview

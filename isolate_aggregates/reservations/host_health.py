@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what is wrong with the hosts for reservations, and mends it."""
+
+import contextlib
+import datetime
+import logging
+
+from isolate_aggregates import exception, text
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.reservations import errors, hosts, names
+from isolate_aggregates.reservations.capacity import HostClaims
+from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.store import ReservationStore
+
+LOG = logging.getLogger(__name__)
+
+
+def mend_hosts(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> tuple[ObservedState, list[errors.ReservationHostError]]:
+    """Restore what enabling hosts once set.
+
+    Ordinary servers are kept out first. Nothing is restored if another
+    aggregate is locked as a pool, because the hosts may belong to that one, or
+    if the pool may be Blazar's, as after an import. While Blazar has leases, a
+    host that is not in the pool is left alone: Blazar may have taken it out.
+    The aggregate of a lease exists before and after its hosts are in it.
+
+    :returns: The state after that, and what is still wrong.
+    """
+    defects = _find_defects(store, state)
+    pool = state.pool
+    if (
+        defects
+        and pool
+        and not hosts.may_be_blazars(pool)
+        and not _other_pools(store)
+    ):
+        missing = hosts.missing_metadata(pool)
+        if missing:
+            store.compute.set_metadata(pool, missing)
+        for host in defects:
+            with contextlib.suppress(errors.ReservationHostError):
+                _mend(store, pool, host)
+        state = store.read()
+    return state, host_problems(store, state, now)
+
+
+def _advice(state: ObservedState, name: str) -> str:
+    """Return what to do about a host that lacks what enabling sets."""
+    if _may_be_leased(state, name):
+        return (
+            'it is not put back, because Blazar has leases '
+            f'({text.named("aggregate", [a.name for a in state.leases])}) and '
+            'may have taken it out; once no lease uses it, run reservation '
+            f'host set --enable {name}'
+        )
+    return f'run reservation host set --enable {name}'
+
+
+def _may_be_leased(state: ObservedState, name: str) -> bool:
+    """Return whether Blazar may have taken a host out of the pool."""
+    host = state.hosts.get(name)
+    return bool(state.leases) and not (host and host.in_pool)
+
+
+def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
+    # The state is newer than the one in which the defect was found.
+    state, node, host = hosts.read_enablable(store, name)
+    if _may_be_leased(state, node.name):
+        return
+    hosts.enable(store, state, node, host)
+    LOG.warning('Enabled host %s again.', name)
+    host = store.read().hosts.get(name)
+    if host and host.in_pool and not host.provider and host.service:
+        # It was disabled meanwhile.
+        hosts.remove_from_pool(store, pool, host.service, host.root)
+
+
+def host_problems(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> list[errors.ReservationHostError]:
+    """Return what is wrong with the hosts for reservations."""
+    return [
+        errors.ReservationHostError(name, f'{problem}; {_advice(state, name)}')
+        for name, problem in _find_defects(store, state).items()
+    ] + [
+        errors.ReservationHostError(
+            name,
+            f'runs servers without a reservation ({text.listed(servers)}), '
+            'so a slot there may have no room; move or delete them',
+        )
+        for name, servers in _ordinary_servers(store, state, now).items()
+    ]
+
+
+def _ordinary_servers(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> dict[str, list[str]]:
+    """Return the consumers without a slot on hosts that have slots or may.
+
+    Only hosts are read where more is used than the servers in slots need.
+
+    :returns: The uuids of the consumers, by name of the host.
+    """
+    claims = HostClaims(state, now)
+    servers: dict[str, list[str]] = {}
+    for host in state.hosts.values():
+        if (
+            not host.is_ready
+            or claims.unknown_slots(host)
+            or max(claims.others_use(host), default=0) <= 0
+        ):
+            continue
+        found: set[str] = set()
+        for summary in state.tree(host):
+            if any(summary.used.values()):
+                with contextlib.suppress(exception.ServiceNotFound):
+                    found.update(
+                        store.ordinary_consumers(summary.uuid, host.provider)
+                    )
+        if found:
+            servers[host.name] = sorted(found)
+    return servers
+
+
+def _find_defects(
+    store: ReservationStore, state: ObservedState
+) -> dict[str, str]:
+    """Return what hosts lack that enabling sets, as predicates, by name."""
+    pool = state.pool
+    known = [host for host in state.hosts.values() if host.service]
+    if not any(host.is_ready for host in known):
+        return {}
+    members = (
+        {
+            entry['uuid']
+            for entry in store.placement.resource_providers(
+                member_of=[pool.uuid]
+            )
+        }
+        if pool
+        else set()
+    )
+    problems = {}
+    for host in known:
+        if pool is None:
+            why = f'aggregate {store.pool} is gone'
+        elif hosts.missing_metadata(pool):
+            why = f'aggregate {pool.name} lacks its lock'
+        elif not host.in_pool:
+            why = f'it is not in aggregate {pool.name}'
+        elif host.root not in members:
+            why = f'Placement does not have it in aggregate {pool.name}'
+        elif not host.provider:
+            problems[host.name] = 'has no reservation provider'
+            continue
+        else:
+            continue
+        if host.is_ready or host.in_pool:
+            problems[host.name] = f'may get ordinary servers, because {why}'
+    return problems
+
+
+def _other_pools(store: ReservationStore) -> list[Aggregate]:
+    return [
+        aggregate
+        for aggregate in store.compute.aggregates()
+        if aggregate.name != store.pool
+        and names.POOL_KEY in aggregate.metadata
+    ]
