@@ -8,7 +8,7 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, memberships
 from isolate_aggregates.query_limit.shortener import Shortener
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -143,7 +143,7 @@ def _answering(
     """
     try:
         return cloud.placement.allocation_candidates, False
-    except tool_errors.EmbeddedPlacementUnavailable:
+    except tools_errors.EmbeddedPlacementUnavailable:
         snapshot = cloud.snapshot
         simulation = Simulator(
             snapshot.providers, snapshot.traits, snapshot.resource_classes

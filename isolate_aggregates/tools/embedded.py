@@ -14,7 +14,7 @@ from typing import Any
 from keystoneauth1 import adapter, session, token_endpoint
 from oslo_config import cfg
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement.client import PlacementClient
 
 _in_use = threading.Lock()
@@ -32,7 +32,7 @@ class EmbeddedPlacement:
     def open(self) -> adapter.Adapter:
         """Start it and return a keystoneauth adapter for its endpoint."""
         if not _in_use.acquire(blocking=False):
-            raise tool_errors.EmbeddedPlacementUnavailable(
+            raise tools_errors.EmbeddedPlacementUnavailable(
                 'An embedded Placement is running already; only one can run '
                 'in a process.'
             )
@@ -78,7 +78,7 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
         from placement.objects import resource_class, trait
         from wsgi_intercept import interceptor
     except ImportError as exc:
-        raise tool_errors.EmbeddedPlacementUnavailable(
+        raise tools_errors.EmbeddedPlacementUnavailable(
             f'The embedded Placement is not installed ({exc}); install '
             'isolate-aggregates[embedded].'
         ) from exc

@@ -17,7 +17,7 @@ import yaml
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import errors
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.placement import microversion
@@ -164,7 +164,7 @@ def test_each_check_of_the_scheduler_is_described():
     'error',
     [
         value
-        for module in (exception, tool_errors, errors)
+        for module in (exception, tools_errors, errors)
         for name, value in vars(module).items()
         if not name.startswith('_')
         and inspect.isclass(value)

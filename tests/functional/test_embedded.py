@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import (
@@ -67,7 +67,7 @@ def test_a_placement_opened_after_another_is_empty():
 
 def test_a_second_placement_in_one_process_is_refused(placement):
     make_provider(placement)
-    with pytest.raises(tool_errors.EmbeddedPlacementUnavailable) as caught:
+    with pytest.raises(tools_errors.EmbeddedPlacementUnavailable) as caught:
         EmbeddedPlacement().open()
     assert str(caught.value) == (
         'An embedded Placement is running already; only one can run in a '
@@ -96,7 +96,7 @@ def test_closing_twice_does_not_close_the_next_one():
 def test_a_missing_placement_is_refused_with_what_to_install(monkeypatch):
     # Makes the import fail as if the package were not installed.
     monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
-    with pytest.raises(tool_errors.EmbeddedPlacementUnavailable) as caught:
+    with pytest.raises(tools_errors.EmbeddedPlacementUnavailable) as caught:
         EmbeddedPlacement().open()
     assert 'install isolate-aggregates[embedded]' in str(caught.value)
     monkeypatch.undo()

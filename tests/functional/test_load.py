@@ -3,7 +3,7 @@
 
 import pytest
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file import cloud_file, load
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -234,7 +234,7 @@ def test_data_that_placement_rejects_is_a_problem_of_the_file(
     snapshot = Snapshot(
         'c.yaml', providers=(Provider(uuid, 'cn1', **provider),)
     )
-    with pytest.raises(tool_errors.CloudFileError) as caught:
+    with pytest.raises(tools_errors.CloudFileError) as caught:
         load.into_placement(snapshot, placement)
     message = str(caught.value)
     assert message.startswith(f'Cloud file c.yaml: {problem}')

@@ -14,7 +14,7 @@ import urllib.request
 import prometheus_client
 import pytest
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.metrics import reading, serving
 
 # Seconds until a test fails that waits for something.
@@ -130,5 +130,5 @@ def test_an_address_may_be_of_version_6(registry):
     try:
         with serving.serving(('::1', 0), registry) as url:
             assert 'answer 42.0' in scrape(url)
-    except tool_errors.MetricsError:
+    except tools_errors.MetricsError:
         pytest.skip('this machine has no IPv6')

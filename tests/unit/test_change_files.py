@@ -23,7 +23,7 @@ from isolate_aggregates.testing import (
     make_compute_node,
     make_snapshot,
 )
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.effect.formats import read
 
@@ -392,7 +392,7 @@ def test_a_file_that_is_no_plan_is_refused_in_one_sentence(
 ):
     path = tmp_path / 'plan.json'
     path.write_bytes(content)
-    with pytest.raises(tool_errors.ChangesFileError) as caught:
+    with pytest.raises(tools_errors.ChangesFileError) as caught:
         read(path, 'terraform', CLOUD)
     assert str(caught.value) == f'{path}{message}.'
 
@@ -420,7 +420,7 @@ def test_a_file_that_is_no_plan_is_refused_in_one_sentence(
 def test_the_place_of_a_mistake_in_a_plan_is_named(
     plan, tmp_path, planned_change, message
 ):
-    with pytest.raises(tool_errors.ChangesFileError) as caught:
+    with pytest.raises(tools_errors.ChangesFileError) as caught:
         plan(planned_change)
     assert str(caught.value) == (
         f'{tmp_path / "plan.json"}: resource_changes[0].{message}.'
@@ -428,7 +428,7 @@ def test_the_place_of_a_mistake_in_a_plan_is_named(
 
 
 def test_a_file_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(tool_errors.ChangesFileError) as caught:
+    with pytest.raises(tools_errors.ChangesFileError) as caught:
         read(tmp_path / 'none', 'ansible', CLOUD)
     assert str(caught.value) == (
         f'{tmp_path / "none"} cannot be read: No such file or directory.'
@@ -511,7 +511,9 @@ def test_plays_are_read_as_ansible_carries_them_out(variables):
     ],
 )
 def test_what_is_missing_of_plays_is_named(variables, text, message):
-    with pytest.raises(tool_errors.ChangesFileError, match=re.escape(message)):
+    with pytest.raises(
+        tools_errors.ChangesFileError, match=re.escape(message)
+    ):
         variables(text)
 
 
@@ -620,7 +622,7 @@ os_host_aggregates:
     ],
 )  # fmt: skip
 def test_mistakes_in_variables_are_named(variables, tmp_path, text, message):
-    with pytest.raises(tool_errors.ChangesFileError) as caught:
+    with pytest.raises(tools_errors.ChangesFileError) as caught:
         variables(text)
     assert str(caught.value) == f'{tmp_path / "vars.yml"}{message}.'
 
@@ -681,7 +683,7 @@ def test_a_manifest_without_a_resource_is_refused(tmp_path):
         'kind: List\nitems:\n'
         '- {apiVersion: openstack.k-orc.cloud/v1, kind: Flavor}'
     )
-    with pytest.raises(tool_errors.ChangesFileError) as caught:
+    with pytest.raises(tools_errors.ChangesFileError) as caught:
         read(path, 'k-orc', CLOUD)
     assert (
         str(caught.value) == f'{path}: [0].items[0].spec.resource is missing.'
@@ -758,7 +760,7 @@ def test_a_mistake_anywhere_is_an_error_or_a_plan(data, name, kind):
         )
         try:
             planned = read(path, kind, CLOUD)
-        except tool_errors.ChangesFileError as error:
+        except tools_errors.ChangesFileError as error:
             message = str(error)
         else:
             message = f'{path} is valid.'

@@ -19,7 +19,7 @@ import yaml
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import (
@@ -57,7 +57,7 @@ def unprivileged():
 
 def problem_of(path):
     """Return the error for a file, without its path and the full stop."""
-    with pytest.raises(tool_errors.CloudFileError) as caught:
+    with pytest.raises(tools_errors.CloudFileError) as caught:
         cloud_file.load(path)
     message = str(caught.value)
     # A problem of the whole file, or those of its parts.
@@ -1037,7 +1037,7 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
     (tmp_path / 'file').touch()
     (tmp_path / 'directory').mkdir()
     path = tmp_path / target
-    with pytest.raises(tool_errors.CloudFileError) as caught:
+    with pytest.raises(tools_errors.CloudFileError) as caught:
         cloud_file.save(Snapshot('x'), path)
     assert str(caught.value) == f'{path} {problem}.'
     remnants = sorted(entry.name for entry in tmp_path.rglob('*'))
@@ -1049,7 +1049,7 @@ def test_a_directory_without_permission_is_an_error(tmp_path):
     path = tmp_path / 'cloud.yaml'
     with (
         unprivileged(),
-        pytest.raises(tool_errors.CloudFileError) as caught,
+        pytest.raises(tools_errors.CloudFileError) as caught,
     ):
         cloud_file.save(Snapshot('x'), path)
     assert str(caught.value) == (
@@ -1063,7 +1063,7 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
     path = write_cloud(
         'aggregates: [{name: win, hosts: [cn-1]}]\nproviders: [{name: cn1}]\n'
     )
-    with pytest.raises(tool_errors.CloudFileError) as caught:
+    with pytest.raises(tools_errors.CloudFileError) as caught:
         cloud_file.load(path)
     assert str(caught.value) == (
         f"Cloud file {path}: aggregate win, hosts (line 2): names 'cn-1', "
@@ -1161,7 +1161,7 @@ def test_equal_parts_are_checked_for_each_of_their_types(
         '- {name: e, inventories: {VCPU: 1.0}}\n'
         '- {name: f, inventories: {VCPU: true}}\n'
     )
-    with pytest.raises(tool_errors.CloudFileError) as caught:
+    with pytest.raises(tools_errors.CloudFileError) as caught:
         cloud_file.load(path)
     found = re.findall('provider (.), .*? not (.*?)[;.]', str(caught.value))
     assert [name for name, _ in found] == ['c', 'd', 'e', 'f']

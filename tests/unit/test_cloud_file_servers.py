@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
 
@@ -127,7 +127,7 @@ def test_a_server_that_is_not_in_the_file_is_named(run, path):
 )
 def test_what_is_wrong_with_a_server_is_said(write_cloud, servers, problem):
     text = CLOUD.replace('    servers:\n', f'    servers: {servers}\n')
-    with pytest.raises(tool_errors.CloudFileError) as caught:
+    with pytest.raises(tools_errors.CloudFileError) as caught:
         cloud_file.load(write_cloud(text))
     assert caught.value.problems == (problem,)
 
@@ -199,7 +199,7 @@ def test_unknown_groups_and_services_stay_unknown(path, tmp_path):
 
 def test_a_wrong_group_is_named_with_its_line(write_cloud):
     wrong = '    server_groups:\n    - {id: g1, members: [s1, s1]}\n'
-    with pytest.raises(tool_errors.CloudFileError) as error:
+    with pytest.raises(tools_errors.CloudFileError) as error:
         cloud_file.load(str(write_cloud(CLOUD + WRONG + wrong)))
     assert 'server group' in str(error.value)
     assert "'policy'" in str(error.value)

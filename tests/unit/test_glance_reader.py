@@ -8,7 +8,7 @@ import requests_mock
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 
 ID = 'a1b2c3d4-0000-4000-8000-00000000000'
@@ -77,7 +77,7 @@ def test_a_name_of_several_images_is_refused_with_their_ids(
     # Each on a separate page.
     glance.page = 1
     glance.answer(http)
-    with pytest.raises(tool_errors.NotUnique) as caught:
+    with pytest.raises(tools_errors.NotUnique) as caught:
         reader().image('debian')
     assert str(caught.value) == (
         "The image name 'debian' is not unique; name one of "

@@ -12,7 +12,7 @@ import requests_mock
 from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
 
 
@@ -72,7 +72,7 @@ def test_a_missing_domain_is_named(
 def test_a_name_in_several_domains_is_not_guessed(
     projects: FakeProjects,
 ) -> None:
-    with pytest.raises(tool_errors.NotUnique) as caught:
+    with pytest.raises(tools_errors.NotUnique) as caught:
         reader().project('acme')
     assert caught.value.ids == (
         f'{ACME} (domain default)',

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.ledger import chain, history
 from isolate_aggregates.tools.ledger.state import (
     AggregateState,
@@ -139,7 +139,7 @@ def test_hosts_are_usable_from_the_look_before_to_that_after(path, write):
 
 def test_two_processes_cannot_write_one_file(path, write):
     writer = write(state())
-    with pytest.raises(tool_errors.LedgerError) as caught:
+    with pytest.raises(tools_errors.LedgerError) as caught:
         LedgerWriter(path, MINUTE)
     assert str(caught.value) == (
         f'Ledger file {path}: another process writes it; use another file.'
@@ -157,7 +157,7 @@ def test_a_look_that_ends_after_the_program_is_not_written(path, write):
 
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(tool_errors.LedgerError, match='No such file'):
+    with pytest.raises(tools_errors.LedgerError, match='No such file'):
         LedgerWriter(tmp_path / 'none' / 'ledger.jsonl', MINUTE)
 
 
@@ -250,7 +250,7 @@ def test_a_full_disk_is_a_gap(path, write, clock, monkeypatch, done):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, 'write', fail)
-        with pytest.raises(tool_errors.LedgerError, match='No space left'):
+        with pytest.raises(tools_errors.LedgerError, match='No space left'):
             writer.look(state(one='b'))
     clock.now += MINUTE
     writer.look(state(two='a'))
@@ -261,14 +261,14 @@ def test_a_full_disk_is_a_gap(path, write, clock, monkeypatch, done):
 
 
 def test_what_is_no_ledger_is_refused(path):
-    with pytest.raises(tool_errors.LedgerError, match='no such file'):
+    with pytest.raises(tools_errors.LedgerError, match='no such file'):
         read(path)
     path.write_text('{"line": 1}\nnothing\n')
-    with pytest.raises(tool_errors.LedgerError, match='it has no valid line'):
+    with pytest.raises(tools_errors.LedgerError, match='it has no valid line'):
         read(path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(tool_errors.LedgerError, match='Is a directory'):
+    with pytest.raises(tools_errors.LedgerError, match='Is a directory'):
         read(path)
 
 

@@ -18,7 +18,7 @@ from isolate_aggregates.aggregates import domains, rollups
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.reservations import review
 from isolate_aggregates.testing.builders import make_aggregate
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -428,7 +428,7 @@ def test_an_invalid_file_is_reported_and_ignored(text, tmp_path, caplog):
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
     path = tmp_path / 'missing' / 'isolation.prom'
     registry = prometheus_client.CollectorRegistry()
-    with pytest.raises(tool_errors.MetricsError) as caught:
+    with pytest.raises(tools_errors.MetricsError) as caught:
         textfile.write(str(path), registry)
     assert str(caught.value) == (
         f'The metrics cannot be written to {path}: No such file or directory.'
@@ -439,7 +439,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
     """As /dev/null and /dev/stdout would be, for the superuser."""
     path = tmp_path / 'pipe'
     os.mkfifo(path)
-    with pytest.raises(tool_errors.MetricsError) as caught:
+    with pytest.raises(tools_errors.MetricsError) as caught:
         textfile.write(str(path), prometheus_client.CollectorRegistry())
     assert str(caught.value) == (
         f'The metrics cannot be written to {path}: Not a regular file.'

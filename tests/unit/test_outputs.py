@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files
 from isolate_aggregates.tools.ledger.writer import LedgerWriter
 
@@ -100,6 +100,6 @@ def test_a_file_without_a_mark_is_never_replaced(tmp_path):
 
 def test_a_ledger_is_not_appended_to_another_file(copies):
     before = copies['C'].read_bytes()
-    with pytest.raises(tool_errors.LedgerError, match='is no ledger'):
+    with pytest.raises(tools_errors.LedgerError, match='is no ledger'):
         LedgerWriter(copies['C'], 60)
     assert copies['C'].read_bytes() == before

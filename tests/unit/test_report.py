@@ -21,7 +21,7 @@ from isolate_aggregates.testing.builders import (
     make_snapshot,
 )
 from isolate_aggregates.text import escaped
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report import page
@@ -373,7 +373,7 @@ def test_a_page_that_cannot_be_written_is_an_error(
     content, tmp_path, monkeypatch, path, problem
 ):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(tool_errors.ReportError) as caught:
+    with pytest.raises(tools_errors.ReportError) as caught:
         page.write(content, path)
     assert str(caught.value) == (
         f'The report cannot be written to {path}: {problem}.'
@@ -384,7 +384,7 @@ def test_a_page_that_cannot_be_written_is_an_error(
 def test_an_unwritable_directory_is_reported_first(tmp_path, monkeypatch):
     # The superuser may write anywhere.
     monkeypatch.setattr(os, 'access', lambda path, mode: False)
-    with pytest.raises(tool_errors.ReportError, match=r'Permission denied\.'):
+    with pytest.raises(tools_errors.ReportError, match=r'Permission denied\.'):
         page.check(tmp_path / 'page.html')
 
 

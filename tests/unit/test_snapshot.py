@@ -8,7 +8,7 @@ import pytest
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
@@ -63,7 +63,7 @@ def test_an_image_is_found_by_id_then_by_name(argument, id_):
 
 
 def test_an_ambiguous_image_name_is_refused_with_the_ids():
-    with pytest.raises(tool_errors.NotUnique) as caught:
+    with pytest.raises(tools_errors.NotUnique) as caught:
         CLOUD.image('debian')
     assert str(caught.value) == (
         "The image name 'debian' is not unique; name one of id-1, id-2 "

@@ -20,7 +20,7 @@ from isolate_aggregates.aggregates import (
 )
 from isolate_aggregates.compute import NovaclientSource
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file.source import FileSource
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 
@@ -85,7 +85,7 @@ def test_a_removed_cloud_file_is_an_error(
     use(conf, aggregate_source='file', cloud_file=str(path))
     source = sources.load(conf, never)
     path.unlink()
-    with pytest.raises(tool_errors.CloudFileError) as caught:
+    with pytest.raises(tools_errors.CloudFileError) as caught:
         source.aggregates()
     assert str(caught.value) == (
         f'{path} cannot be read: No such file or directory.'

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates.index import lock_groups
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file import cloud_file, document
@@ -114,8 +114,8 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
         def connect() -> 'Connection':
             try:
                 return app.connect()
-            except tool_errors.NoCredentialsError as exc:
-                raise tool_errors.NoCredentialsError(
+            except tools_errors.NoCredentialsError as exc:
+                raise tools_errors.NoCredentialsError(
                     'use a cloud file with --snapshot'
                 ) from exc
 
@@ -144,7 +144,7 @@ def check_metrics_client() -> None:
     try:
         import prometheus_client  # noqa: F401
     except ImportError as exc:
-        raise tool_errors.MetricsError(
+        raise tools_errors.MetricsError(
             'The metrics need prometheus-client; install '
             'isolate-aggregates[metrics].'
         ) from exc

@@ -20,7 +20,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.rest import connection as cloud_connection
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import short
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 
 _SERVICES = ('compute', 'placement', 'image')
 
@@ -79,7 +79,7 @@ class Credentials:
             return cloud_connection.from_conf(conf)
         if not is_selected and self._config.default_cloud == 'defaults':
             check_files()
-            raise tool_errors.NoCredentialsError
+            raise tools_errors.NoCredentialsError
         try:
             return self._connection(options)
         except _UNUSABLE as exc:
@@ -136,7 +136,7 @@ def _check_file(path: str) -> None:
         problem = _yaml_problem(exc)
     else:
         return
-    raise tool_errors.CredentialsError(
+    raise tools_errors.CredentialsError(
         f'The file {path} cannot be read: {problem}.'
     )
 
@@ -170,7 +170,7 @@ def from_region(
     )
 
 
-def _unusable(exc: Exception) -> tool_errors.CredentialsError:
+def _unusable(exc: Exception) -> tools_errors.CredentialsError:
     if isinstance(
         exc, os_exceptions.SDKException | ks_exceptions.ClientException
     ):
@@ -178,7 +178,7 @@ def _unusable(exc: Exception) -> tool_errors.CredentialsError:
         reason = short(str(exc).partition('. ')[0])
     else:
         reason = f'openstacksdk failed with {type(exc).__name__}: {short(exc)}'
-    return tool_errors.CredentialsError(
+    return tools_errors.CredentialsError(
         f'The credentials for the cloud cannot be used: {reason}; check the '
         '--os-* options, the OS_* variables and clouds.yaml.'
     )

@@ -7,7 +7,7 @@ import logging
 from oslo_config import cfg
 
 from isolate_aggregates.text import short
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files as ia_files
 from isolate_aggregates.tools import options
 
@@ -83,9 +83,9 @@ def read(
     options.check(conf)
 
 
-def unreadable(names: str, exc: Exception) -> tool_errors.ConfigFilesError:
+def unreadable(names: str, exc: Exception) -> tools_errors.ConfigFilesError:
     """Return the error for configuration files that cannot be read."""
-    return tool_errors.ConfigFilesError(
+    return tools_errors.ConfigFilesError(
         f'The configuration {names} cannot be read: {_reason(exc)}.'
     )
 

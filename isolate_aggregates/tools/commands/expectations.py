@@ -12,7 +12,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
@@ -191,7 +191,7 @@ class CheckExpectations(output.ReportLister):
         with self._answers(args, ()) as (answers, _), deciding.silent():
             entries = list(first_file.entries(answers))
         if not entries:
-            raise tool_errors.ExpectationsFileError(
+            raise tools_errors.ExpectationsFileError(
                 args.output,
                 of_file='was not written: the cloud has no flavors',
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files
 from isolate_aggregates.tools.effect.documents import EFFECT
 
@@ -41,4 +41,4 @@ def document(
     else:
         result: dict[str, Any] = content
         return result
-    raise tool_errors.ChangesFileError(str(path), f' {problem}')
+    raise tools_errors.ChangesFileError(str(path), f' {problem}')

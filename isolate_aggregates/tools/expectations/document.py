@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files
 from isolate_aggregates.tools.cloud.file import checked_yaml, yaml_errors
 from isolate_aggregates.tools.cloud.file.violations import Checker
@@ -43,11 +43,11 @@ def load(path: str | os.PathLike[str]) -> list[Expectation]:
         root, document = checked_yaml.parse(checked_yaml.text_of(path))
         problems = _checker().violations(document)
     except checked_yaml.Unreadable as exc:
-        raise tool_errors.ExpectationsFileError(
+        raise tools_errors.ExpectationsFileError(
             path, of_file=str(exc)
         ) from None
     if problems:
-        raise tool_errors.ExpectationsFileError(
+        raise tools_errors.ExpectationsFileError(
             path, yaml_errors.messages(problems, root)
         )
     lines = yaml_errors.item_lines(root, 'expectations')
@@ -77,7 +77,7 @@ def _write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise tool_errors.ExpectationsFileError(
+        raise tools_errors.ExpectationsFileError(
             path, of_file=f'cannot be written: {exc.strerror or exc}'
         ) from exc
 

@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.text import escaped
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files, options
 from isolate_aggregates.tools.advice.refusals import Refusal
 from isolate_aggregates.tools.cloud.file import serialize
@@ -224,9 +224,9 @@ def check_junit(path: str | os.PathLike[str]) -> None:
         files.check(path, _MARK)
         import junitparser  # noqa: F401
     except OSError as exc:
-        raise tool_errors.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tools_errors.ReportError(path, exc.strerror or str(exc)) from exc
     except ImportError as exc:
-        raise tool_errors.ReportError(
+        raise tools_errors.ReportError(
             path,
             'it needs junitparser; install isolate-aggregates[junit]',
         ) from exc
@@ -243,7 +243,7 @@ def write_junit(report: Report, path: str | os.PathLike[str]) -> None:
         with files.replacing(path, _MARK) as stream:
             stream.write(text)
     except OSError as exc:
-        raise tool_errors.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tools_errors.ReportError(path, exc.strerror or str(exc)) from exc
 
 
 def junit(report: Report) -> 'junitparser.JUnitXml':

@@ -15,7 +15,7 @@ import pathlib
 import re
 from typing import Any
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 
 # Lines are read in pieces, so that the last one is found quickly.
 _PIECE = 2**16
@@ -72,7 +72,7 @@ def files(path: str | os.PathLike[str]) -> list[pathlib.Path]:
         rotated = [other for _, other in sorted(numbered)]
         return [*rotated, newest] if newest.exists() else rotated
     except OSError as exc:
-        raise tool_errors.LedgerError(str(path), f'{exc.strerror}') from exc
+        raise tools_errors.LedgerError(str(path), f'{exc.strerror}') from exc
 
 
 def rotated(path: pathlib.Path) -> pathlib.Path:
@@ -90,7 +90,7 @@ def lines(path: pathlib.Path) -> Iterator[Line]:
                 text = line.removesuffix(b'\n')
                 yield Line(path, place, digest(text), _decoded(text))
     except OSError as exc:
-        raise tool_errors.LedgerError(str(path), f'{exc.strerror}') from exc
+        raise tools_errors.LedgerError(str(path), f'{exc.strerror}') from exc
 
 
 def tail(path: pathlib.Path) -> Tail:

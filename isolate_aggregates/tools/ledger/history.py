@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.ledger import chain, sizes
 from isolate_aggregates.tools.ledger.days import HostSize
 from isolate_aggregates.tools.ledger.state import Placement, State
@@ -85,7 +85,7 @@ def read(
     """
     files = chain.files(path)
     if not files:
-        raise tool_errors.LedgerError(str(path), 'there is no such file')
+        raise tools_errors.LedgerError(str(path), 'there is no such file')
     reader = _Reader(usable, is_counted)
     for file in files:
         reader.history.files.append(str(file))
@@ -168,7 +168,7 @@ class _Reader:
     def finished(self, path: str | os.PathLike[str]) -> History:
         """Return the history, once all lines are read."""
         if self._looked is None:
-            raise tool_errors.LedgerError(str(path), 'it has no valid line')
+            raise tools_errors.LedgerError(str(path), 'it has no valid line')
         self._end_looks()
         for server, placement in self._state.servers.items():
             self._add(server, placement, self._looked, self._looked)

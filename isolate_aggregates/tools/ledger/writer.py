@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.ledger import chain
 from isolate_aggregates.tools.ledger.state import State
 from isolate_aggregates.tools.ledger.times import as_text
@@ -68,7 +68,7 @@ class LedgerWriter:
             self._tail = chain.tail(self._path)
         except BlockingIOError as exc:
             os.close(self._lock)
-            raise tool_errors.LedgerError(
+            raise tools_errors.LedgerError(
                 str(path), 'another process writes it; use another file'
             ) from exc
         except OSError as exc:
@@ -158,8 +158,8 @@ class LedgerWriter:
         self._path.rename(chain.rotated(self._path))
         return True
 
-    def _error(self, exc: OSError) -> tool_errors.LedgerError:
-        return tool_errors.LedgerError(
+    def _error(self, exc: OSError) -> tools_errors.LedgerError:
+        return tools_errors.LedgerError(
             str(self._path), f'{exc.strerror or exc}'
         )
 

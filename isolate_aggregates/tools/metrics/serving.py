@@ -18,7 +18,7 @@ import prometheus_client
 from prometheus_client import exposition
 from prometheus_client.registry import Collector
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -107,7 +107,7 @@ def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
     try:
         server = _listening(host, port, registry)
     except OSError as exc:
-        raise tool_errors.MetricsError(
+        raise tools_errors.MetricsError(
             f'The metrics cannot be served at {_authority(host, port)}: '
             f'{exc.strerror}.'
         ) from exc

@@ -14,7 +14,7 @@ from prometheus_client import parser
 from prometheus_client.registry import Collector
 
 from isolate_aggregates.conf import SCHEDULER_METRICS
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files
 from isolate_aggregates.tools.metrics import reading
 
@@ -58,7 +58,7 @@ def _errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise tool_errors.MetricsError(
+        raise tools_errors.MetricsError(
             f'The metrics cannot be written to {path}: {exc.strerror}.'
         ) from exc
 

@@ -6,7 +6,7 @@ import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.changes import Change
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.cloud.track import Track, untracked
@@ -107,7 +107,7 @@ def carry_out(
         if not remaining:
             return outcome
         _make(remaining, outcome, track)
-    outcome.error = outcome.error or tool_errors.ChangedMeanwhile(
+    outcome.error = outcome.error or tools_errors.ChangedMeanwhile(
         [step.what for step in remaining]
     )
     return outcome

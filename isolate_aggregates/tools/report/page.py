@@ -16,7 +16,7 @@ import os
 import jinja2
 
 from isolate_aggregates import text
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files, ranges, wording
 from isolate_aggregates.tools.report import calendar
 from isolate_aggregates.tools.report import content as report_content
@@ -107,7 +107,7 @@ def _translated(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise tool_errors.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tools_errors.ReportError(path, exc.strerror or str(exc)) from exc
 
 
 def _policy(style: str, scripts: Iterable[str]) -> str:

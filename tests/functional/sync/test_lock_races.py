@@ -10,7 +10,7 @@ import pytest
 from sync_world import LICENSED, uuid
 from thorough import every
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.operate import lock, plan, unlock
 from isolate_aggregates.tools.operate.sync import marks
@@ -178,7 +178,7 @@ def test_a_command_that_is_always_undone_reports_it(world, begin, one, other):
     world.wire.before = undo
     error = one(world)
     world.wire.before = None
-    assert isinstance(error, tool_errors.ChangedMeanwhile)
+    assert isinstance(error, tools_errors.ChangedMeanwhile)
     assert error.steps
 
 

@@ -10,7 +10,7 @@ import re
 
 import yaml
 
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files
 from isolate_aggregates.tools.cloud.file import (
     checked_yaml,
@@ -37,7 +37,7 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
     try:
         return _load(path, checked_yaml.text_of(path))
     except checked_yaml.Unreadable as exc:
-        raise tool_errors.CloudFileError(path, of_file=str(exc)) from None
+        raise tools_errors.CloudFileError(path, of_file=str(exc)) from None
 
 
 def _load(path: str | os.PathLike[str], text: str) -> Snapshot:
@@ -57,7 +57,7 @@ def _load(path: str | os.PathLike[str], text: str) -> Snapshot:
             return cloud_document.to_snapshot(document, str(path))
         except Contradictions as exc:
             problems = list(exc.problems)
-    raise tool_errors.CloudFileError(
+    raise tools_errors.CloudFileError(
         path, yaml_errors.messages(problems, root)
     )
 
@@ -86,7 +86,7 @@ def _write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise tool_errors.CloudFileError(
+        raise tools_errors.CloudFileError(
             path, of_file=f'cannot be written: {exc.strerror or exc}'
         ) from exc
 

@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import placement_rows
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement import generations
@@ -83,7 +83,7 @@ def _naming(snapshot: Snapshot, what: str) -> Iterator[None]:
     try:
         yield
     except exception.ServiceError as exc:
-        raise tool_errors.CloudFileError(
+        raise tools_errors.CloudFileError(
             snapshot.origin, [f'{what}: Placement {exc.problem.rstrip(".")}']
         ) from exc
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.client import ComputeNode
@@ -48,7 +48,7 @@ class _Unchangeable:
         return self._refuse
 
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise tool_errors.CloudFileError(
+        raise tools_errors.CloudFileError(
             self._snapshot.origin, of_file='is a file, which is not changed'
         )
 

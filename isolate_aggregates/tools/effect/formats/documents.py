@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import yaml
 
 from isolate_aggregates.text import short
-from isolate_aggregates.tools import errors as tool_errors
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files
 
 _KINDS = {
@@ -39,7 +39,7 @@ class Part:
         :param problem: What is wrong, as a predicate.
         """
         subject = f': {self.place} ' if self.place else ' '
-        raise tool_errors.ChangesFileError(self.path, f'{subject}{problem}')
+        raise tools_errors.ChangesFileError(self.path, f'{subject}{problem}')
 
     def __bool__(self) -> bool:
         return self.value is not None
@@ -166,4 +166,4 @@ def _text(path: str | os.PathLike[str]) -> str:
 
 
 def _fail(path: str | os.PathLike[str], problem: str) -> NoReturn:
-    raise tool_errors.ChangesFileError(str(path), f' {problem}') from None
+    raise tools_errors.ChangesFileError(str(path), f' {problem}') from None
