@@ -23,8 +23,6 @@ class ShowCalendar(output.ReportLister):
     document with the hosts and their periods.
     """
 
-    nothing = 'There are no hosts for reservations.'
-
     @staticmethod
     def picture(
         conf: cfg.ConfigOpts,
@@ -54,67 +52,63 @@ class ShowCalendar(output.ReportLister):
         self._usage = parser
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Read the calendar of the hosts."""
         now = times.now()
         try:
-            self._start = times.resolve(parsed_args.start, now)
-            self._end = times.resolve(parsed_args.end, self._start)
+            start = times.resolve(args.start, now)
+            end = times.resolve(args.end, start)
         except argparse.ArgumentTypeError as exc:
             self._usage.error(str(exc))
         store = common.store(self.app.conf, self.app.connect())
-        self._hosts = reservations.calendar(store, now, self._start, self._end)
-        return ('Host', 'Start', 'End', 'Slots', 'Free'), list(self._rows())
+        found = views.Calendar(
+            start, end, reservations.calendar(store, now, start, end)
+        )
+        return output.Report(
+            document=lambda: _document(found),
+            columns=('Host', 'Start', 'End', 'Slots', 'Free'),
+            rows=_rows(found),
+            nothing='There are no hosts for reservations.',
+        )
 
-    def document(self) -> dict[str, Any]:
-        """Return the hosts with their periods as a JSON document."""
-        return {
-            'start': times.text(self._start),
-            'end': times.text(self._end),
-            'hosts': [
-                {
-                    'host': host.host,
-                    'obstacle': host.obstacle,
-                    'periods': [
-                        {
-                            'start': times.text(period.start),
-                            'end': times.text(period.end),
-                            'slots': period.slots,
-                            'free': dict(period.free),
-                        }
-                        for period in host.periods
-                    ],
-                }
-                for host in self._hosts
-            ],
-        }
 
-    def _rows(self) -> Iterable[Sequence[Any]]:
-        for host in self._hosts:
-            if host.obstacle:
-                yield self._row(
-                    host.host, self._start, self._end, '', host.obstacle
-                )
-            for period in host.periods:
-                yield self._row(
-                    host.host,
-                    period.start,
-                    period.end,
-                    period.slots,
-                    _inline(period.free),
-                )
+def _document(calendar: views.Calendar) -> dict[str, Any]:
+    """Return the hosts with their periods as a JSON document."""
+    return {
+        'start': times.text(calendar.start),
+        'end': times.text(calendar.end),
+        'hosts': [
+            {
+                'host': host.host,
+                'obstacle': host.obstacle,
+                'periods': [
+                    {
+                        'start': times.text(period.start),
+                        'end': times.text(period.end),
+                        'slots': period.slots,
+                        'free': dict(period.free),
+                    }
+                    for period in host.periods
+                ],
+            }
+            for host in calendar.hosts
+        ],
+    }
 
-    @staticmethod
-    def _row(
-        host: str,
-        start: datetime.datetime,
-        end: datetime.datetime,
-        slots: int | str,
-        free: str,
-    ) -> Sequence[Any]:
-        return host, times.text(start), times.text(end), slots, free
+
+def _rows(calendar: views.Calendar) -> Iterable[Sequence[Any]]:
+    start, end = times.text(calendar.start), times.text(calendar.end)
+    for host in calendar.hosts:
+        if host.obstacle:
+            yield host.host, start, end, '', host.obstacle
+        for period in host.periods:
+            yield (
+                host.host,
+                times.text(period.start),
+                times.text(period.end),
+                period.slots,
+                _inline(period.free),
+            )
 
 
 def _inline(free: Mapping[str, int]) -> str:

@@ -227,8 +227,6 @@ def _value(value: Any) -> str:
 class ReservationLister(output.ReportLister):
     """Base class of commands that list reservations and log problems."""
 
-    nothing = 'There are no reservations.'
-
     @lazy_property
     def unreadable(self) -> set[str]:
         """What is wrong with reservations that cannot be read."""
@@ -247,17 +245,19 @@ class ReservationLister(output.ReportLister):
             LOG.error('%s', problem)
             known.add(str(problem))
 
-    def exit_status(self) -> int:
+    def status_of(self, statuses: Iterable[Status]) -> ExitStatus:
         """Return the exit status of a repairing or reconciling command."""
-        has_problems = any(status.problems for status in self.statuses)
+        has_problems = any(status.problems for status in statuses)
         has_problems |= bool(self.unreadable or self.host_problems)
-        return ExitStatus.LEFT if has_problems else 0
+        return ExitStatus.LEFT if has_problems else ExitStatus.DONE
 
-    def rows(
-        self, statuses: Sequence[Status]
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Return the rows, and log the problems."""
-        self.statuses = statuses
+    def listed(
+        self,
+        statuses: Sequence[Status],
+        status: ExitStatus = ExitStatus.DONE,
+        nothing: str = 'There are no reservations.',
+    ) -> output.Report:
+        """Report reservations, and log their problems."""
         log_problems(statuses)
         names = (
             'Id',
@@ -273,34 +273,33 @@ class ReservationLister(output.ReportLister):
             'Unused Since',
         )
         empty = set()
-        if not any(status.reservation.labels.name for status in statuses):
+        if not any(each.reservation.labels.name for each in statuses):
             empty.add('Name')
-        if not any(unused_since(status) for status in statuses):
+        if not any(unused_since(each) for each in statuses):
             empty.add('Unused Since')
-        self.for_people = [name for name in names if name not in empty]
-        return (
-            names,
-            [
+        return output.Report(
+            document=lambda: {'reservations': list(map(document, statuses))},
+            columns=names,
+            rows=[
                 (
-                    status.reservation.id,
-                    status.reservation.labels.name,
-                    status.reservation.project,
-                    status.state.value,
-                    times.text(status.reservation.start),
-                    End(times.text(status.reservation.end)),
-                    status.slots,
-                    status.used,
-                    status.missing,
-                    slots_by_host(status.hosts),
-                    unused_since(status),
+                    each.reservation.id,
+                    each.reservation.labels.name,
+                    each.reservation.project,
+                    each.state.value,
+                    times.text(each.reservation.start),
+                    End(times.text(each.reservation.end)),
+                    each.slots,
+                    each.used,
+                    each.missing,
+                    slots_by_host(each.hosts),
+                    unused_since(each),
                 )
-                for status in statuses
+                for each in statuses
             ],
+            people=[name for name in names if name not in empty],
+            nothing=nothing,
+            status=status,
         )
-
-    def document(self) -> dict[str, Any]:
-        """Return the reservations as a JSON document."""
-        return {'reservations': [document(status) for status in self.statuses]}
 
 
 def unused_since(status: Status) -> str | None:

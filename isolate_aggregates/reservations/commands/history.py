@@ -2,7 +2,7 @@
 """``reservation history list``: what was reserved, also after the end."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import datetime
 from typing import Any
 
@@ -10,7 +10,8 @@ from isolate_aggregates.reservations import events, history
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.history import PastReservation
 from isolate_aggregates.reservations.reservation import needs
-from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cli import base, output
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 _HOUR = datetime.timedelta(hours=1)
 
@@ -31,8 +32,6 @@ class ShowHistory(common.ReservationLister):
     was open on hosts that were up. As json or yaml: one document with all
     events. The exit status is 1 if a reservation cannot be read.
     """
-
-    nothing = 'No reservation was found for that time.'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -56,45 +55,36 @@ class ShowHistory(common.ReservationLister):
         self._usage = parser
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Read the history."""
         now = times.now()
         try:
             since, until = (
                 moment and times.resolve(moment, now)
-                for moment in (parsed_args.since, parsed_args.until)
+                for moment in (args.since, args.until)
             )
         except argparse.ArgumentTypeError as exc:
             self._usage.error(str(exc))
-        project = base.project_from(parsed_args, base.live_cloud(self.app))
-        self._past = history.read_history(
+        project = base.project_from(args, base.live_cloud(self.app))
+        found = history.read_history(
             common.store(self.app.conf, self.app.connect()),
             now,
             since,
             until,
             project,
-            parsed_args.reservation,
+            args.reservation,
             self.log_unreadable,
         )
-        if not any(past.reservation.labels.name for past in self._past):
-            self.for_people = [n for n in _FOR_PEOPLE if n != 'Name']
-        else:
-            self.for_people = _FOR_PEOPLE
-        return _COLUMNS, [_row(past) for past in self._past]
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command.
-
-        :returns: 0, or 1 if a reservation cannot be read: then a bill would
-            lack it.
-        """
-        return super().run(parsed_args) or (1 if self.unreadable else 0)
-
-    def document(self) -> dict[str, Any]:
-        """Return the history as a JSON document."""
-        return {'reservations': [_document(past) for past in self._past]}
+        has_names = any(past.reservation.labels.name for past in found)
+        return output.Report(
+            document=lambda: {'reservations': list(map(_document, found))},
+            columns=_COLUMNS,
+            rows=map(_row, found),
+            people=[n for n in _FOR_PEOPLE if has_names or n != 'Name'],
+            nothing='No reservation was found for that time.',
+            # A bill would lack it.
+            status=ExitStatus.ERROR if self.unreadable else ExitStatus.DONE,
+        )
 
 
 _COLUMNS = (

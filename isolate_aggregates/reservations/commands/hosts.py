@@ -2,8 +2,7 @@
 """``reservation host``: the hosts for reservations."""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from oslo_log import log as logging
 
@@ -18,6 +17,7 @@ from isolate_aggregates.reservations.host_health import host_problems
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import consent, output, preview
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.request import Request
 
 LOG = logging.getLogger(__name__)
@@ -75,76 +75,68 @@ class SetHosts(preview.Previewing, output.ReportLister):
         """
         if parsed_args.delete_pool and not parsed_args.disable:
             self._usage.error('--delete-pool needs --disable')
-        code = super().run(parsed_args)
-        return int(self.has_failed) or code
+        return super().run(parsed_args)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Change all hosts, after confirmation."""
-        if parsed_args.enable:
+        results = self._changed(args)
+        return output.Report(
+            document=lambda: {
+                'hosts': [
+                    {'host': host, 'result': result}
+                    for host, result in results.items()
+                ],
+                'effect': self.effect_document(),
+            },
+            columns=('Host', 'Result'),
+            rows=results.items(),
+            # The changes were only shown.
+            after=self.effect_lines() if self.is_undone else (),
+            status=ExitStatus.ERROR
+            if _FAILED in results.values()
+            else ExitStatus.DONE,
+        )
+
+    def _changed(self, args: argparse.Namespace) -> dict[str, str]:
+        """Change the hosts; return the result for each."""
+        if args.enable:
             self._warn_if_open()
         store = common.store(self.app.conf, self.app.connect())
         # Remove duplicates, but keep the order.
-        hosts = list(dict.fromkeys(parsed_args.host))
-        self._results: dict[str, str] = {}
-        verb = 'enable' if parsed_args.enable else 'disable'
+        hosts = list(dict.fromkeys(args.host))
+        results: dict[str, str] = {}
+        verb = 'enable' if args.enable else 'disable'
 
         def find() -> list[str]:
-            nonlocal hosts
-            self._results |= _results_of(
-                hosts, lambda host: _plan(store, parsed_args, host)
+            nonlocal hosts, results
+            results |= _results_of(
+                hosts, lambda host: _plan(store, args, host)
             )
             hosts = [
-                host
-                for host in hosts
-                if self._results[host] == consent.PLANNED
+                host for host in hosts if results[host] == consent.PLANNED
             ]
             changes = [
                 f'{verb} host {host} for reservations' for host in hosts
             ]
-            if not self.has_failed:
-                changes += _also(store, parsed_args)
+            if _FAILED not in results.values():
+                changes += _also(store, args)
             return changes
 
         def effect() -> list[str]:
-            return self.preview_pool(parsed_args, hosts, parsed_args.enable)
+            return self.preview_pool(args, hosts, args.enable)
 
-        if parsed_args.yes:
+        if args.yes:
             self.is_agreed = True
             # Raises now if it will be refused, before anything is changed.
-            list(_also(store, parsed_args))
+            list(_also(store, args))
         else:
-            if not self.agrees(parsed_args, find(), find, effect):
-                return self._table()
-        act = self._enable if parsed_args.enable else _disable
-        self._results |= _results_of(hosts, lambda host: act(store, host))
-        if parsed_args.disable:
-            self._finish(parsed_args)
-        return self._table()
-
-    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        return ('Host', 'Result'), self._results.items()
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether a host failed."""
-        return _FAILED in self._results.values()
-
-    def document(self) -> dict[str, Any]:
-        """Return the results as a JSON document."""
-        return {
-            'hosts': [
-                {'host': host, 'result': result}
-                for host, result in self._results.items()
-            ],
-            'effect': self.effect_document(),
-        }
-
-    def after(self) -> Iterable[str]:
-        """Yield the effect, if the changes were only shown."""
-        if self.is_undone:
-            yield from self.effect_lines()
+            if not self.agrees(args, find(), find, effect):
+                return results
+        act = self._enable if args.enable else _disable
+        results |= _results_of(hosts, lambda host: act(store, host))
+        if args.disable:
+            self._finish(args, _FAILED in results.values())
+        return results
 
     def _enable(self, store: reservations.ReservationStore, host: str) -> str:
         enabled = reservations.enable_host(store, host)
@@ -185,11 +177,14 @@ class SetHosts(preview.Previewing, output.ReportLister):
                 'enable_isolated_aggregate_filtering for nova-scheduler.'
             )
 
-    def _finish(self, args: argparse.Namespace) -> None:
-        """Delete the pool if asked to, or warn if it is empty."""
+    def _finish(self, args: argparse.Namespace, has_failed: bool) -> None:
+        """Delete the pool if asked to, or warn if it is empty.
+
+        :param has_failed: Whether a host could not be disabled.
+        """
         store = common.store(self.app.conf, self.app.connect())
         if args.delete_pool:
-            if self.has_failed:
+            if has_failed:
                 LOG.warning('The pool was not deleted.')
             else:
                 reservations.delete_pool(store)
@@ -251,21 +246,39 @@ class ListHosts(output.ReportLister):
     one document with the slots of each reservation.
     """
 
-    nothing = 'There are no hosts for reservations.'
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """List the hosts."""
         store = common.store(self.app.conf, self.app.connect())
         state = store.read()
-        self._hosts = list(state.hosts.values())
-        self._problems = host_problems(store, state, times.now())
-        for problem in self._problems:
+        hosts = list(state.hosts.values())
+        problems = host_problems(store, state, times.now())
+        for problem in problems:
             LOG.error('%s', problem)
-        return (
-            ('Host', 'State', 'Enabled', 'Slots', 'Used', 'Reservations'),
-            [
+        return output.Report(
+            document=lambda: {
+                'hosts': [
+                    {
+                        'name': host.name,
+                        'service': host.service,
+                        'state': host.state.value,
+                        'enabled': host.is_enabled,
+                        'in_pool': host.in_pool,
+                        'obstacle': host.obstacle,
+                        'problems': [
+                            problem.problem
+                            for problem in problems
+                            if problem.host == host.name
+                        ],
+                        'reservations': common.hosts(host.slots),
+                    }
+                    for host in hosts
+                ]
+            },
+            columns=(
+                *('Host', 'State', 'Enabled', 'Slots', 'Used'),
+                'Reservations',
+            ),
+            rows=[
                 (
                     host.name,
                     host.state.value,
@@ -274,28 +287,7 @@ class ListHosts(output.ReportLister):
                     sum(on.used for on in host.slots.values()),
                     common.slots_by_host(host.slots),
                 )
-                for host in self._hosts
+                for host in hosts
             ],
+            nothing='There are no hosts for reservations.',
         )
-
-    def document(self) -> dict[str, Any]:
-        """Return the hosts as a JSON document."""
-        return {
-            'hosts': [
-                {
-                    'name': host.name,
-                    'service': host.service,
-                    'state': host.state.value,
-                    'enabled': host.is_enabled,
-                    'in_pool': host.in_pool,
-                    'obstacle': host.obstacle,
-                    'problems': [
-                        problem.problem
-                        for problem in self._problems
-                        if problem.host == host.name
-                    ],
-                    'reservations': common.hosts(host.slots),
-                }
-                for host in self._hosts
-            ]
-        }

@@ -2,9 +2,8 @@
 """``reservation repair`` and ``reservation reconcile``."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 import datetime
-from typing import Any
 
 from oslo_log import log as logging
 
@@ -16,7 +15,7 @@ from isolate_aggregates.reservations.failed_hosts import (
     no_host,
 )
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.cli import base, consent, periodic
+from isolate_aggregates.tools.cli import base, consent, output, periodic
 
 LOG = logging.getLogger(__name__)
 
@@ -59,22 +58,23 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
         plan = self._plan_repair
         act = self._repair
-        if parsed_args.hosts or parsed_args.call_off or parsed_args.evacuate:
+        if args.hosts or args.call_off or args.evacuate:
             plan, act = self._plan_moves, self._move
+        statuses: list[reservations.Status] = []
 
         def find() -> list[str]:
-            return plan(store, parsed_args)
+            nonlocal statuses
+            statuses, changes = plan(store, args)
+            return changes
 
-        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return self.rows(self.statuses)
-        return self.rows(act(store, parsed_args))
+        if args.yes or self.agrees(args, find(), find):
+            statuses = act(store, args)
+        return self.listed(statuses, self.status_of(statuses))
 
     def _present(
         self,
@@ -88,15 +88,15 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
 
     def _plan_repair(
         self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> list[str]:
+    ) -> tuple[list[reservations.Status], list[str]]:
         now = times.now()
         name = args.reservation
-        self.statuses = self._present(store, name, now)
+        statuses = self._present(store, name, now)
         due, remnants = reservations.to_repair(store, now, name)
-        return [
+        return statuses, [
             *(
                 f'reservation {status.reservation.id}: {words}'
-                for status in self.statuses
+                for status in statuses
                 for words in due.get(status.reservation.id, ())
             ),
             *(
@@ -141,22 +141,22 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
 
     def _plan_moves(
         self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> list[str]:
+    ) -> tuple[list[reservations.Status], list[str]]:
         now = times.now()
         plan = []
-        self.statuses = []
+        statuses = []
         for before, hosts in self._moving(store, args, now):
             name = before.reservation.id
             after = reservations.move(store, name, now, hosts, dry_run=True)
             changes = common.changes(before, after)
-            self.statuses.append(after if changes else before)
+            statuses.append(after if changes else before)
             plan += [f'reservation {name}: {change}' for change in changes]
             if args.evacuate:
                 plan += [
                     f'evacuate server {server}'
                     for server in reservations.to_evacuate(store, name, hosts)
                 ]
-        return plan
+        return statuses, plan
 
     def _move(
         self, store: reservations.ReservationStore, args: argparse.Namespace
@@ -169,13 +169,6 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
             if args.evacuate:
                 reservations.evacuate(store, name)
         return statuses
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command.
-
-        :returns: 0, or 3 if there are still problems.
-        """
-        return super().run(parsed_args) or self.exit_status()
 
 
 class ReconcileReservations(common.ReservationLister):
@@ -207,16 +200,13 @@ class ReconcileReservations(common.ReservationLister):
         self._usage = parser
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Reconcile them."""
         store = common.store(self.app.conf, self.app.connect())
-        return self.rows(
-            reservations.reconcile_all(
-                store, store.now(), on_unreadable=self.log_unreadable
-            )
+        statuses = reservations.reconcile_all(
+            store, store.now(), on_unreadable=self.log_unreadable
         )
+        return self.listed(statuses, self.status_of(statuses))
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Reconcile once, or repeatedly; return the exit status."""
@@ -225,7 +215,7 @@ class ReconcileReservations(common.ReservationLister):
             return 0
         if parsed_args.heal_after:
             self._usage.error('--heal-after needs --watch')
-        return super().run(parsed_args) or self.exit_status()
+        return super().run(parsed_args)
 
     def _watch(self, pause: int, heal_after: int | None) -> None:
         # One store for all rounds, so that its caches are used.

@@ -17,7 +17,7 @@ from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.review import Review
 from isolate_aggregates.reservations.views import OwnReservation
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 
 LOG = logging.getLogger(__name__)
@@ -53,8 +53,6 @@ class ListReservations(common.ReservationLister):
     With --ending-within the exit status is 4 if there are any, and 1 if one
     cannot be read. Only --mine works without the rights of an administrator.
     """
-
-    _own: Sequence[OwnReservation] | None = None
 
     @staticmethod
     def review(
@@ -96,88 +94,72 @@ class ListReservations(common.ReservationLister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """List the reservations."""
+    def report(self, args: argparse.Namespace) -> output.Report:
+        """List the reservations.
+
+        With ``--ending-within`` the exit status is 1 if one cannot be read,
+        because it may end too.
+        """
         store = common.store(self.app.conf, self.app.connect())
-        if parsed_args.mine:
-            return self._own_rows(views.list_own(store))
+        if args.mine:
+            return _own(views.list_own(store))
         now = times.now()
         statuses = reservations.list_reservations(
             store, now, self.log_unreadable, is_thorough=True
         )
-        within = parsed_args.ending_within
+        within = args.ending_within
         if within is None:
-            return self.rows(statuses)
-        self.nothing = 'No reservation ends within that time.'
-        return self.rows(
-            [
-                status
-                for status in statuses
-                if not status.reservation.has_ended(now)
-                and status.reservation.end is not None
-                and status.reservation.end - now <= within
-            ]
+            return self.listed(statuses)
+        ending = [
+            status
+            for status in statuses
+            if not status.reservation.has_ended(now)
+            and status.reservation.end is not None
+            and status.reservation.end - now <= within
+        ]
+        if self.unreadable:
+            code = ExitStatus.ERROR
+        else:
+            code = ExitStatus.NO if ending else ExitStatus.DONE
+        return self.listed(
+            ending, code, 'No reservation ends within that time.'
         )
 
-    def _own_rows(
-        self, own: Sequence[OwnReservation]
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        self._own = own
-        self.nothing = 'No reservation of your project has started.'
-        return (
-            ('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers', 'Boot Until'),
-            [
-                (
-                    entry.flavor.name,
-                    entry.flavor.vcpus,
-                    entry.flavor.ram,
-                    entry.flavor.disk,
-                    entry.servers,
-                    entry.flavor.extra_specs.get(names.BOOT_UNTIL),
-                )
-                for entry in own
-            ],
-        )
 
-    def after(self) -> Iterable[str]:
-        """Say what --mine cannot show."""
-        if self._own is None:
-            return super().after()
-        return ['', _NOT_SHOWN]
-
-    def document(self) -> dict[str, Any]:
-        """Return the reservations as a JSON document."""
-        if self._own is None:
-            return super().document()
-        return {
+def _own(own: Sequence[OwnReservation]) -> output.Report:
+    """Report the reservations of the user's project."""
+    return output.Report(
+        document=lambda: {
             'reservations': [
                 {
                     'id': entry.flavor.id,
                     'flavor': entry.flavor.name,
                     'shape': common.shape_document(Shape.like(entry.flavor)),
                     'servers': entry.servers,
-                    'boot_until': entry.flavor.extra_specs.get(
-                        names.BOOT_UNTIL
-                    ),
+                    'boot_until': _boot_until(entry),
                 }
-                for entry in self._own
+                for entry in own
             ]
-        }
+        },
+        columns=('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers', 'Boot Until'),
+        rows=[
+            (
+                entry.flavor.name,
+                entry.flavor.vcpus,
+                entry.flavor.ram,
+                entry.flavor.disk,
+                entry.servers,
+                _boot_until(entry),
+            )
+            for entry in own
+        ],
+        after=('', _NOT_SHOWN),
+        nothing='No reservation of your project has started.',
+    )
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command.
 
-        :returns: 0; with ``--ending-within`` 4 if there are any, or 1 if one
-            cannot be read, because it may end too.
-        """
-        code = super().run(parsed_args)
-        if code or parsed_args.ending_within is None:
-            return code
-        if self.unreadable:
-            return 1
-        return ExitStatus.NO if self.statuses else 0
+def _boot_until(entry: OwnReservation) -> str | None:
+    return entry.flavor.extra_specs.get(names.BOOT_UNTIL)
 
 
 class UpdateReservation(common.OneChanged):

@@ -3,8 +3,9 @@
 
 import abc
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Iterable
+import functools
+from typing import cast
 
 from oslo_log import log as logging
 
@@ -17,6 +18,7 @@ from isolate_aggregates.tools.cli import (
     preview,
     progress,
 )
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.planning import PlanningCloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
@@ -58,7 +60,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         return Plan()
 
     def remains(
-        self, cloud: LiveCloud, plan: Plan
+        self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
     ) -> Iterable[tuple[bool, str]]:
         """Yield notes for the user, each with whether it is left to do.
 
@@ -66,25 +68,11 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         """
         return ()
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        outcome = self._outcome(parsed_args)
-        cloud, plan = self._cloud, self._plan
-        self._problems = plan.problems
-        self._is_needed = bool(plan.steps)
-        self._rows, self._error = outcome.rows, outcome.error
-        if isinstance(self._error, KeyboardInterrupt):
-            consent.warn_of_interruption()
-        for problem in plan.problems:
-            LOG.warning('%s.', _sentence(problem))
-        remains = self._remaining_notes(cloud, plan)
-        self._notes = [
-            *plan.notes,
-            *(note for is_to_do, note in remains if not is_to_do),
-        ]
-        self._to_do = [note for is_to_do, note in remains if is_to_do]
-        return ('Change', 'Result'), self._rows
+    def document(
+        self, changes: documents.Changes, plan: Plan, args: argparse.Namespace
+    ) -> documents.Changes:
+        """Return the document of the changes that a plan makes."""
+        return changes
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
@@ -93,80 +81,112 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
             only shown.
         """
         base.check_live(self._usage, parsed_args, 'yes', 'domain')
-        self._file: Snapshot | None = None
-        if parsed_args.snapshot:
-            self._file = cloud_file.load(parsed_args.snapshot)
-            base.apply_settings(self.app.conf, self._file)
-            parsed_args.dry_run = True
         code = super().run(parsed_args)
-        if self._error:
-            raise self._error
-        return int(bool(self._problems)) or code
+        if self.reported.error:
+            raise self.reported.error
+        return code
 
-    def document(self) -> documents.Changes:
-        return documents.Changes(
+    def report(self, args: argparse.Namespace) -> output.Report:
+        saved: Snapshot | None = None
+        if args.snapshot:
+            saved = cloud_file.load(args.snapshot)
+            base.apply_settings(self.app.conf, saved)
+            args.dry_run = True
+        cloud, plan, outcome = self._outcome(args, saved)
+        error = outcome.error
+        if isinstance(error, KeyboardInterrupt):
+            consent.warn_of_interruption()
+        for problem in plan.problems:
+            LOG.warning('%s.', _sentence(problem))
+        remains: list[tuple[bool, str]] = []
+        if not error:
+            try:
+                remains = list(self.remains(cloud, plan, args))
+            except exception.IsolateAggregatesError as exc:
+                # The changes are shown before the error is raised.
+                error = exc
+        notes = [
+            *plan.notes,
+            *(note for is_to_do, note in remains if not is_to_do),
+        ]
+        to_do = [note for is_to_do, note in remains if is_to_do]
+        changes = documents.Changes(
             changes=tuple(
                 documents.Change(change=change, result=result)
-                for change, result in self._rows
+                for change, result in outcome.rows
             ),
-            notes=tuple(self._notes),
-            left=tuple(self._to_do),
-            problems=self._problems,
+            notes=tuple(notes),
+            left=tuple(to_do),
+            problems=plan.problems,
             effect=self.effect_document(),
         )
+        return output.Report(
+            document=functools.partial(self.document, changes, plan, args),
+            columns=('Change', 'Result'),
+            rows=outcome.rows,
+            before=self._heading(plan),
+            after=self._after(notes, to_do),
+            status=ExitStatus.ERROR if plan.problems else ExitStatus.DONE,
+            error=error,
+        )
 
-    def before(self) -> Iterable[str]:
+    def _heading(self, plan: Plan) -> Iterable[str]:
         """Yield a line if nothing was changed."""
-        if not self._is_needed and not self._problems:
+        if not plan.steps and not plan.problems:
             yield 'Nothing to do.'
         elif self.is_undone:
             yield 'Nothing was changed.'
 
-    def after(self) -> Iterable[str]:
-        """Yield the notes, and what is left to do."""
-        for note in self._notes:
+    def _after(
+        self, notes: Iterable[str], to_do: Iterable[str]
+    ) -> Iterable[str]:
+        """Yield the notes, what is left to do, and the effect of a plan."""
+        for note in notes:
             yield f'Note: {note}.'
-        for note in self._to_do:
+        for note in to_do:
             yield f'Left to do: {note}.'
         if self.is_undone:
             yield from self.effect_lines()
 
-    def _remaining_notes(
-        self, cloud: LiveCloud, plan: Plan
-    ) -> list[tuple[bool, str]]:
-        if self._error:
-            return []
-        try:
-            return list(self.remains(cloud, plan))
-        except exception.IsolateAggregatesError as exc:
-            # The changes are shown before the error is raised.
-            self._error = exc
-            return []
+    def _outcome(
+        self, args: argparse.Namespace, saved: Snapshot | None
+    ) -> tuple[LiveCloud, Plan, plans.Outcome]:
+        """Make the changes if the user agrees.
 
-    def _outcome(self, args: argparse.Namespace) -> plans.Outcome:
+        :param saved: The cloud of a cloud file; None for the live one.
+        :returns: The cloud that the last plan was made for, the plan, and
+            what became of it.
+        """
+
+        def unread() -> LiveCloud:
+            """Return the cloud without cached data."""
+            if saved:
+                return cast('LiveCloud', PlanningCloud(saved))
+            return LiveCloud(self.app.conf, self.app.connect)
+
+        cloud: LiveCloud
+        plan: Plan
+
         def find() -> list[str]:
-            self._cloud = self._unread_cloud()
-            self._plan = self.plan(self._cloud, args)
-            return [step.what for step in self._plan.steps]
+            nonlocal cloud, plan
+            cloud = unread()
+            plan = self.plan(cloud, args)
+            return [step.what for step in plan.steps]
 
         def effect() -> list[str]:
-            return self.preview(args, self._plan.change, self._unread_cloud())
+            return self.preview(args, plan.change, unread())
 
         if not self.agrees(args, find(), find, effect):
-            return plans.Outcome(
-                [(step.what, consent.PLANNED) for step in self._plan.steps]
+            outcome = plans.Outcome(
+                [(step.what, consent.PLANNED) for step in plan.steps]
             )
-        return plans.carry_out(
-            self._plan,
-            lambda plan: self.again(self._unread_cloud(), args, plan),
-            progress.changing,
-        )
-
-    def _unread_cloud(self) -> LiveCloud:
-        """Return the cloud without cached data."""
-        if self._file:
-            return cast('LiveCloud', PlanningCloud(self._file))
-        return LiveCloud(self.app.conf, self.app.connect)
+        else:
+            outcome = plans.carry_out(
+                plan,
+                lambda done: self.again(unread(), args, done),
+                progress.changing,
+            )
+        return cloud, plan, outcome
 
 
 def _sentence(text: str) -> str:

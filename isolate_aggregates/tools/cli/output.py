@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes rows and reports in every output format."""
 
+import abc
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from cliff import lister, show
@@ -12,6 +14,7 @@ from cliff.formatters import json_format, yaml_format
 from isolate_aggregates import exception
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools.cli import fields, terminal, usage
+from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.wording import all_escaped, meant, unabridged
 
@@ -35,17 +38,56 @@ def advice(place: str, repair: 'Advice') -> Iterator[str]:
         yield f'      {repair.text}'
 
 
-class Lister(usage.Command, lister.Lister):
-    """Lists rows, with texts escaped for terminals.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a command says, for every output format.
 
-    For json and yaml, texts are not escaped here; the formatter does it. The
-    text ``nothing`` replaces a table without rows. A table has only the
-    columns in ``for_people``, unless it is empty or ``-c`` is given.
+    :param document: Returns the document for json and yaml: a dataclass, or a
+        dictionary with such values. None if the rows are the document.
+    :param columns: The names of the columns.
+    :param rows: The rows; as csv or value, there is nothing else.
+    :param people: The columns of a table, unless ``-c`` names them; empty for
+        all columns.
+    :param before: The lines above a table.
+    :param after: The lines below a table.
+    :param nothing: Replaces a table without rows.
+    :param status: The exit status.
+    :param error: Raised when the report has been written.
+    """
+
+    document: Callable[[], Any] | None
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+    people: Sequence[str] = ()
+    before: Iterable[str] = ()
+    after: Iterable[str] = ()
+    nothing: str = ''
+    status: int = ExitStatus.DONE
+    error: BaseException | None = None
+
+
+class Lister(usage.Command, lister.Lister):
+    """Writes a report, with texts escaped for terminals.
+
+    For json and yaml, texts are not escaped here; the formatter does it.
     """
 
     app: Any
-    nothing = ''
-    for_people: Sequence[str] = ()
+    reported: Report
+
+    @abc.abstractmethod
+    def report(self, args: argparse.Namespace) -> Report:
+        """Do what the arguments say, and report it."""
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        self.reported = self.report(parsed_args)
+        return self.reported.columns, self.reported.rows
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; return its exit status."""
+        return int(super().run(parsed_args)) or self.reported.status
 
     def produce_output(
         self,
@@ -53,14 +95,38 @@ class Lister(usage.Command, lister.Lister):
         column_names: Sequence[str],
         data: Iterable[Sequence[Any]],
     ) -> int:
-        data = list(data)
+        report = self.reported
+        if parsed_args.formatter in DOCUMENTS and report.document:
+            document = content(report.document())
+            DOCUMENTS[parsed_args.formatter]().emit_one(
+                tuple(document),
+                tuple(document.values()),
+                self.app.stdout,
+                parsed_args,
+            )
+            return 0
+        people = parsed_args.formatter == 'table'
+        if people:
+            self._write(report.before)
+        self._write_rows(parsed_args, column_names, list(data))
+        if people:
+            self._write(report.after)
+        return 0
+
+    def _write_rows(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Sequence[Sequence[Any]],
+    ) -> None:
         if (
             not data
             and parsed_args.formatter == 'table'
             and not parsed_args.print_empty
         ):
-            self._write([self.nothing] if self.nothing else ())
-            return 0
+            nothing = self.reported.nothing
+            self._write([nothing] if nothing else ())
+            return
         if parsed_args.formatter in DOCUMENTS:
             # The keys of a document.
             column_names = [_normalized(name) for name in column_names]
@@ -70,7 +136,7 @@ class Lister(usage.Command, lister.Lister):
             nothing = '-' if parsed_args.formatter == 'value' else ''
             data = [_written(row, parsed_args, nothing) for row in data]
         if parsed_args.formatter == 'table' and not parsed_args.columns:
-            parsed_args.columns = list(self.for_people)
+            parsed_args.columns = list(self.reported.people)
         _check_columns(parsed_args.columns, column_names)
         if (
             parsed_args.formatter == 'table'
@@ -80,7 +146,6 @@ class Lister(usage.Command, lister.Lister):
             tables: Any = terminal.Tables(self.formatter)
             self.formatter = tables
         super().produce_output(parsed_args, column_names, data)
-        return 0
 
     def _write(self, lines: Iterable[str]) -> None:
         stdout = self.app.stdout
@@ -134,12 +199,7 @@ class ShowOne(usage.Command, show.ShowOne):
 
 
 class ReportLister(Lister):
-    """Lists rows as part of a report.
-
-    A table has the lines of ``before`` above it and those of ``after`` below
-    it. As json or yaml, the whole report is one document. As csv or value,
-    there are only the rows.
-    """
+    """Writes a report that names all objects only on request."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -152,46 +212,7 @@ class ReportLister(Lister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        self.is_long = parsed_args.long
         # A program needs every name.
-        full = self.is_long or parsed_args.formatter != 'table'
+        full = parsed_args.long or parsed_args.formatter != 'table'
         with unabridged() if full else contextlib.nullcontext():
-            return int(super().run(parsed_args))
-
-    def document(self) -> Any:
-        """Return the whole report for json and yaml.
-
-        It is a dataclass, or a dictionary with such values.
-        """
-        return {}
-
-    def before(self) -> Iterable[str]:
-        """Yield the lines above the table."""
-        return ()
-
-    def after(self) -> Iterable[str]:
-        """Yield the lines below the table."""
-        return ()
-
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
-    ) -> int:
-        if parsed_args.formatter in DOCUMENTS:
-            document = content(self.document())
-            DOCUMENTS[parsed_args.formatter]().emit_one(
-                tuple(document),
-                tuple(document.values()),
-                self.app.stdout,
-                parsed_args,
-            )
-            return 0
-        people = parsed_args.formatter == 'table'
-        if people:
-            self._write(self.before())
-        super().produce_output(parsed_args, column_names, data)
-        if people:
-            self._write(self.after())
-        return 0
+            return super().run(parsed_args)

@@ -3,7 +3,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
 from typing import Any
@@ -14,7 +14,13 @@ from oslo_log import log as logging
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import listed
-from isolate_aggregates.tools.advice import Advice, Repair, commands, outcome
+from isolate_aggregates.tools.advice import (
+    Advice,
+    Effects,
+    Repair,
+    commands,
+    outcome,
+)
 from isolate_aggregates.tools.audit import (
     AuditedCloud,
     Finding,
@@ -33,6 +39,7 @@ from isolate_aggregates.tools.cli import (
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import documents, reservations
+from isolate_aggregates.tools.effect.documents import Effect
 
 LOG = logging.getLogger(__name__)
 
@@ -57,8 +64,6 @@ class AuditCloud(preview.Previewing, output.ReportLister):
     document with the findings and their counts.
     """
 
-    nothing = 'No problems found.'
-    for_people = _FOR_PEOPLE
     shows_more = True
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -88,26 +93,157 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             if getattr(parsed_args, option) and not parsed_args.fix:
                 name = option.replace('_', '-')
                 self._usage.error(f'--{name} needs --fix')
-        code = super().run(parsed_args)
-        limit = Severity[parsed_args.fail_on.upper()]
-        worst = max((f.severity for f in self._findings), default=0)
-        return ExitStatus.NO if worst >= limit else code
+        return super().run(parsed_args)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Audit the cloud, and again after repairs."""
-        self._is_of_file = bool(parsed_args.snapshot)
-        self._is_shown = parsed_args.dry_run
-        self._findings = self._audit(parsed_args)
-        if parsed_args.fix and self._fix(parsed_args):
-            self._findings = self._audit(parsed_args)
-        self._advice = [
-            list(self._effects.advice(finding.repairs))
-            for finding in self._findings
+        audited = self._audit(args)
+        if args.fix:
+            audited, is_repaired = self._fix(args, audited)
+            if is_repaired:
+                audited = self._audit(args)
+        shown = _Shown(
+            audited.findings,
+            [
+                list(audited.effects.advice(finding.repairs))
+                for finding in audited.findings
+            ],
+        )
+        limit = Severity[args.fail_on.upper()]
+        worst = max((f.severity for f in audited.findings), default=0)
+        is_shown = args.dry_run
+        return output.Report(
+            document=lambda: shown.document(self.effect_document()),
+            columns=_COLUMNS,
+            rows=shown.rows(),
+            people=_FOR_PEOPLE,
+            before=shown.heading(),
+            after=itertools.chain(
+                shown.repairs(bool(args.snapshot), bool(audited.safe)),
+                audited.sync_lines() if is_shown else (),
+                self.effect_lines() if is_shown else (),
+                shown.kinds(),
+            ),
+            nothing='No problems found.',
+            status=ExitStatus.NO if worst >= limit else ExitStatus.DONE,
+        )
+
+    def _audit(self, args: argparse.Namespace) -> '_Audited':
+        with base.opened(self.app, args) as cloud:
+            audited_cloud = AuditedCloud.read(
+                cloud, self.app.conf, args.servers, progress.reading
+            )
+        if not args.snapshot:
+            audited_cloud = reservations.with_review(
+                self.app, audited_cloud, is_thorough=True
+            )
+        # What sync would do can be more than the findings say.
+        plan = audited_cloud.plan
+        # To let in projects of a domain is no repair of something else.
+        lets_in = any(each.missing for each in plan.differences)
+        if lets_in:
+            plan = dataclasses.replace(plan, differences=())
+        return _Audited(
+            trial.held(audited_cloud, audit(audited_cloud), audit),
+            audited_cloud.effects,
+            plan.sentences,
+            lets_in,
+        )
+
+    def _fix(
+        self, args: argparse.Namespace, audited: '_Audited'
+    ) -> tuple['_Audited', bool]:
+        """Apply the safe repairs.
+
+        :returns: The last audit, and whether there were repairs.
+        """
+
+        def find() -> list[str]:
+            nonlocal audited
+            audited = self._audit(args)
+            return audited.to_do()
+
+        def repaired(snapshot: Snapshot) -> Snapshot:
+            filters = Pipeline(loading.load(self.app.conf))
+            for todo in audited.safe:
+                *_, snapshot = outcome.outcomes(snapshot, todo, filters)
+            return snapshot
+
+        def effect() -> list[str]:
+            with base.opened(self.app, args) as cloud:
+                return self.preview(args, repaired, cloud)
+
+        to_do = audited.to_do()
+        if not to_do or not self.agrees(args, to_do, find, effect):
+            return audited, False
+        for todo in audited.safe:
+            for command in todo:
+                words: Sequence[str] = command
+                if audited.lets_in and (command,) == commands.SYNC:
+                    words = (*command, '--no-domains')
+                # The user has already agreed.
+                status = _run((*words, '--yes'), _Beside(self.app))
+                if status:
+                    line = commands.shown((words,))
+                    LOG.error('%s ended with status %d.', line, status)
+                    break
+        return audited, True
+
+
+@dataclasses.dataclass(frozen=True)
+class _Audited:
+    """The findings of an audit, and what sync would do.
+
+    :param synced: The changes that sync would make.
+    :param lets_in: Whether sync would let in projects of a domain too.
+    """
+
+    findings: Sequence[Finding]
+    effects: Effects
+    synced: Sequence[str]
+    lets_in: bool
+
+    @property
+    def safe(self) -> Sequence[commands.Commands]:
+        """The commands of the safe repairs, without duplicates."""
+        return list(
+            dict.fromkeys(
+                repair.commands
+                for finding in self.findings
+                for repair in _safe_repair(finding)
+            )
+        )
+
+    def to_do(self) -> list[str]:
+        """Describe the safe repairs and the changes that sync would make."""
+        messages = [
+            f'{advice}: {finding.subject}: {finding.problem}'
+            for finding in self.findings
+            for advice in self.effects.advice(_safe_repair(finding))
         ]
-        return _COLUMNS, [
-            (
+        is_synced = commands.SYNC in self.safe
+        return [*messages, *self.synced] if is_synced else messages
+
+    def sync_lines(self) -> Iterator[str]:
+        """Yield what sync would do, if it is a repair."""
+        if commands.SYNC in self.safe:
+            yield ''
+            yield 'Changes that sync would make:'
+            for change in self.synced:
+                yield f'  {change}'
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shown:
+    """The findings of an audit with their advice, as they are shown."""
+
+    findings: Sequence[Finding]
+    advice: Sequence[Sequence[Advice]]
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Yield a row for each finding."""
+        for number, (finding, advice) in enumerate(self._pairs(), 1):
+            yield (
                 number,
                 finding.severity.label,
                 finding.subject,
@@ -121,15 +257,16 @@ class AuditCloud(preview.Previewing, output.ReportLister):
                     for name in _ABOUT
                 ),
             )
-            for number, (finding, advice) in enumerate(
-                zip(self._findings, self._advice, strict=True), 1
-            )
-        ]
 
-    def document(self) -> documents.Audit:
+    def document(self, effect: Effect | None) -> documents.Audit:
+        """Return the document.
+
+        :param effect: That of the repairs, if it was computed.
+        """
+        counts = self._counts()
         return documents.Audit(
             summary=documents.Counts(
-                **{level: self._count(level) for level in _LEVELS}
+                **{level: counts[level] for level in _LEVELS}
             ),
             findings=tuple(
                 documents.Finding(
@@ -149,53 +286,38 @@ class AuditCloud(preview.Previewing, output.ReportLister):
                         for one in advice
                     ),
                 )
-                for finding, advice in zip(
-                    self._findings, self._advice, strict=True
-                )
+                for finding, advice in self._pairs()
             ),
-            effect=self.effect_document(),
+            effect=effect,
         )
 
-    def before(self) -> Iterable[str]:
+    def heading(self) -> Iterator[str]:
         """Yield the number of findings by severity."""
-        if self._findings:
+        if self.findings:
+            counts = self._counts()
             yield ', '.join(
-                f'{level}: {self._count(level)}' for level in reversed(_LEVELS)
+                f'{level}: {counts[level]}' for level in reversed(_LEVELS)
             )
 
-    def after(self) -> Iterable[str]:
-        """Yield the repairs, and where the kinds are explained."""
-        yield from self._repairs()
-        if self._is_shown and commands.SYNC in _safe(self._findings):
-            yield ''
-            yield 'Changes that sync would make:'
-            for change in self._synced:
-                yield f'  {change}'
-        if self._is_shown:
-            yield from self.effect_lines()
-        if self._findings:
-            kinds = sorted({finding.kind for finding in self._findings})
-            yield ''
-            yield (
-                'The page Findings of the documentation has a section for '
-                f'each kind: {listed(kinds, None)}.'
-            )
+    def repairs(self, is_of_file: bool, has_safe: bool) -> Iterator[str]:
+        """Yield the repairs, each with the numbers of its findings.
 
-    def _repairs(self) -> Iterator[str]:
+        :param is_of_file: Whether the cloud is that of a cloud file.
+        :param has_safe: Whether --fix would make a repair.
+        """
         numbers_by_repair: dict[Advice, list[int]] = {}
-        for number, advice in enumerate(self._advice, 1):
+        for number, advice in enumerate(self.advice, 1):
             for first in advice[:1]:
                 numbers_by_repair.setdefault(first, []).append(number)
         if not numbers_by_repair:
             return
-        safe = _safe(self._findings)
         yield ''
         where, there = (
-            (' of the live cloud', ' there') if self._is_of_file else ('', '')
+            (' of the live cloud', ' there') if is_of_file else ('', '')
         )
         fix = (
             f' (those with * are safe; --fix applies them{there})'
-            if safe
+            if has_safe
             else ''
         )
         yield f'Repairs{where}{fix}:'
@@ -203,79 +325,25 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             mark = '*' if first.safe else ' '
             places = ', '.join(map(str, numbers))
             yield from output.advice(f'{mark} {places}: ', first)
-            others = (self._advice[number - 1][1:] for number in numbers)
+            others = (self.advice[number - 1][1:] for number in numbers)
             for other in dict.fromkeys(itertools.chain(*others)):
                 yield from output.advice('    or: ', other)
 
-    def _count(self, level: str) -> int:
-        return Counter(f.severity.label for f in self._findings)[level]
-
-    def _audit(self, args: argparse.Namespace) -> list[Finding]:
-        with base.opened(self.app, args) as cloud:
-            audited_cloud = AuditedCloud.read(
-                cloud, self.app.conf, args.servers, progress.reading
+    def kinds(self) -> Iterator[str]:
+        """Yield where the kinds of findings are explained."""
+        if self.findings:
+            kinds = sorted({finding.kind for finding in self.findings})
+            yield ''
+            yield (
+                'The page Findings of the documentation has a section for '
+                f'each kind: {listed(kinds, None)}.'
             )
-        if not args.snapshot:
-            audited_cloud = reservations.with_review(
-                self.app, audited_cloud, is_thorough=True
-            )
-        # What sync would do can be more than the findings say.
-        plan = audited_cloud.plan
-        # To let in projects of a domain is no repair of something else.
-        self._lets_in = any(each.missing for each in plan.differences)
-        if self._lets_in:
-            plan = dataclasses.replace(plan, differences=())
-        self._synced = plan.sentences
-        self._effects = audited_cloud.effects
-        return trial.held(audited_cloud, audit(audited_cloud), audit)
 
-    def _to_do(self) -> list[str]:
-        """Describe the safe repairs and the changes that sync would make."""
-        messages = self._messages()
-        is_synced = commands.SYNC in _safe(self._findings)
-        return [*messages, *self._synced] if is_synced else messages
+    def _pairs(self) -> Iterator[tuple[Finding, Sequence[Advice]]]:
+        return zip(self.findings, self.advice, strict=True)
 
-    def _repaired(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot after all safe repairs."""
-        filters = Pipeline(loading.load(self.app.conf))
-        for todo in _safe(self._findings):
-            *_, snapshot = outcome.outcomes(snapshot, todo, filters)
-        return snapshot
-
-    def _messages(self) -> list[str]:
-        """Describe the safe repairs with the findings they repair."""
-        return [
-            f'{advice}: {finding.subject}: {finding.problem}'
-            for finding in self._findings
-            for advice in self._effects.advice(_safe_repair(finding))
-        ]
-
-    def _fix(self, args: argparse.Namespace) -> bool:
-        """Apply the safe repairs; return whether there were any."""
-
-        def find() -> list[str]:
-            self._findings = self._audit(args)
-            return self._to_do()
-
-        def effect() -> list[str]:
-            with base.opened(self.app, args) as cloud:
-                return self.preview(args, self._repaired, cloud)
-
-        to_do = self._to_do()
-        if not to_do or not self.agrees(args, to_do, find, effect):
-            return False
-        for todo in _safe(self._findings):
-            for command in todo:
-                words: Sequence[str] = command
-                if self._lets_in and (command,) == commands.SYNC:
-                    words = (*command, '--no-domains')
-                # The user has already agreed.
-                status = _run((*words, '--yes'), _Beside(self.app))
-                if status:
-                    line = commands.shown((words,))
-                    LOG.error('%s ended with status %d.', line, status)
-                    break
-        return True
+    def _counts(self) -> Counter[str]:
+        return Counter(each.severity.label for each in self.findings)
 
 
 class _Beside:
@@ -304,14 +372,3 @@ def _run(command: Sequence[str], app: Any) -> int:
 
 def _safe_repair(finding: Finding) -> Iterator[Repair]:
     yield from (repair for repair in finding.repairs[:1] if repair.safe)
-
-
-def _safe(findings: Iterable[Finding]) -> list[commands.Commands]:
-    """Return the commands of the safe repairs without duplicates."""
-    return list(
-        dict.fromkeys(
-            repair.commands
-            for finding in findings
-            for repair in _safe_repair(finding)
-        )
-    )

@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+import dataclasses
 from typing import Any
 
 from isolate_aggregates import exception
@@ -53,8 +54,7 @@ class ListCandidates(output.ReportLister):
         if parsed_args.query:
             self._print_query(parsed_args)
             return 0
-        code = super().run(parsed_args)
-        return ExitStatus.NO if self._rejection else code
+        return super().run(parsed_args)
 
     def _print_query(self, args: argparse.Namespace) -> None:
         with request_arguments.opened(self.app, args) as question:
@@ -63,43 +63,47 @@ class ListCandidates(output.ReportLister):
         with usage.writing():
             self.app.stdout.write(f'{query.to_querystring()}\n')
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        with request_arguments.opened(self.app, parsed_args) as question:
-            limit = request_arguments.limit_from(parsed_args, self.app.conf)
+    def report(self, args: argparse.Namespace) -> output.Report:
+        with request_arguments.opened(self.app, args) as question:
+            limit = request_arguments.limit_from(args, self.app.conf)
             parts = question.cloud, question.request, question.decision
-            self._rejection: str | None = None
             try:
-                self._outcome = candidates.allowed(*parts, limit)
-                self._difference = (
+                outcome = candidates.allowed(*parts, limit)
+                answer = _Answer(
+                    outcome,
                     None
-                    if self._outcome.is_simulated
-                    else comparison.difference_after_answer(*parts)
+                    if outcome.is_simulated
+                    else comparison.difference_after_answer(*parts),
+                    None,
+                    question.not_known,
                 )
             except exception.BadQuery as exc:
-                self._rejection = str(exc)
-                self._outcome = candidates.none(*parts[1:], limit)
-                self._difference = None
-            self._not_known = question.not_known
-        hosts = self._outcome.hosts
-        if parsed_args.formatter == 'table':
-            return ('Host', 'Free', 'Candidates'), [
-                (
-                    host.name,
-                    ', '.join(f'{rc} {n}' for rc, n in host.free.items()),
-                    host.candidates,
-                )
-                for host in hosts
-            ]
-        classes = sorted({rc for host in hosts for rc in host.free})
-        return ('Host', 'Candidates', *classes), [
-            (host.name, host.candidates, *map(host.free.get, classes))
-            for host in hosts
-        ]
+                outcome = candidates.none(*parts[1:], limit)
+                answer = _Answer(outcome, None, str(exc), question.not_known)
+        columns, rows = _table(outcome.hosts, args.formatter == 'table')
+        return output.Report(
+            document=answer.document,
+            columns=columns,
+            rows=rows,
+            after=answer.lines(None if args.long else _MOST_DROPPED),
+            status=ExitStatus.NO if answer.rejection else ExitStatus.DONE,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Answer:
+    """The hosts, and what there is to say about them.
+
+    :param rejection: Why Placement rejects the query; None if it does not.
+    """
+
+    outcome: candidates.CandidateHosts
+    difference: comparison.Difference | None
+    rejection: str | None
+    not_known: request_arguments.NotKnown
 
     def document(self) -> request_documents.Candidates:
-        outcome = self._outcome
+        outcome = self.outcome
         _, *fallbacks = outcome.queries
         return request_documents.Candidates(
             hosts=tuple(
@@ -117,10 +121,10 @@ class ListCandidates(output.ReportLister):
                 )
                 for host in outcome.dropped_hosts
             ),
-            rejected=self._rejection,
-            not_known=tuple(self._not_known.sentences),
+            rejected=self.rejection,
+            not_known=tuple(self.not_known.sentences),
             constraints=_constraints(outcome),
-            placement_differs=comparison.document(self._difference),
+            placement_differs=comparison.document(self.difference),
             shortened=_shortened(outcome.decision.replacement),
             left_to_host_filters=request_arguments.left_document(
                 outcome.decision
@@ -134,13 +138,16 @@ class ListCandidates(output.ReportLister):
             else None,
         )
 
-    def after(self) -> Iterable[str]:
-        """Yield the number of hosts, the constraints and the query."""
-        outcome = self._outcome
+    def lines(self, most: int | None) -> Iterable[str]:
+        """Yield the number of hosts, the constraints and the query.
+
+        :param most: The most dropped hosts to name.
+        """
+        outcome = self.outcome
         hint = '' if outcome.hosts else ' Use explain to see why.'
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
-        yield from request_arguments.rejected_lines(self._rejection)
-        yield from comparison.lines(self._difference)
+        yield from request_arguments.rejected_lines(self.rejection)
+        yield from comparison.lines(self.difference)
         yield from outcome.scheduling.lines()
         if outcome.is_simulated:
             yield ''
@@ -148,14 +155,13 @@ class ListCandidates(output.ReportLister):
         yield ''
         if outcome.dropped_hosts:
             yield 'Dropped by Nova, after Placement:'
-            most = None if self.is_long else _MOST_DROPPED
             for host in outcome.dropped_hosts[:most]:
                 yield f'  {host.name}: {"; ".join(host.reasons)}'
             if most and len(outcome.dropped_hosts) > most:
                 more = len(outcome.dropped_hosts) - most
                 yield f'  and {more} more, which --long shows'
             yield ''
-        yield from self._not_known.lines()
+        yield from self.not_known.lines()
         yield 'Constraints:'
         constraints = _constraints(outcome)
         for constraint in constraints:
@@ -180,6 +186,26 @@ class ListCandidates(output.ReportLister):
         for query in outcome.queries[1:]:
             yield 'Fallback query, which Nova sends for pinned CPUs:'
             yield terminal.Query(f'  {query.to_querystring()}')
+
+
+def _table(
+    hosts: Iterable[candidates.CandidateHost], is_for_people: bool
+) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    """Return the columns and rows; a program gets a column for each class."""
+    if is_for_people:
+        return ('Host', 'Free', 'Candidates'), [
+            (
+                host.name,
+                ', '.join(f'{rc} {n}' for rc, n in host.free.items()),
+                host.candidates,
+            )
+            for host in hosts
+        ]
+    classes = sorted({rc for host in hosts for rc in host.free})
+    return ('Host', 'Candidates', *classes), [
+        (host.name, host.candidates, *map(host.free.get, classes))
+        for host in hosts
+    ]
 
 
 def _shortened(

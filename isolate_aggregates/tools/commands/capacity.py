@@ -3,11 +3,12 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import Any
+import dataclasses
 
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import comparison, taken
 from isolate_aggregates.tools.capacity import (
+    HostFit,
     fitting_servers,
     rejection,
     scheduling,
@@ -38,57 +39,62 @@ class ListCapacity(output.ReportLister):
         request_arguments.add_arguments(parser)
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Show it; return the exit status."""
-        code = super().run(parsed_args)
-        return ExitStatus.NO if self._rejection else code
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        with request_arguments.opened(self.app, parsed_args) as question:
-            limit = request_arguments.limit_from(parsed_args, self.app.conf)
+    def report(self, args: argparse.Namespace) -> output.Report:
+        with request_arguments.opened(self.app, args) as question:
+            limit = request_arguments.limit_from(args, self.app.conf)
             queries = asking.every(question.decision, question.request, limit)
             query, *fallbacks = queries
             snapshot = question.cloud.snapshot
-            self._rejection = rejection(snapshot, query)
-            self._fits = (
-                ()
-                if self._rejection
-                else fitting_servers(
-                    snapshot,
-                    query,
-                    question.decision.destination,
-                    fallbacks,
+            if rejected := rejection(snapshot, query):
+                answer = _Answer(question.not_known, rejected)
+            else:
+                answer = _Answer(
+                    question.not_known,
+                    None,
+                    fitting_servers(
+                        snapshot,
+                        query,
+                        question.decision.destination,
+                        fallbacks,
+                    ),
+                    comparison.difference(
+                        question.cloud, question.request, question.decision
+                    ),
+                    scheduling(snapshot, queries),
                 )
-            )
-            self._difference = (
-                None
-                if self._rejection
-                else comparison.difference(
-                    question.cloud, question.request, question.decision
-                )
-            )
-            self._scheduling = (
-                taken.NORMAL
-                if self._rejection
-                else scheduling(snapshot, queries)
-            )
-            self._not_known = question.not_known
-        rows = [(entry.host, entry.servers) for entry in self._fits]
-        return ('Host', 'Servers'), rows
+        return output.Report(
+            document=answer.document,
+            columns=('Host', 'Servers'),
+            rows=[(entry.host, entry.servers) for entry in answer.fits],
+            before=answer.lines(),
+            status=ExitStatus.NO if rejected else ExitStatus.DONE,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Answer:
+    """How many servers fit, and what there is to say about it.
+
+    :param rejection: Why Placement rejects the query; None if it does not.
+    """
+
+    not_known: request_arguments.NotKnown
+    rejection: str | None
+    fits: Sequence[HostFit] = ()
+    difference: comparison.Difference | None = None
+    scheduling: taken.Scheduling = taken.NORMAL
 
     @property
     def _total(self) -> int:
-        return sum(entry.servers for entry in self._fits)
+        return sum(entry.servers for entry in self.fits)
 
     def document(self) -> request_documents.Capacity:
         return request_documents.Capacity(
             total=self._total,
-            rejected=self._rejection,
-            not_known=tuple(self._not_known.sentences),
-            placement_differs=comparison.document(self._difference),
-            **self._scheduling.document(),
+            rejected=self.rejection,
+            not_known=tuple(self.not_known.sentences),
+            placement_differs=comparison.document(self.difference),
+            **self.scheduling.document(),
             hosts=tuple(
                 request_documents.Fit(
                     name=entry.host,
@@ -96,24 +102,24 @@ class ListCapacity(output.ReportLister):
                     servers=entry.servers,
                     depends_on_candidates=entry.depends,
                 )
-                for entry in self._fits
+                for entry in self.fits
             ),
         )
 
-    def before(self) -> Iterable[str]:
+    def lines(self) -> Iterable[str]:
         """Yield the total."""
         rules = (
             " according to Placement's documentation"
-            if self._difference
+            if self.difference
             else ''
         )
         hint = '' if self._total else ' Use explain to see why.'
         number = self._total or 'No'
         yield f'{number} more servers of this flavor fit{rules}.{hint}'
-        yield from request_arguments.rejected_lines(self._rejection)
-        yield from comparison.lines(self._difference)
-        yield from self._scheduling.lines()
-        depends = sum(entry.depends for entry in self._fits)
+        yield from request_arguments.rejected_lines(self.rejection)
+        yield from comparison.lines(self.difference)
+        yield from self.scheduling.lines()
+        depends = sum(entry.depends for entry in self.fits)
         if depends:
             yield ''
             yield (
@@ -121,7 +127,7 @@ class ListCapacity(output.ReportLister):
                 'candidates than those counted; then more or fewer servers '
                 'may fit.'
             )
-        not_known = list(self._not_known.lines())
-        if self._fits or not_known:
+        not_known = list(self.not_known.lines())
+        if self.fits or not_known:
             yield ''
         yield from not_known

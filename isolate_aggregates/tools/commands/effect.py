@@ -21,6 +21,7 @@ from isolate_aggregates.tools.commands import (
     snapshots,
 )
 from isolate_aggregates.tools.effect import (
+    Effect,
     documents,
     effect,
     refusals,
@@ -72,36 +73,34 @@ class ShowEffect(output.ReportLister):
             self._usage.error(
                 'a change is required, such as --add-host, or --to'
             )
-        code = super().run(parsed_args)
-        if self._refused and not code:
-            return ExitStatus.REFUSED_CHANGE
-        if not parsed_args.detailed_exitcode or code:
-            return code
-        if self._effect.displaced:
-            return ExitStatus.DISPLACED
-        return ExitStatus.CHANGED if self._effect else 0
+        return super().run(parsed_args)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        self._differences: Sequence[diff.Change] = ()
-        self._order = Order(())
-        self._refused: tuple[Refusal, ...] = ()
-        self._unknown: tuple[str, ...] = ()
-        self._compares = bool(parsed_args.to)
-        if parsed_args.to:
-            self._compare(parsed_args)
-            return differences.COLUMNS, differences.rows(self._differences)
-        self._change(parsed_args)
-        # Sentences are too long for the cells of a table.
-        is_for_people = parsed_args.formatter == 'table'
-        rows = [] if is_for_people else shown.rows(self._effect)
-        return (
-            ('Effect on', 'Before', 'After', 'Details'),
-            [(row.what, row.before, row.after, row.why) for row in rows],
+    def report(self, args: argparse.Namespace) -> output.Report:
+        columns: Sequence[str] = differences.COLUMNS
+        if args.to:
+            found = self._compared(args)
+            rows: Iterable[Sequence[Any]] = differences.rows(found.differences)
+        else:
+            found = self._changed(args)
+            columns = ('Effect on', 'Before', 'After', 'Details')
+            # Sentences are too long for the cells of a table.
+            is_for_people = args.formatter == 'table'
+            rows = [] if is_for_people else map(_row, shown.rows(found.effect))
+        most = None if args.long else shown.MOST
+        lines = shown.lines(found.effect, most)
+        before, after = ((), lines) if args.to else (lines, ())
+        return output.Report(
+            document=found.document,
+            columns=columns,
+            rows=rows,
+            before=found.lines(before),
+            # If nothing differs, nothing changes.
+            after=after if found.differences else (),
+            nothing='The file describes the same cloud.' if args.to else '',
+            status=_status(found, args.detailed_exitcode),
         )
 
-    def _compare(self, args: argparse.Namespace) -> None:
+    def _compared(self, args: argparse.Namespace) -> '_Found':
         after = cloud_file.load(args.to)
         before = (
             cloud_file.load(args.snapshot)
@@ -110,63 +109,92 @@ class ShowEffect(output.ReportLister):
         )
         if args.no_servers:
             before = dataclasses.replace(before, servers=None)
-        self._differences = list(diff.changes(before, after))
+        changes = list(diff.changes(before, after))
         base.apply_settings(self.app.conf, after)
-        self._effect = effect(before, after, self.app.conf)
-        self.nothing = 'The file describes the same cloud.'
-
-    def _change(self, parsed_args: argparse.Namespace) -> None:
-        with base.opened(self.app, parsed_args) as cloud:
-            before = preview.read(cloud, not parsed_args.no_servers)
-        filters = Pipeline(loading.load(self.app.conf))
-        changed = change_arguments.changed(
-            before, parsed_args.changes, filters
+        return _Found(
+            effect(before, after, self.app.conf),
+            Order(()),
+            differences=changes,
         )
-        self._order, others, after = refusals.made(
+
+    def _changed(self, args: argparse.Namespace) -> '_Found':
+        with base.opened(self.app, args) as cloud:
+            before = preview.read(cloud, not args.no_servers)
+        filters = Pipeline(loading.load(self.app.conf))
+        changed = change_arguments.changed(before, args.changes, filters)
+        order, refused, after = refusals.made(
             before, changed.steps, self.app.conf, filters
         )
-        self._refused = changed.refused + others
-        unknown = (*changed.unknown, *refusals.unknown(before, after))
-        self._effect = effect(before, after, self.app.conf)
-        self._unknown = (
-            *unknown,
-            *(
-                f'whether server {quoted(each.server.name)} '
-                f'({each.server.id}) may stay on host '
-                f'{each.server.host}{each.text}'
-                for each in self._effect.doubtful
+        found = effect(before, after, self.app.conf)
+        return _Found(
+            found,
+            order,
+            changed.refused + refused,
+            (
+                *changed.unknown,
+                *refusals.unknown(before, after),
+                *(
+                    f'whether server {quoted(each.server.name)} '
+                    f'({each.server.id}) may stay on host '
+                    f'{each.server.host}{each.text}'
+                    for each in found.doubtful
+                ),
             ),
         )
 
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """What changes or differences do, and what is not certain.
+
+    :param order: A safe order of the changes.
+    :param unknown: What cannot be said, without a full stop.
+    :param differences: Those of two cloud files.
+    """
+
+    effect: Effect
+    order: Order
+    refused: tuple[Refusal, ...] = ()
+    unknown: tuple[str, ...] = ()
+    differences: Sequence[diff.Change] = ()
+
     def document(self) -> documents.PlannedEffect:
         return documents.PlannedEffect(
-            **vars(shown.document(self._effect)),
-            differences=differences.document(self._differences),
-            steps=tuple(commands.shown([c]) for c in self._order.commands),
-            gaps=tuple(self._order.sentences),
-            refused=documents.refused(self._refused),
-            unknown=tuple(self._unknown),
+            **vars(shown.document(self.effect)),
+            differences=differences.document(self.differences),
+            steps=tuple(commands.shown([c]) for c in self.order.commands),
+            gaps=tuple(self.order.sentences),
+            refused=documents.refused(self.refused),
+            unknown=tuple(self.unknown),
         )
 
-    def before(self) -> Iterable[str]:
-        """Yield the effect, the worst first, and the steps."""
-        yield from change_arguments.refused_lines(self._refused)
-        if not self._compares:
-            yield from self._lines()
-        for sentence in self._unknown:
+    def lines(self, effects: Iterable[str]) -> Iterable[str]:
+        """Yield what is refused, the effect, what is unknown, and the steps.
+
+        :param effects: The lines of the effect, the worst first.
+        """
+        yield from change_arguments.refused_lines(self.refused)
+        yield from effects
+        for sentence in self.unknown:
             yield f'Not known: {sentence}'
-        if len(self._order.commands) > 1:
+        if len(self.order.commands) > 1:
             yield ''
             yield 'A safe order of the steps:'
-            for command in self._order.commands:
+            for command in self.order.commands:
                 yield terminal.Shell(f'  {commands.shown([command])}')
-            for gap in self._order.sentences:
+            for gap in self.order.sentences:
                 yield f'No order is entirely safe. {gap}'
 
-    def after(self) -> Iterable[str]:
-        """Yield the effect of differences, the worst first."""
-        if self._differences:
-            yield from self._lines()
 
-    def _lines(self) -> Iterable[str]:
-        return shown.lines(self._effect, None if self.is_long else shown.MOST)
+def _row(row: shown.Row) -> Sequence[str]:
+    return row.what, row.before, row.after, row.why
+
+
+def _status(found: _Found, is_detailed: bool) -> ExitStatus:
+    if found.refused:
+        return ExitStatus.REFUSED_CHANGE
+    if not is_detailed or not found.effect:
+        return ExitStatus.DONE
+    if found.effect.displaced:
+        return ExitStatus.DISPLACED
+    return ExitStatus.CHANGED

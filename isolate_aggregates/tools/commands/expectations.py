@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import datetime
+import functools
 from typing import Any
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
@@ -24,7 +24,6 @@ from isolate_aggregates.tools.commands import change_arguments
 from isolate_aggregates.tools.effect import refusals
 from isolate_aggregates.tools.expectations import (
     document,
-    documents,
     first_file,
     mutations,
     report,
@@ -91,38 +90,32 @@ class CheckExpectations(output.ReportLister):
             return self._init(parsed_args)
         if not parsed_args.file:
             self._usage.error('<file> is required')
-        code = super().run(parsed_args)
-        if not self._report.is_passed:
-            return ExitStatus.NO
-        return ExitStatus.REFUSED_CHANGE if self._report.refused else code
+        return super().run(parsed_args)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        if parsed_args.output:
-            report.check_junit(parsed_args.output)
-        expectations = document.load(parsed_args.file)
-        with self._answers(parsed_args, expectations) as (answers, changed):
+    def report(self, args: argparse.Namespace) -> output.Report:
+        if args.output:
+            report.check_junit(args.output)
+        expectations = document.load(args.file)
+        with self._answers(args, expectations) as (answers, changed, source):
             # All of them have been read.
             digests = {
-                name: report.digest_of_file(name)
-                for name in _files(parsed_args)
+                name: report.digest_of_file(name) for name in _files(args)
             }
             results = evaluate(expectations, answers)
             with deciding.silent():
                 coverage = (
                     mutations.coverage(expectations, answers, progress.testing)
-                    if parsed_args.mutate
+                    if args.mutate
                     else None
                 )
                 lines = tuple(report.lines(results, answers))
             not_known = dict.fromkeys(
                 (*changed.unknown, *answers.context.builder.not_known)
             )
-        self._report = report.Report(
+        found = report.Report(
             time=datetime.datetime.now(datetime.UTC),
-            path=parsed_args.file,
-            cloud=self._source,
+            path=args.file,
+            cloud=source,
             cloud_digest=report.digest_of_cloud(
                 answers.snapshot,
                 self.app.conf,
@@ -140,58 +133,24 @@ class CheckExpectations(output.ReportLister):
             refused=changed.refused,
             coverage=coverage,
         )
-        if parsed_args.output:
-            report.write_junit(self._report, parsed_args.output)
-        is_for_people = parsed_args.formatter == 'table'
-        rows = [] if is_for_people else list(_rows(self._report))
-        return ('Result', 'Expectation', 'Line', 'Problems'), rows
-
-    def document(self) -> documents.Test:
-        return report.document(self._report)
-
-    def before(self) -> Iterable[str]:
-        """Yield the expectations with their problems, and the totals."""
-        most = None if self.is_long else _MOST
-        for line in self._report.lines:
-            if not line.problems:
-                yield f'passed: {line.name}'
-                continue
-            yield f'FAILED: {line.name} (line {line.line})'
-            for problem in _first(line.problems, most, 'problem', 2):
-                if isinstance(problem, str):
-                    yield problem
-                    continue
-                yield f'  {problem.text}'
-                for reason in _first(problem.reasons, most, 'reason', 4):
-                    yield f'    {reason}'
-        passed = len(self._report.lines) - len(self._report.failures)
-        yield f'{passed} passed, {len(self._report.failures)} failed.'
-        yield from change_arguments.refused_lines(self._report.refused)
-        for sentence in self._report.not_known:
-            yield f'Not known: {sentence}'
-        if self._report.coverage:
-            yield ''
-            yield from self._mutation_lines(self._report.coverage)
-
-    def _mutation_lines(self, coverage: mutations.Coverage) -> Iterator[str]:
-        yield (
-            f'Mutations: {coverage.noticed} noticed, {len(coverage.gaps)} '
-            f'unnoticed, {coverage.without_effect} without effect.'
+        if args.output:
+            report.write_junit(found, args.output)
+        is_for_people = args.formatter == 'table'
+        return output.Report(
+            document=functools.partial(report.document, found),
+            columns=('Result', 'Expectation', 'Line', 'Problems'),
+            rows=() if is_for_people else _rows(found),
+            before=_lines(found, args.long),
+            status=_status(found),
         )
-        most = None if self.is_long else _MOST_GAPS
-        for gap in _first(coverage.gaps, most, 'unnoticed mutation', 2):
-            if isinstance(gap, str):
-                yield gap
-            else:
-                yield f'  {gap.mutation}: {gap.effect}'
 
     def _init(self, args: argparse.Namespace) -> int:
         """Write a first file."""
         document.check_new(args.output)
-        with self._answers(args, ()) as (answers, _), deciding.silent():
+        with self._answers(args, ()) as (answers, *_), deciding.silent():
             entries = list(first_file.entries(answers))
         if not entries:
-            raise tools_errors.ExpectationsFileError(
+            raise errors.ExpectationsFileError(
                 args.output,
                 of_file='was not written: the cloud has no flavors',
             )
@@ -203,8 +162,8 @@ class CheckExpectations(output.ReportLister):
     @contextlib.contextmanager
     def _answers(
         self, args: argparse.Namespace, expectations: Sequence[Expectation]
-    ) -> Iterator[tuple[Answers, change_arguments.Changed]]:
-        """Open the cloud after the changes."""
+    ) -> Iterator[tuple[Answers, change_arguments.Changed, str]]:
+        """Open the cloud after the changes; yield its name too."""
         conf = self.app.conf
         with base.opened(self.app, args) as cloud:
             if any(isinstance(e.check, Survives) for e in expectations):
@@ -234,11 +193,11 @@ class CheckExpectations(output.ReportLister):
                 _project_ids(expectations, cloud),
             )
             base.warn_if_unguarded(cloud, conf)
-            self._source = snapshot.origin
+            source = snapshot.origin
             if not isinstance(cloud, SnapshotCloud):
                 url = public_url(cloud.placement.endpoint)
-                self._source += f' with Placement at {url}'
-            yield Answers(changed.after, context), changed
+                source += f' with Placement at {url}'
+            yield Answers(changed.after, context), changed, source
 
 
 def _files(args: argparse.Namespace) -> Iterator[str]:
@@ -287,6 +246,52 @@ def _owners(cloud: SnapshotCloud) -> set[str]:
         *(key for a in snapshot.aggregates for key in a.metadata),
         *(p for some in snapshot.domains.values() for p in some or ()),
     }
+
+
+def _status(found: report.Report) -> ExitStatus:
+    if not found.is_passed:
+        return ExitStatus.NO
+    return ExitStatus.REFUSED_CHANGE if found.refused else ExitStatus.DONE
+
+
+def _lines(found: report.Report, is_long: bool) -> Iterable[str]:
+    """Yield the expectations with their problems, and the totals."""
+    most = None if is_long else _MOST
+    for line in found.lines:
+        if not line.problems:
+            yield f'passed: {line.name}'
+            continue
+        yield f'FAILED: {line.name} (line {line.line})'
+        for problem in _first(line.problems, most, 'problem', 2):
+            if isinstance(problem, str):
+                yield problem
+                continue
+            yield f'  {problem.text}'
+            for reason in _first(problem.reasons, most, 'reason', 4):
+                yield f'    {reason}'
+    passed = len(found.lines) - len(found.failures)
+    yield f'{passed} passed, {len(found.failures)} failed.'
+    yield from change_arguments.refused_lines(found.refused)
+    for sentence in found.not_known:
+        yield f'Not known: {sentence}'
+    if found.coverage:
+        yield ''
+        yield from _mutation_lines(found.coverage, is_long)
+
+
+def _mutation_lines(
+    coverage: mutations.Coverage, is_long: bool
+) -> Iterator[str]:
+    yield (
+        f'Mutations: {coverage.noticed} noticed, {len(coverage.gaps)} '
+        f'unnoticed, {coverage.without_effect} without effect.'
+    )
+    most = None if is_long else _MOST_GAPS
+    for gap in _first(coverage.gaps, most, 'unnoticed mutation', 2):
+        if isinstance(gap, str):
+            yield gap
+        else:
+            yield f'  {gap.mutation}: {gap.effect}'
 
 
 def _rows(result: report.Report) -> Iterator[tuple[Any, ...]]:

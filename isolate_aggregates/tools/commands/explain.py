@@ -3,13 +3,16 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
+import functools
 from typing import Any
 
 from isolate_aggregates import exception
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import counted
 from isolate_aggregates.tools import comparison, explain, ranges, taken
 from isolate_aggregates.tools.advice import Advice, Effects
@@ -19,6 +22,7 @@ from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import fields, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import documents, request_arguments
+from isolate_aggregates.tools.commands.request_arguments import NotKnown
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.request import asking
@@ -69,166 +73,206 @@ class ExplainRequest(output.ReportLister):
         )
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Show them; return the exit status."""
-        code = super().run(parsed_args)
-        return ExitStatus.NO if self._is_refused else code
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        with request_arguments.opened(self.app, parsed_args) as question:
-            decision = question.decision
-            self._rejection: str | None = None
-            try:
-                self._explanation = explain.of_request(
-                    question.cloud.snapshot,
-                    question.request,
-                    decision.destination,
-                )
-            except exception.BadQuery as exc:
-                self._rejection = f'{exc}.'
-                self._explanation = explain.rejected(question.cloud.snapshot)
-            self._of_server = parsed_args.server is not None
-            self._not_known = question.not_known
-            self._decision = decision
-            self._advice = (
-                []
-                if any(v.is_candidate for v in self._explanation.verdicts)
-                else self._mendings(question)
-            )
-            # Nova does not query Placement for a request that is refused.
-            is_refused = decision.too_long or decision.destination.refusals
-            if not is_refused and not self._rejection:
-                self._rejection = rejection(
-                    question.cloud.snapshot,
-                    asking.first(decision, question.request),
-                )
-            self._is_refused = bool(is_refused or self._rejection)
-            limit = request_arguments.limit_from(parsed_args, self.app.conf)
-            self._scheduling = (
-                taken.NORMAL
-                if self._is_refused
-                else scheduling(
-                    question.cloud.snapshot,
-                    asking.every(decision, question.request, limit),
-                )
-            )
-            self._difference = (
-                None
-                if self._is_refused
-                else comparison.difference(
-                    question.cloud, question.request, decision
-                )
-            )
-        self._left_out = (
-            self._difference.roots if self._difference else frozenset[str]()
-        )
-        self._shown = [
+    def report(self, args: argparse.Namespace) -> output.Report:
+        with request_arguments.opened(self.app, args) as question:
+            answer = self._answer(question, args)
+        shown = [
             verdict
-            for verdict in self._explanation.verdicts
-            if not (parsed_args.excluded and self._may_be_used(verdict))
-            and not (parsed_args.candidates and not self._may_be_used(verdict))
+            for verdict in answer.explanation.verdicts
+            if not (args.excluded and answer.may_be_used(verdict))
+            and not (args.candidates and not answer.may_be_used(verdict))
         ]
-        self._rest: list[groups.HostGroup] = []
-        self._nodes = Counter(v.host for v in self._explanation.verdicts)
-        self._in_groups = (
-            parsed_args.formatter == 'table' and not parsed_args.hosts
-        )
-        if self._in_groups:
-            left_out = [v for v in self._shown if v.provider in self._left_out]
-            others = [
-                v for v in self._shown if v.provider not in self._left_out
-            ]
+        rows: list[Sequence[Any]]
+        rest: list[groups.HostGroup] = []
+        if answer.is_in_groups:
+            left_out, others = answer.parted(shown)
             row_groups = [
                 *groups.hosts(left_out),
                 *groups.hosts([v for v in others if v.by_fallback]),
                 *groups.hosts([v for v in others if not v.by_fallback]),
             ]
-            rows = list(map(self._row, row_groups[:_MOST]))
-            self._rest = row_groups[_MOST:]
+            rows = list(map(answer.row, row_groups[:_MOST]))
+            rest = row_groups[_MOST:]
         else:
             # In csv and value, each host is one line, with all its reasons.
-            together = (
-                fields.Lines if parsed_args.formatter == 'table' else '; '.join
-            )
+            together = fields.Lines if args.formatter == 'table' else '; '.join
             rows = [
                 (
-                    self._name(verdict),
-                    self._word(verdict),
-                    together(self._reasons(verdict)),
+                    answer.name(verdict),
+                    answer.word(verdict),
+                    together(answer.reasons(verdict)),
                 )
-                for verdict in self._shown
+                for verdict in shown
             ]
-        return ('Host', 'Verdict', 'Reasons'), rows
+        return output.Report(
+            document=functools.partial(answer.document, shown),
+            columns=('Host', 'Verdict', 'Reasons'),
+            rows=rows,
+            before=answer.lines(),
+            after=_rest(rest),
+            status=ExitStatus.NO if answer.is_refused else ExitStatus.DONE,
+        )
 
-    def _mendings(self, question: request_arguments.Question) -> list[Advice]:
-        """Return how to give the request a host, and whom that lets in."""
+    def _answer(
+        self, question: request_arguments.Question, args: argparse.Namespace
+    ) -> '_Answer':
+        cloud, request = question.cloud, question.request
+        decision = question.decision
+        rejected: str | None = None
+        try:
+            explanation = explain.of_request(
+                cloud.snapshot, request, decision.destination
+            )
+        except exception.BadQuery as exc:
+            rejected = f'{exc}.'
+            explanation = explain.rejected(cloud.snapshot)
+        advice: list[Advice] = []
+        not_known = question.not_known
+        if not any(v.is_candidate for v in explanation.verdicts):
+            advice, not_known = self._mendings(question)
+        # Nova does not query Placement for a request that is refused.
+        is_refused = decision.too_long or decision.destination.refusals
+        if not is_refused and not rejected:
+            rejected = rejection(
+                cloud.snapshot, asking.first(decision, request)
+            )
+        answer = _Answer(
+            explanation,
+            decision,
+            advice,
+            not_known,
+            rejection=rejected,
+            is_refused=bool(is_refused or rejected),
+            is_of_server=args.server is not None,
+            is_in_groups=args.formatter == 'table' and not args.hosts,
+        )
+        if answer.is_refused:
+            return answer
+        limit = request_arguments.limit_from(args, self.app.conf)
+        return dataclasses.replace(
+            answer,
+            scheduling=scheduling(
+                cloud.snapshot, asking.every(decision, request, limit)
+            ),
+            difference=comparison.difference(cloud, request, decision),
+        )
+
+    def _mendings(
+        self, question: request_arguments.Question
+    ) -> tuple[list[Advice], NotKnown]:
+        """Return how to give the request a host, and whom that lets in.
+
+        :returns: Also what is not known.
+        """
         pipeline = chain.as_in_nova(self.app.conf)
         filters = Pipeline(loading.load(self.app.conf))
         cloud = question.cloud
         snapshot = cloud.snapshot
+        not_known = question.not_known
         try:
             # That of a live cloud has only what decides about this request.
             snapshot = dataclasses.replace(
                 snapshot, flavors=cloud.flavors, images=cloud.images
             )
         except exception.ServiceError as exc:
-            self._not_known = dataclasses.replace(
-                self._not_known,
+            not_known = dataclasses.replace(
+                not_known,
                 sentences=(
-                    *self._not_known.sentences,
+                    *not_known.sentences,
                     'which flavors and images there are, so that nothing is '
                     f'corrected in them: {str(exc).removesuffix(".")}',
                 ),
             )
         requests = Requests(cloud, self.app.conf)
         effects = Effects(snapshot, pipeline, filters, requests)
-        return list(effects.advice(mendings(effects, question.request)))
+        mending = mendings(effects, question.request)
+        return list(effects.advice(mending)), not_known
 
-    def _row(self, group: groups.HostGroup) -> Sequence[Any]:
-        hosts = list(map(self._name, group.verdicts))
+
+@dataclasses.dataclass(frozen=True)
+class _Answer:
+    """The explanation, and what else there is to say about a request.
+
+    :param rejection: Why Placement rejects the query; None if it does not.
+    :param is_refused: Whether Nova or Placement refuses the request.
+    :param is_in_groups: Whether hosts with the same reasons share a row.
+    """
+
+    explanation: explain.Explanation
+    decision: Decision
+    advice: Sequence[Advice]
+    not_known: NotKnown
+    rejection: str | None
+    is_refused: bool
+    is_of_server: bool
+    is_in_groups: bool
+    scheduling: taken.Scheduling = taken.NORMAL
+    difference: comparison.Difference | None = None
+
+    @lazy_property
+    def _left_out(self) -> frozenset[str]:
+        return self.difference.roots if self.difference else frozenset()
+
+    @lazy_property
+    def _nodes(self) -> Mapping[str, int]:
+        return Counter(each.host for each in self.explanation.verdicts)
+
+    def parted(
+        self, verdicts: Iterable[explain.Verdict]
+    ) -> tuple[list[explain.Verdict], list[explain.Verdict]]:
+        """Return the hosts that Placement leaves out, and the others."""
+        left_out: list[explain.Verdict] = []
+        others: list[explain.Verdict] = []
+        for each in verdicts:
+            is_left_out = each.provider in self._left_out
+            (left_out if is_left_out else others).append(each)
+        return left_out, others
+
+    def row(self, group: groups.HostGroup) -> Sequence[Any]:
+        hosts = list(map(self.name, group.verdicts))
         lines = [ranges.folded(hosts, _WIDTH)]
         if len(hosts) > _FEW:
             lines.append(f'({len(hosts)} hosts)')
         return (
             fields.Lines(lines),
-            self._word(group.verdicts[0]),
-            fields.Lines(group.reasons or self._reasons(group.verdicts[0])),
+            self.word(group.verdicts[0]),
+            fields.Lines(group.reasons or self.reasons(group.verdicts[0])),
         )
 
-    def _may_be_used(self, verdict: explain.Verdict) -> bool:
+    def may_be_used(self, verdict: explain.Verdict) -> bool:
         """Return whether Placement really offers a host."""
         return verdict.is_candidate and verdict.provider not in self._left_out
 
-    def _word(self, verdict: explain.Verdict) -> str:
-        return 'candidate' if self._may_be_used(verdict) else 'excluded'
+    def word(self, verdict: explain.Verdict) -> str:
+        return 'candidate' if self.may_be_used(verdict) else 'excluded'
 
-    def _reasons(self, verdict: explain.Verdict) -> list[str]:
+    def reasons(self, verdict: explain.Verdict) -> list[str]:
         if verdict.is_candidate and verdict.provider in self._left_out:
             return [_LEFT_OUT]
         if verdict.by_fallback:
             return [_BY_FALLBACK]
         return [reason.text for reason in verdict.reasons]
 
-    def _name(self, verdict: explain.Verdict) -> str:
+    def name(self, verdict: explain.Verdict) -> str:
         if self._nodes[verdict.host] == 1:
             return verdict.host
         # A compute service for bare metal has many nodes.
         return f'{verdict.host} ({verdict.node})'
 
-    def document(self) -> documents.Explanation:
-        explanation = self._explanation
+    def document(
+        self, shown: Iterable[explain.Verdict]
+    ) -> documents.Explanation:
+        explanation = self.explanation
         return documents.Explanation(
             summary=documents.ExplainSummary(
                 hosts=len(explanation.verdicts),
                 candidates=self._usable_hosts,
-                rejected=self._rejection,
-                not_known=tuple(self._not_known.sentences),
-                placement_differs=comparison.document(self._difference),
-                **self._scheduling.document(),
+                rejected=self.rejection,
+                not_known=tuple(self.not_known.sentences),
+                placement_differs=comparison.document(self.difference),
+                **self.scheduling.document(),
                 left_to_host_filters=request_arguments.left_document(
-                    self._decision
+                    self.decision
                 ),
                 constraints=tuple(
                     documents.Constraint(
@@ -260,7 +304,7 @@ class ExplainRequest(output.ReportLister):
                         text=one.text,
                         opens=one.opens,
                     )
-                    for one in self._advice
+                    for one in self.advice
                 ),
             ),
             hosts=tuple(
@@ -268,24 +312,24 @@ class ExplainRequest(output.ReportLister):
                     name=verdict.host,
                     node=verdict.node,
                     uuid=verdict.provider,
-                    verdict=self._word(verdict),
-                    reasons=tuple(self._reasons(verdict)),
+                    verdict=self.word(verdict),
+                    reasons=tuple(self.reasons(verdict)),
                 )
-                for verdict in self._shown
+                for verdict in shown
             ),
         )
 
-    def before(self) -> Iterable[str]:
+    def lines(self) -> Iterable[str]:
         """Yield the summary."""
-        explanation = self._explanation
+        explanation = self.explanation
         hosts = len(explanation.verdicts)
         if not hosts:
             yield 'There are no compute hosts.'
             return
         yield f'{self._usable_hosts} of {counted(hosts, "host")} may be used.'
-        yield from request_arguments.rejected_lines(self._rejection)
-        yield from comparison.lines(self._difference)
-        yield from self._scheduling.lines()
+        yield from request_arguments.rejected_lines(self.rejection)
+        yield from comparison.lines(self.difference)
+        yield from self.scheduling.lines()
         excluding = list(self._counts())
         if excluding:
             yield ''
@@ -303,56 +347,57 @@ class ExplainRequest(output.ReportLister):
             yield from _remedies(self._ways())
         yield from self._advised()
         yield ''
-        yield from request_arguments.left_lines(self._decision)
-        yield from self._not_known.lines()
+        yield from request_arguments.left_lines(self.decision)
+        yield from self.not_known.lines()
 
     def _advised(self) -> Iterable[str]:
         for is_tried, title in (
             (True, 'Any one of these gives it a host:'),
             (False, 'What no command here can try:'),
         ):
-            some = [one for one in self._advice if one.is_tried is is_tried]
+            some = [one for one in self.advice if one.is_tried is is_tried]
             if some:
                 yield ''
                 yield title
             for advice in some:
                 yield from output.advice('  ', advice)
-            if some and is_tried and self._of_server:
+            if some and is_tried and self.is_of_server:
                 yield (
                     'A server has copies of its flavor and image; after a '
                     'change of these, create, resize or rebuild it again.'
                 )
 
     def _counts(self) -> Iterable[groups.CountGroup]:
-        if self._in_groups:
-            return groups.counts(self._explanation)
+        if self.is_in_groups:
+            return groups.counts(self.explanation)
         return (
             groups.CountGroup((count.cause,), count.excludes, count.only)
-            for count in self._explanation.counts
+            for count in self.explanation.counts
             if count.excludes
         )
 
     def _ways(self) -> Sequence[Sequence[str]]:
-        if self._in_groups:
-            return groups.remedies(self._explanation)
+        if self.is_in_groups:
+            return groups.remedies(self.explanation)
         return [
             [requirement.label for requirement in remedy]
-            for remedy in self._explanation.remedies
+            for remedy in self.explanation.remedies
         ]
-
-    def after(self) -> Iterable[str]:
-        """Yield how many hosts have no row."""
-        if self._rest:
-            hosts = sum(len(group.verdicts) for group in self._rest)
-            yield (
-                f'{counted(hosts, "more host")} for '
-                f'{counted(len(self._rest), "other combination")} of reasons; '
-                '--hosts shows each host.'
-            )
 
     @property
     def _usable_hosts(self) -> int:
-        return sum(map(self._may_be_used, self._explanation.verdicts))
+        return sum(map(self.may_be_used, self.explanation.verdicts))
+
+
+def _rest(rest: Sequence[groups.HostGroup]) -> Iterable[str]:
+    """Yield how many hosts have no row."""
+    if rest:
+        hosts = sum(len(group.verdicts) for group in rest)
+        yield (
+            f'{counted(hosts, "more host")} for '
+            f'{counted(len(rest), "other combination")} of reasons; '
+            '--hosts shows each host.'
+        )
 
 
 def _remedies(ways: Sequence[Sequence[str]]) -> Iterable[str]:

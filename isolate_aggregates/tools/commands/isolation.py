@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+import functools
 from typing import Any
 
 import os_resource_classes as orc
@@ -33,8 +34,6 @@ class ListLocks(output.ReportLister):
     As csv or value: free and used amounts in separate columns.
     """
 
-    nothing = 'No aggregate is locked.'
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         base.add_servers_argument(
@@ -45,61 +44,67 @@ class ListLocks(output.ReportLister):
         base.add_snapshot_argument(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        self._stranded: Mapping[str, int] | None = None
-        with base.opened(self.app, parsed_args) as cloud:
+    def report(self, args: argparse.Namespace) -> output.Report:
+        stranded: Mapping[str, int] | None = None
+        with base.opened(self.app, args) as cloud:
             locks = filter_sets.locks(self.app.conf, cloud.index)
-            self._locks = overview(cloud.snapshot, locks) if locks else ()
-            if parsed_args.servers:
+            entries = overview(cloud.snapshot, locks) if locks else ()
+            if args.servers:
                 snapshot, releases = preview.read_all(cloud)
-                self._stranded = survival(
+                stranded = survival(
                     snapshot, self.app.conf, releases=releases
                 ).locks
             base.warn_if_unguarded(cloud, self.app.conf)
-        people = parsed_args.formatter == 'table'
+        people = args.formatter == 'table'
         amounts = _amounts if people else _numbers
+        usage = () if people else [f'{rc} used' for rc in _CLASSES]
+        columns = ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *usage)
         rows = [
             (
                 entry.lock.name,
                 len(entry.lock.aggregates),
                 _hosts(entry) if people else len(entry.hosts),
                 *amounts([entry.capacity.get(rc) for rc in _CLASSES]),
-                *self._without_host(entry),
             )
-            for entry in self._locks
+            for entry in entries
         ]
-        usage = () if people else [f'{rc} used' for rc in _CLASSES]
-        stranded = [] if self._stranded is None else ['Without a host']
-        return (
-            ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *usage, *stranded),
-            rows,
+        if stranded is not None:
+            columns = (*columns, 'Without a host')
+            rows = [(*row, stranded.get(row[0], 0)) for row in rows]
+        return output.Report(
+            document=functools.partial(_document, entries, stranded),
+            columns=columns,
+            rows=rows,
+            nothing='No aggregate is locked.',
         )
 
-    def _without_host(self, entry: LockOverview) -> list[int]:
-        """Return the cell for servers without a host, if it is shown."""
-        if self._stranded is None:
-            return []
-        return [self._stranded.get(entry.lock.name, 0)]
 
-    def document(self) -> documents.Locks:
-        return documents.Locks(
-            locks=tuple(
-                documents.Lock(
-                    name=entry.lock.name,
-                    aggregates=tuple(
-                        Aggregate(name=a.name, uuid=a.uuid)
-                        for a in entry.lock.aggregates
-                    ),
-                    hosts=entry.hosts,
-                    unusable_hosts=tuple(sorted(entry.unusable)),
-                    capacity=usage_document(entry.capacity),
-                    without_host=next(iter(self._without_host(entry)), None),
-                )
-                for entry in self._locks
+def _document(
+    entries: Iterable[LockOverview], stranded: Mapping[str, int] | None
+) -> documents.Locks:
+    """Return the document.
+
+    :param stranded: How many servers have nowhere to go, by lock; None if it
+        was not asked for.
+    """
+    return documents.Locks(
+        locks=tuple(
+            documents.Lock(
+                name=entry.lock.name,
+                aggregates=tuple(
+                    Aggregate(name=a.name, uuid=a.uuid)
+                    for a in entry.lock.aggregates
+                ),
+                hosts=entry.hosts,
+                unusable_hosts=tuple(sorted(entry.unusable)),
+                capacity=usage_document(entry.capacity),
+                without_host=None
+                if stranded is None
+                else stranded.get(entry.lock.name, 0),
             )
+            for entry in entries
         )
+    )
 
 
 class ShowDetails(output.ShowOne):

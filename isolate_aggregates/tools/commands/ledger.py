@@ -3,13 +3,13 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+import functools
 from typing import Any
 
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import base, fields, output
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import (
-    documents,
     history,
     ledger,
     reading,
@@ -17,7 +17,6 @@ from isolate_aggregates.tools.ledger import (
     sizes,
     times,
 )
-from isolate_aggregates.tools.ledger.days import HostDay
 from isolate_aggregates.tools.ledger.history import History
 from isolate_aggregates.tools.ledger.keys import Keys
 from isolate_aggregates.tools.ledger.ledger import Ledger, Subject
@@ -114,32 +113,26 @@ class ShowLedger(output.ReportLister):
             )
         return super().run(args)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        self._ledger = self._read(parsed_args)
-        self._days: Sequence[HostDay] = tuple(self._ledger.days)
-        if parsed_args.stays:
-            return shown.STAY_COLUMNS, _rows(
-                map(shown.stay_row, self._ledger.stays)
-            )
-        return shown.DAY_COLUMNS, _rows(
-            shown.day_row(day, self._ledger.sizes) for day in self._days
+    def report(self, args: argparse.Namespace) -> output.Report:
+        found, record = self._read(args)
+        days = tuple(found.days)
+        return output.Report(
+            document=functools.partial(shown.document, found, days, record),
+            columns=shown.STAY_COLUMNS if args.stays else shown.DAY_COLUMNS,
+            rows=_rows(
+                map(shown.stay_row, found.stays)
+                if args.stays
+                else (shown.day_row(day, found.sizes) for day in days)
+            ),
+            before=shown.lines(found, days),
+            after=shown.gaps(found, None if args.long else shown.MOST),
         )
 
-    def document(self) -> documents.Ledger:
-        return shown.document(self._ledger, self._days, self._history)
+    def _read(self, args: argparse.Namespace) -> tuple[Ledger, History | None]:
+        """Read the cloud and the ledger file.
 
-    def before(self) -> Iterable[str]:
-        """Yield the sums."""
-        return shown.lines(self._ledger, self._days)
-
-    def after(self) -> Iterable[str]:
-        """Yield what is not known."""
-        return shown.gaps(self._ledger, None if self.is_long else shown.MOST)
-
-    def _read(self, args: argparse.Namespace) -> Ledger:
-        """Read the cloud and the ledger file."""
+        :returns: The ledger, and the history in the file, if there is one.
+        """
         conf = self.app.conf
         cloud = None if args.no_cloud else base.live_cloud(self.app)
         state = reading.live_state(cloud) if cloud else State()
@@ -149,7 +142,6 @@ class ShowLedger(output.ReportLister):
         record = None
         if args.file:
             record = history.read(args.file, usable.of, subject.counts)
-        self._history: History | None = record
         if subject.kind == 'lock' and not usable.aggregates:
             locks = {
                 name
@@ -199,7 +191,7 @@ class ShowLedger(output.ReportLister):
             looks.append(Span(self._now - 1, self._now))
             for host in hosts:
                 could.setdefault(host, []).append(looks[-1])
-        return ledger.make(
+        found = ledger.make(
             subject,
             (args.since, args.until),
             stays,
@@ -210,6 +202,7 @@ class ShowLedger(output.ReportLister):
             record.problems if record else [],
             cloud is not None,
         )
+        return found, record
 
 
 def _subject(

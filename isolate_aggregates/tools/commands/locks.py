@@ -52,7 +52,6 @@ class LockAggregate(changes.ChangeCommand):
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
         plans = []
-        self._domains = args.domain
         if args.domain:
             plans.append(domain_locks.lock(cloud, args.aggregate, args.domain))
         if args.trait:
@@ -65,11 +64,11 @@ class LockAggregate(changes.ChangeCommand):
         return self.plan(cloud, args)
 
     def remains(
-        self, cloud: LiveCloud, plan: Plan
+        self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
     ) -> Iterable[tuple[bool, str]]:
         """Yield which flavors and images can use the hosts."""
         group = self.app.conf[ia_conf.GROUP]
-        if self._domains and 'isolate_tenants' not in group.request_filters:
+        if args.domain and 'isolate_tenants' not in group.request_filters:
             yield (
                 True,
                 'name isolate_tenants in [isolate_aggregates] request_filters '
@@ -87,21 +86,23 @@ class LockAggregate(changes.ChangeCommand):
             ):
                 yield False, note
 
-    def document(self) -> documents.LockChanges:
+    def document(
+        self, changes: documents.Changes, plan: Plan, args: argparse.Namespace
+    ) -> documents.LockChanges:
         """Return the changes, and the aggregate with the lock it has then."""
-        aggregate = self._plan.aggregate
+        aggregate = plan.aggregate
         return documents.LockChanges(
             lock=documents.Lock(
                 aggregate=documents.Aggregate(
                     name=aggregate.name, uuid=aggregate.uuid
                 ),
                 hosts=tuple(sorted(aggregate.hosts)),
-                traits=self._plan.traits,
-                domains=tuple(self._domains),
+                traits=plan.traits,
+                domains=tuple(args.domain),
             )
             if aggregate
             else None,
-            **vars(super().document()),
+            **vars(changes),
         )
 
 
@@ -156,7 +157,6 @@ class UnlockAggregate(changes.ChangeCommand):
         return super().run(parsed_args)
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        self._leaving = args.host
         if args.host:
             return unlock.plan(cloud, args.aggregate, (), leaving=args.host)
         plans = []
@@ -179,10 +179,10 @@ class UnlockAggregate(changes.ChangeCommand):
         )
 
     def remains(
-        self, cloud: LiveCloud, plan: Plan
+        self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
     ) -> Iterable[tuple[bool, str]]:
         """Yield which flavors and images still require the traits."""
-        if self._leaving:
+        if args.host:
             return ()
         sources = self.app.conf[ia_conf.GROUP].trait_sources
         return key_holders.after_unlock(cloud, plan.traits, sources)

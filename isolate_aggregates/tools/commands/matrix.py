@@ -3,7 +3,7 @@
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import dataclasses
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -15,6 +15,7 @@ from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.commands import request_documents
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.matrix import (
+    Matrix,
     Objection,
     Row,
     matrix,
@@ -53,8 +54,6 @@ class ShowMatrix(output.ReportLister):
     each host has a column.
     """
 
-    nothing = 'There are no flavors.'
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -74,48 +73,52 @@ class ShowMatrix(output.ReportLister):
         base.add_snapshot_argument(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         conf = self.app.conf
-        with base.opened(self.app, parsed_args) as cloud:
+        with base.opened(self.app, args) as cloud:
             filters = chain.as_in_nova(conf)
             questions = requests(
                 Requests(cloud, conf),
-                [cloud.flavor(name) for name in parsed_args.flavors]
-                if parsed_args.flavors
+                [cloud.flavor(name) for name in args.flavors]
+                if args.flavors
                 else cloud.flavors,
-                [cloud.image(name) for name in parsed_args.images],
-                base.project_from(parsed_args, cloud),
+                [cloud.image(name) for name in args.images],
+                base.project_from(args, cloud),
             )
             locks = filter_sets.locks(conf, cloud.index)
-            self._matrix = matrix(cloud.snapshot, filters, questions, locks)
-            self._nowhere = self._without_host(cloud, filters)
+            found = matrix(cloud.snapshot, filters, questions, locks)
+            nowhere = self._without_host(cloud, filters, found)
             base.warn_if_unguarded(cloud, conf)
-        self._by = parsed_args.by
-        if parsed_args.by == 'aggregate':
-            self._columns = columns.by_aggregate(self._matrix, cloud.index)
-        elif parsed_args.by == 'lock':
-            self._columns = columns.by_lock(self._matrix, locks)
-        elif parsed_args.formatter in ('csv', 'value'):
-            self._columns = columns.by_host(self._matrix)
+        if args.by == 'aggregate':
+            shown = columns.by_aggregate(found, cloud.index)
+        elif args.by == 'lock':
+            shown = columns.by_lock(found, locks)
+        elif args.formatter in ('csv', 'value'):
+            shown = columns.by_host(found)
         else:
-            self._columns = columns.alike(self._matrix)
-        names = [column.name for column in self._columns]
-        about = ['Flavor', 'Image'] if parsed_args.images else ['Flavor']
-        rows = [self._row(row) for row in self._matrix.rows]
-        if rows and not names and parsed_args.formatter == 'table':
-            self.nothing = _NO_COLUMNS[parsed_args.by]
+            shown = columns.alike(found)
+        answer = _Answer(found, args.by, shown, nowhere)
+        about = ['Flavor', 'Image'] if args.images else ['Flavor']
+        rows = [answer.row(row) for row in found.rows]
+        nothing = 'There are no flavors.'
+        if rows and not shown and args.formatter == 'table':
+            nothing = _NO_COLUMNS[args.by]
             rows = []
-        return (*about, *names), rows
+        return output.Report(
+            document=answer.document,
+            columns=(*about, *(column.name for column in shown)),
+            rows=rows,
+            after=answer.lines(args.long),
+            nothing=nothing,
+        )
 
     def _without_host(
-        self, cloud: Cloud, filters: Pipeline
+        self, cloud: Cloud, filters: Pipeline, found: Matrix
     ) -> Mapping[str, str]:
         """Return the flavors that no host could ever take, and why."""
         flavors = {
             row.request.flavor
-            for row in self._matrix.rows
+            for row in found.rows
             if row.objections and all(row.objections)
         }
         if not flavors:
@@ -137,18 +140,32 @@ class ShowMatrix(output.ReportLister):
             if (why := nowhere.why(flavor))
         }
 
+
+@dataclasses.dataclass(frozen=True)
+class _Answer:
+    """The matrix, and what there is to say about it.
+
+    :param by: What each column stands for.
+    :param nowhere: The flavors that no host could ever take, and why.
+    """
+
+    matrix: Matrix
+    by: str
+    columns: Sequence[columns.Column]
+    nowhere: Mapping[str, str]
+
     def document(self) -> request_documents.Matrix:
         return request_documents.Matrix(
-            by=self._by,
+            by=self.by,
             groups=tuple(
                 request_documents.Group(hosts=tuple(group.hosts))
-                for group in self._matrix.groups
+                for group in self.matrix.groups
             ),
             columns=tuple(
                 request_documents.Column(
                     name=c.name, hosts=c.hosts, groups=c.groups
                 )
-                for c in self._columns
+                for c in self.columns
             ),
             rows=tuple(
                 request_documents.Row(
@@ -160,59 +177,59 @@ class ShowMatrix(output.ReportLister):
                     if row.request.image
                     else None,
                     verdicts=tuple(
-                        columns.access(row, c).value for c in self._columns
+                        columns.access(row, c).value for c in self.columns
                     ),
-                    no_host=self._nowhere.get(row.request.flavor.name),
+                    no_host=self.nowhere.get(row.request.flavor.name),
                     reasons=_reasons(row.objections),
                     not_enforced=_reasons(row.unenforced),
                 )
-                for row in self._matrix.rows
+                for row in self.matrix.rows
             ),
         )
 
-    def after(self) -> Iterable[str]:
+    def lines(self, is_long: bool) -> Iterable[str]:
         """Yield notes on flavors, what is not enforced, and the hosts."""
-        for name, why in self._nowhere.items():
+        for name, why in self.nowhere.items():
             yield f'No host could ever take flavor {name}: it {why}.'
-        flavors = {row.request.flavor for row in self._matrix.rows}
+        flavors = {row.request.flavor for row in self.matrix.rows}
         for flavor in sorted(flavors, key=lambda flavor: flavor.name):
             if not flavor.is_public:
                 projects = listed(flavor.projects, None) or 'no project'
                 yield f'Flavor {flavor.name} is private, for {projects}.'
         unenforced: dict[str, set[str]] = {}
-        for row in self._matrix.rows:
+        for row in self.matrix.rows:
             for objection, places in columns.reasons(row.unenforced).items():
                 unenforced.setdefault(objection.text, set()).update(
                     host
                     for place in places
-                    for host in self._matrix.groups[place].hosts
+                    for host in self.matrix.groups[place].hosts
                 )
         if unenforced:
             yield ''
             yield 'Not enforced, because Placement lacks memberships (sync):'
         for text, hosts in unenforced.items():
             yield f'  {ranges.folded(hosts)}: {text}'
-        yield from self._hosts()
+        yield from self._hosts(is_long)
 
-    def _hosts(self) -> Iterable[str]:
+    def _hosts(self, is_long: bool) -> Iterable[str]:
         """Yield the hosts of each column, or how to show them."""
         columns_by_name = [
-            (column.name, ', '.join(column.hosts)) for column in self._columns
+            (column.name, ', '.join(column.hosts)) for column in self.columns
         ]
         merged = [
             (name, hosts) for name, hosts in columns_by_name if hosts != name
         ]
-        if not merged or not self._matrix.rows:
+        if not merged or not self.matrix.rows:
             return
         yield ''
-        if self.is_long:
+        if is_long:
             yield from (f'{name}: {hosts or "none"}' for name, hosts in merged)
         else:
             yield '--long names the hosts of each column.'
 
-    def _row(self, row: Row) -> list[str]:
+    def row(self, row: Row) -> list[str]:
         image = [row.request.image.name] if row.request.image else []
-        access = (columns.access(row, c).value for c in self._columns)
+        access = (columns.access(row, c).value for c in self.columns)
         return [row.request.flavor.name, *image, *access]
 
 

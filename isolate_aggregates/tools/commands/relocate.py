@@ -2,7 +2,9 @@
 """``relocation create``: plans migrations, shows them, and makes them."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import itertools
 from typing import Any
 
 from oslo_log import log as logging
@@ -17,9 +19,10 @@ from isolate_aggregates.tools.cli import (
 )
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import carry, documents, formats, shown
-from isolate_aggregates.tools.room.plan import Batch, Planner
+from isolate_aggregates.tools.room.plan import Batch, Planner, Relocation
 from isolate_aggregates.tools.room.task import INCLUDABLE, Left, Task
 from isolate_aggregates.tools.wording import unabridged
 
@@ -146,17 +149,10 @@ class Relocate(preview.Previewing, output.ReportLister):
         base.check_live(self._usage, parsed_args, 'yes')
         if parsed_args.form:
             return self._write_plan(parsed_args)
-        parsed_args.dry_run = (
-            parsed_args.dry_run
-            or parsed_args.rolling
-            or bool(parsed_args.snapshot)
-        )
         code = super().run(parsed_args)
-        if self._error:
-            raise self._error
-        if self._is_failed:
-            return ExitStatus.ERROR
-        return ExitStatus.NO if self._is_incomplete else code
+        if self.reported.error:
+            raise self.reported.error
+        return code
 
     def _check(self, args: argparse.Namespace) -> None:
         places = args.hosts or args.aggregates
@@ -182,49 +178,74 @@ class Relocate(preview.Previewing, output.ReportLister):
                 '--room-for'
             )
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Plan, and carry it out if the user agrees."""
-        self._error: BaseException | None = None
-        self._results: dict[str, str] = {}
-        self._is_failed = False
+        args.dry_run = args.dry_run or args.rolling or bool(args.snapshot)
+
+        found: _Planned
 
         def find() -> list[str]:
-            self._make_plan(parsed_args)
+            nonlocal found
+            found = self._planned(args)
             return [
                 formats.sentence(move)
-                for plan in self._plans
+                for plan in found.plans
                 for move in plan.moves
             ]
 
         def effect() -> list[str]:
-            [*_, last] = self._plans
-            return self.preview_moved(parsed_args, self._before, last.after)
+            [*_, last] = found.plans
+            return self.preview_moved(args, found.before, last.after)
 
-        if self.agrees(parsed_args, find(), find, effect):
-            self._carry_out(parsed_args)
-        return self._table()
+        outcome: carry.Outcome | None = None
+        if self.agrees(args, find(), find, effect):
+            [plan] = found.plans
+            outcome = carry.carry_out(
+                plan.rounds,
+                base.live_cloud(self.app).nova,
+                args.max_wait,
+                progress.changing,
+            )
+            for failure in outcome.failures:
+                LOG.error('%s', failure)
+        results = (
+            {m.server.id: text for m, text in outcome.results}
+            if outcome
+            else {}
+        )
+        columns, rows = found.table(results)
+        status = ExitStatus.NO if found.is_incomplete else ExitStatus.DONE
+        if outcome and outcome.failures:
+            status = ExitStatus.ERROR
+        return output.Report(
+            document=lambda: found.document(results, self.effect_document()),
+            columns=columns,
+            rows=rows,
+            before=found.lines(None if args.long else shown.MOST),
+            after=itertools.chain(
+                self.effect_lines() if self.is_undone else (),
+                (f'Not known: {sentence}.' for sentence in found.not_known),
+            ),
+            status=status,
+            error=outcome.interruption if outcome else None,
+        )
 
-    def _make_plan(self, args: argparse.Namespace) -> None:
+    def _planned(self, args: argparse.Namespace) -> '_Planned':
         with base.opened(self.app, args) as cloud:
             snapshot, releases = preview.read_all(cloud)
             planner = Planner(snapshot, self.app.conf, releases)
             task = self._task(args, snapshot, planner, cloud)
-        self._before = snapshot
-        self._batches: list[Batch] = []
+        batches: Sequence[Batch] = ()
         left: Sequence[Left]
         if args.rolling:
-            self._batches, left = planner.rolling(
-                task, args.parallel, args.together
-            )
-            self._plans = [batch.plan for batch in self._batches]
+            batches, left = planner.rolling(task, args.parallel, args.together)
+            found = [batch.plan for batch in batches]
         else:
             plan = planner.plan(task, args.parallel, args.seconds)
-            self._plans, left = [plan], plan.left
-        self._left = left
-        self._missing = sum(plan.missing for plan in self._plans)
-        self._not_known = tuple(planner.not_known)
+            found, left = [plan], plan.left
+        return _Planned(
+            snapshot, found, batches, left, tuple(planner.not_known)
+        )
 
     def _task(
         self,
@@ -268,38 +289,71 @@ class Relocate(preview.Previewing, output.ReportLister):
             args.cold,
         )
 
-    def _carry_out(self, args: argparse.Namespace) -> None:
-        [plan] = self._plans
-        cloud = base.live_cloud(self.app)
-        outcome = carry.carry_out(
-            plan.rounds, cloud.nova, args.max_wait, progress.changing
-        )
-        self._results = {
-            move.server.id: text for move, text in outcome.results
-        }
-        for failure in outcome.failures:
-            LOG.error('%s', failure)
-        self._is_failed = bool(outcome.failures)
-        self._error = outcome.interruption
+    def _write_plan(self, args: argparse.Namespace) -> int:
+        """Write the plan as commands, and nothing else."""
+        found = self._planned(args)
+        if found.is_incomplete:
+            _, *lines = shown.plan_lines(found.plans, found.left, shown.MOST)
+            for line in lines:
+                LOG.warning('%s', line)
+        rounds = [moves for plan in found.plans for moves in plan.rounds]
+        with unabridged():
+            self._write(
+                terminal.Shell(line)
+                for line in formats.FORMATS[args.form](rounds)
+            )
+        return ExitStatus.NO if found.is_incomplete else ExitStatus.DONE
 
-    def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
+
+@dataclasses.dataclass(frozen=True)
+class _Planned:
+    """What was planned.
+
+    :param before: The cloud before the moves.
+    :param batches: Hosts that are empty one after the other; empty unless
+        that was asked for.
+    :param left: The servers that do not move.
+    """
+
+    before: Snapshot
+    plans: Sequence[Relocation]
+    batches: Sequence[Batch]
+    left: Sequence[Left]
+    not_known: Sequence[str]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether a plan does not do all that was asked for."""
+        return bool(self.left or sum(plan.missing for plan in self.plans))
+
+    def table(
+        self, results: Mapping[str, str]
+    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """Return the columns and the rows.
+
+        :param results: What became of the moves, by id of the server; empty
+            if none was tried.
+        """
         rows: list[Sequence[Any]] = []
         first = 1
-        for plan in self._plans:
+        for plan in self.plans:
             rows += shown.move_rows(plan, first)
             first += len(plan.rounds)
-        if not self._results:
+        if not results:
             return shown.MOVE_COLUMNS, rows
         return (
             (*shown.MOVE_COLUMNS, 'Result'),
-            [(*row, self._results.get(row[2], 'not tried')) for row in rows],
+            [(*row, results.get(row[2], 'not tried')) for row in rows],
         )
 
-    def document(self) -> documents.Relocation:
-        [plan, *_] = [*self._plans, None]
+    def document(
+        self, results: Mapping[str, str], effect: Effect | None
+    ) -> documents.Relocation:
+        """Return the document of the plan and its results."""
+        [plan, *_] = [*self.plans, None]
         return documents.Relocation(
             plan=None
-            if self._batches or plan is None
+            if self.batches or plan is None
             else shown.plan_document(plan),
             batches=tuple(
                 documents.Batch(
@@ -307,43 +361,15 @@ class Relocate(preview.Previewing, output.ReportLister):
                     again=batch.again,
                     **vars(shown.plan_document(batch.plan)),
                 )
-                for batch in self._batches
+                for batch in self.batches
             ),
-            left=shown.left_document(self._left),
-            results=self._results,
-            effect=self.effect_document(),
-            not_known=tuple(self._not_known),
+            left=shown.left_document(self.left),
+            results=results,
+            effect=effect,
+            not_known=tuple(self.not_known),
         )
 
-    def before(self) -> Iterable[str]:
+    def lines(self, most: int | None) -> Iterable[str]:
         """Yield how many moves there are, and what is left."""
-        most = None if self.is_long else shown.MOST
-        yield from shown.plan_lines(self._plans, self._left, most)
-        yield from shown.batch_lines(self._batches)
-
-    def after(self) -> Iterable[str]:
-        """Yield the effect, and what is not known."""
-        if self.is_undone:
-            yield from self.effect_lines()
-        for sentence in self._not_known:
-            yield f'Not known: {sentence}.'
-
-    def _write_plan(self, args: argparse.Namespace) -> int:
-        """Write the plan as commands, and nothing else."""
-        self._make_plan(args)
-        if self._is_incomplete:
-            _, *lines = shown.plan_lines(self._plans, self._left, shown.MOST)
-            for line in lines:
-                LOG.warning('%s', line)
-        rounds = [moves for plan in self._plans for moves in plan.rounds]
-        with unabridged():
-            self._write(
-                terminal.Shell(line)
-                for line in formats.FORMATS[args.form](rounds)
-            )
-        return ExitStatus.NO if self._is_incomplete else 0
-
-    @property
-    def _is_incomplete(self) -> bool:
-        """Whether a plan does not do all that was asked for."""
-        return bool(self._left or self._missing)
+        yield from shown.plan_lines(self.plans, self.left, most)
+        yield from shown.batch_lines(self.batches)

@@ -2,8 +2,8 @@
 """``survival list``: shows which servers have nowhere to go if hosts fail."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+import functools
 
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
@@ -12,8 +12,8 @@ from isolate_aggregates.tools.cli import base, output, preview
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate import names
-from isolate_aggregates.tools.room import documents, shown
-from isolate_aggregates.tools.room.survival import survival
+from isolate_aggregates.tools.room import shown
+from isolate_aggregates.tools.room.survival import Survival, survival
 
 
 class ShowSurvival(output.ReportLister):
@@ -50,24 +50,24 @@ class ShowSurvival(output.ReportLister):
         base.add_snapshot_argument(parser)
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Show it; return the exit status."""
-        code = super().run(parsed_args)
-        return code or (0 if self._survival.is_survived else ExitStatus.NO)
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        with base.opened(self.app, parsed_args) as cloud:
+    def report(self, args: argparse.Namespace) -> output.Report:
+        with base.opened(self.app, args) as cloud:
             snapshot, releases = preview.read_all(cloud)
-        self._survival = survival(
+        found = survival(
             snapshot,
             self.app.conf,
-            parsed_args.failures,
-            self._hosts(snapshot, parsed_args),
+            args.failures,
+            self._hosts(snapshot, args),
             releases,
         )
-        return shown.SURVIVAL_COLUMNS, shown.survival_rows(self._survival)
+        return output.Report(
+            document=functools.partial(shown.survival_document, found),
+            columns=shown.SURVIVAL_COLUMNS,
+            rows=shown.survival_rows(found),
+            before=shown.survival_lines(found),
+            after=_after(found, None if args.long else shown.MOST),
+            status=ExitStatus.DONE if found.is_survived else ExitStatus.NO,
+        )
 
     def _hosts(
         self, snapshot: Snapshot, args: argparse.Namespace
@@ -83,23 +83,18 @@ class ShowSurvival(output.ReportLister):
             return frozenset(h for a in lock.aggregates for h in a.hosts)
         return None
 
-    def document(self) -> documents.Survival:
-        return shown.survival_document(self._survival)
 
-    def before(self) -> Iterable[str]:
-        """Yield what happens in the worst case."""
-        yield from shown.survival_lines(self._survival)
-
-    def after(self) -> Iterable[str]:
-        """Yield the servers of the worst case, and the room behind locks."""
-        most = None if self.is_long else shown.MOST
-        yield from shown.stranded_lines(self._survival, most)
-        yield from shown.margin_lines(self._survival, most)
-        for sentence in self._survival.not_known:
-            yield f'Not known: {sentence}.'
-        number = self._survival.not_evaluated
-        if number:
-            yield f'Not evaluated: servers in cells that are down: {number}.'
+def _after(found: Survival, most: int | None) -> Iterable[str]:
+    """Yield the servers of the worst case, and the room behind locks."""
+    yield from shown.stranded_lines(found, most)
+    yield from shown.margin_lines(found, most)
+    for sentence in found.not_known:
+        yield f'Not known: {sentence}.'
+    if found.not_evaluated:
+        yield (
+            'Not evaluated: servers in cells that are down: '
+            f'{found.not_evaluated}.'
+        )
 
 
 def _lock(locks: Iterable[Lock], name: str, place: str) -> Lock:

@@ -3,10 +3,10 @@
 
 import argparse
 import collections
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 import functools
+import itertools
 import time
-from typing import Any
 
 from oslo_log import log as logging
 
@@ -27,7 +27,6 @@ from isolate_aggregates.tools.ledger import recording
 from isolate_aggregates.tools.operate.sync import apply, projects
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read
-from isolate_aggregates.tools.operate.sync.target import ProviderChange
 
 LOG = logging.getLogger(__name__)
 
@@ -110,99 +109,62 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
                     )
             self._watch(parsed_args)
             return 0
-        # With a cloud file, changes can only be shown.
-        parsed_args.dry_run = parsed_args.dry_run or bool(parsed_args.snapshot)
-        code = super().run(parsed_args)
-        if self._result and not self._result.is_complete:
-            return ExitStatus.ERROR
-        if self._result:
-            _note_success(parsed_args.output)
-        return code
+        return super().run(parsed_args)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def report(self, args: argparse.Namespace) -> output.Report:
         """Plan the changes, and make them if the user agrees."""
-        self._result: apply.SyncResult | None = None
+        # With a cloud file, changes can only be shown.
+        args.dry_run = args.dry_run or bool(args.snapshot)
+
+        plan: plans.SyncPlan
 
         def find() -> list[str]:
-            with base.opened(self.app, parsed_args) as cloud:
-                self._plan = self._plan_for(cloud, parsed_args)
-            return self._plan.sentences
+            nonlocal plan
+            with base.opened(self.app, args) as cloud:
+                plan = self._plan_for(cloud, args)
+            return plan.sentences
 
         def effect() -> list[str]:
-            change = functools.partial(outcome.applied, sync_plan=self._plan)
-            with base.opened(self.app, parsed_args) as cloud:
-                return self.preview(parsed_args, change, cloud)
+            change = functools.partial(outcome.applied, sync_plan=plan)
+            with base.opened(self.app, args) as cloud:
+                return self.preview(args, change, cloud)
 
-        if self.agrees(parsed_args, find(), find, effect):
-            live = base.live_cloud(self.app)
-            self._result = self._carry_out(self._plan, live)
-            _report(self._result)
+        result: apply.SyncResult | None = None
+        if self.agrees(args, find(), find, effect):
+            result = self._carry_out(plan, base.live_cloud(self.app))
+            _report(result)
+            if result.is_complete:
+                _note_success(args.output)
         # A mark that is left in Placement does no harm.
-        self.is_undone = self.is_undone and bool(
-            self._plan.changes or self._plan.tags
-        )
-        return (
-            ('Host', 'Provider', 'Change', 'Why'),
-            [
+        self.is_undone = self.is_undone and bool(plan.changes or plan.tags)
+        made = result or plan
+        return output.Report(
+            document=lambda: documents.Sync(
+                applied=result is not None,
+                changes=tuple(made.changes),
+                tags=tuple(made.tags),
+                problems=tuple(plan.problems),
+                failures=tuple(result.failures) if result else (),
+                effect=self.effect_document(),
+            ),
+            columns=('Host', 'Provider', 'Change', 'Why'),
+            rows=[
                 *(
                     ('', '', f'{c.action} {c.subject} ({c.aggregate})', c.why)
-                    for c in self._tags
+                    for c in made.tags
                 ),
                 *(
                     (c.host, c.provider, f'{c.action} {c.subject}', c.why)
-                    for c in self._changes
+                    for c in made.changes
                 ),
             ],
+            after=itertools.chain(
+                _counts(plan, result), () if result else self.effect_lines()
+            ),
+            status=ExitStatus.DONE
+            if result is None or result.is_complete
+            else ExitStatus.ERROR,
         )
-
-    @property
-    def _changes(self) -> Sequence[ProviderChange]:
-        result = self._result
-        return self._plan.changes if result is None else result.changes
-
-    @property
-    def _tags(self) -> Sequence[projects.TagChange]:
-        result = self._result
-        return self._plan.tags if result is None else result.tags
-
-    def document(self) -> documents.Sync:
-        result = self._result
-        return documents.Sync(
-            applied=result is not None,
-            changes=tuple(self._changes),
-            tags=tuple(self._tags),
-            problems=tuple(self._plan.problems),
-            failures=tuple(result.failures) if result else (),
-            effect=self.effect_document(),
-        )
-
-    def after(self) -> Iterable[str]:
-        """Yield the number of changes by kind, or their effect too."""
-        yield from self._counts()
-        if not self._result:
-            yield from self.effect_lines()
-
-    def _counts(self) -> Iterable[str]:
-        changes = self._changes
-        counts = collections.Counter(change.action for change in changes)
-        providers = len({change.provider for change in changes})
-        if not self._result:
-            for mark in self._plan.old_marks:
-                yield f'To be deleted: trait {mark}, {plans.IDLE}.'
-        tagged = len({tag.aggregate for tag in self._tags})
-        if tagged:
-            verb = 'updated' if self._result else 'to be updated'
-            yield f'Aggregates with tags {verb}: {tagged}.'
-        if not changes:
-            if not self._plan.old_marks and not tagged:
-                is_over = self._result is not None
-                yield 'Nothing was changed.' if is_over else 'Nothing to do.'
-            return
-        kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
-        verb = 'changed' if self._result else 'to be changed'
-        yield f'Resource providers {verb}: {providers} ({kinds}).'
 
     def _plan_for(
         self, cloud: Cloud, args: argparse.Namespace
@@ -275,6 +237,32 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             args.ledger, self.app.conf, args.watch
         ) as record:
             periodic.watch(once, args.watch)
+
+
+def _counts(
+    plan: plans.SyncPlan, result: apply.SyncResult | None
+) -> Iterable[str]:
+    """Yield the number of changes by kind.
+
+    :param result: What was made; None if the changes are only shown.
+    """
+    made = result or plan
+    counts = collections.Counter(change.action for change in made.changes)
+    providers = len({change.provider for change in made.changes})
+    if not result:
+        for mark in plan.old_marks:
+            yield f'To be deleted: trait {mark}, {plans.IDLE}.'
+    tagged = len({tag.aggregate for tag in made.tags})
+    if tagged:
+        verb = 'updated' if result else 'to be updated'
+        yield f'Aggregates with tags {verb}: {tagged}.'
+    if not made.changes:
+        if not plan.old_marks and not tagged:
+            yield 'Nothing was changed.' if result else 'Nothing to do.'
+        return
+    kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
+    verb = 'changed' if result else 'to be changed'
+    yield f'Resource providers {verb}: {providers} ({kinds}).'
 
 
 def _note_success(path: str | None) -> None:
