@@ -14,6 +14,7 @@ from urllib import parse
 
 from fake_nova import NOVA, FakeNova, uuid
 from http_fakes import GLANCE
+import jsonschema
 from keystoneauth1 import session, token_endpoint
 import placement_backup
 import placement_rows
@@ -22,6 +23,7 @@ from requests import adapters
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations.commands import documents
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.placement import inventories
 from isolate_aggregates.tools.placement.client import PlacementClient
@@ -478,9 +480,22 @@ _scenes = {}
 
 
 def typed(run, *arguments):
-    """Run a command, and let it leave no handler of the log behind."""
+    """Run a command, and let it leave no handler of the log behind.
+
+    A JSON document must have its published schema.
+    """
     root = logging.getLogger()
     handlers = list(root.handlers)
     result = run(*arguments)
     root.handlers[:] = handlers
+    if 'json' in arguments and 'reservation' in arguments and result.out:
+        jsonschema.validate(json.loads(result.out), _schema(arguments))
     return result
+
+
+def _schema(arguments):
+    words = ' '.join(arguments)
+    if 'reservation list' in words and '--mine' in arguments:
+        return documents.OWN
+    [name] = [name for name in documents.SCHEMAS if name in words]
+    return documents.SCHEMAS[name]

@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import views
-from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import output
 
@@ -72,28 +72,28 @@ class ShowCalendar(output.ReportLister):
         )
 
 
-def _document(calendar: views.Calendar) -> dict[str, Any]:
+def _document(calendar: views.Calendar) -> documents.Calendar:
     """Return the hosts with their periods as a JSON document."""
-    return {
-        'start': times.text(calendar.start),
-        'end': times.text(calendar.end),
-        'hosts': [
-            {
-                'host': host.host,
-                'obstacle': host.obstacle,
-                'periods': [
-                    {
-                        'start': times.text(period.start),
-                        'end': times.text(period.end),
-                        'slots': period.slots,
-                        'free': dict(period.free),
-                    }
+    return documents.Calendar(
+        start=times.text(calendar.start),
+        end=times.text(calendar.end),
+        hosts=tuple(
+            documents.FreeHost(
+                host=host.host,
+                obstacle=host.obstacle,
+                periods=tuple(
+                    documents.Period(
+                        start=times.text(period.start),
+                        end=times.text(period.end),
+                        slots=period.slots,
+                        free=dict(period.free),
+                    )
                     for period in host.periods
-                ],
-            }
+                ),
+            )
             for host in calendar.hosts
-        ],
-    }
+        ),
+    )
 
 
 def _rows(calendar: views.Calendar) -> Iterable[Sequence[Any]]:

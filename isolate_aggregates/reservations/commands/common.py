@@ -14,13 +14,14 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations, text
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import HostSlots, Status, errors
-from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.reservations.commands import documents, times
 from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.store import Problem
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import consent, fields, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.documents import content
 
 LOG = logging.getLogger(__name__)
 
@@ -43,58 +44,59 @@ def store(
     )
 
 
-def document(status: Status) -> dict[str, Any]:
+def document(status: Status) -> documents.Reservation:
     """Return a reservation as a JSON document."""
     reservation = status.reservation
     shape = reservation.shape
     pending = reservation.pending
-    return {
-        'id': reservation.id,
-        'name': reservation.labels.name,
-        'note': reservation.labels.note,
-        'project': reservation.project,
-        'state': status.state.value,
-        'start': times.text(reservation.start),
-        'end': times.text(reservation.end),
-        'flavor': reservation.flavor.name,
-        'amount': reservation.amount,
-        'affinity': _AFFINITY[reservation.affinity],
-        'shape': shape_document(shape),
-        'properties': dict(sorted(shape.extra_specs.items())),
-        'shared': list(reservation.shared),
-        'only_on': list(reservation.only_on),
-        'warn_before': times.length(reservation.warn_before),
-        'unused_since': unused_since(status),
-        'slots': status.slots,
-        'used': status.used,
-        'missing': status.missing,
-        'hosts': hosts(status.hosts),
-        'leaving': list(reservation.leaving),
-        'asked': pending
-        and {
-            'amount': pending.amount,
-            'end': times.text(pending.end),
-            'leaving': list(pending.leaving),
-        },
-        'problems': list(status.problems),
-    }
+    return documents.Reservation(
+        id=reservation.id,
+        name=reservation.labels.name,
+        note=reservation.labels.note,
+        project=reservation.project,
+        state=status.state.value,
+        start=times.text(reservation.start),
+        end=times.text(reservation.end),
+        flavor=reservation.flavor.name,
+        amount=reservation.amount,
+        affinity=_AFFINITY[reservation.affinity],
+        shape=shape_document(shape),
+        properties=dict(sorted(shape.extra_specs.items())),
+        shared=tuple(reservation.shared),
+        only_on=tuple(reservation.only_on),
+        warn_before=times.length(reservation.warn_before),
+        unused_since=unused_since(status),
+        slots=status.slots,
+        used=status.used,
+        missing=status.missing,
+        hosts=hosts(status.hosts),
+        leaving=tuple(reservation.leaving),
+        asked=documents.Asked(
+            amount=pending.amount,
+            end=times.text(pending.end),
+            leaving=tuple(pending.leaving),
+        )
+        if pending
+        else None,
+        problems=tuple(status.problems),
+    )
 
 
-def shape_document(shape: Shape) -> dict[str, int]:
+def shape_document(shape: Shape) -> documents.Shape:
     """Return the size of a slot as a JSON document."""
-    return {
-        'vcpus': shape.vcpus,
-        'ram': shape.ram,
-        'disk': shape.disk,
-        'ephemeral': shape.ephemeral,
-        'swap': shape.swap,
-    }
+    return documents.Shape(
+        vcpus=shape.vcpus,
+        ram=shape.ram,
+        disk=shape.disk,
+        ephemeral=shape.ephemeral,
+        swap=shape.swap,
+    )
 
 
-def hosts(slots: Mapping[str, HostSlots]) -> dict[str, Any]:
+def hosts(slots: Mapping[str, HostSlots]) -> dict[str, documents.Slots]:
     """Return slots by name of the host as a JSON document."""
     return {
-        name: {'slots': on.total, 'open': on.open, 'used': on.used}
+        name: documents.Slots(slots=on.total, open=on.open, used=on.used)
         for name, on in sorted(slots.items())
     }
 
@@ -106,13 +108,18 @@ _OPTIONAL = (
 )
 
 
-def columns_of(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
-    """Return a reservation as the columns and values of a ShowOne command."""
-    values_by_key = document(status)
+def columns_of(
+    status: Status, formatter: str
+) -> tuple[Sequence[str], Sequence[Any]]:
+    """Return a reservation as the columns and values of a ShowOne command.
+
+    :param formatter: That of the output.
+    """
+    values_by_key = content(document(status))
     values = {key: fields.field(value) for key, value in values_by_key.items()}
     values['end'] = End(values_by_key['end'])
     values['hosts'] = Hosts(values_by_key['hosts'])
-    for key in _OPTIONAL:
+    for key in () if formatter in output.DOCUMENTS else _OPTIONAL:
         if not values_by_key[key]:
             del values[key]
     return tuple(values), tuple(values.values())
@@ -207,7 +214,7 @@ def add_reservation(
 
 def changes(before: Status, after: Status) -> list[str]:
     """Describe what a change does, one line each."""
-    old, new = document(before), document(after)
+    old, new = content(document(before)), content(document(after))
     return [
         f'{key}: {_value(old[key])} -> {_value(new[key])}'
         for key in (
@@ -278,7 +285,9 @@ class ReservationLister(output.ReportLister):
         if not any(unused_since(each) for each in statuses):
             empty.add('Unused Since')
         return output.Report(
-            document=lambda: {'reservations': list(map(document, statuses))},
+            document=lambda: documents.Reservations(
+                reservations=tuple(map(document, statuses))
+            ),
             columns=names,
             rows=[
                 (

@@ -132,7 +132,7 @@ class CreateReservation(common.OneChanged):
                 'note, and keeps them; reservation set changes them.',
                 reservation.id,
             )
-        return common.columns_of(status)
+        return common.columns_of(status, parsed_args.formatter)
 
     def _check_size(self, args: argparse.Namespace) -> None:
         """Exit with 2 unless the size is given in exactly one way."""

@@ -3,11 +3,12 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 import datetime
 from typing import Any
 
 from isolate_aggregates.reservations import events, history
-from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.reservations.history import PastReservation
 from isolate_aggregates.reservations.reservation import needs
 from isolate_aggregates.tools.cli import base, output
@@ -77,7 +78,9 @@ class ShowHistory(common.ReservationLister):
         )
         has_names = any(past.reservation.labels.name for past in found)
         return output.Report(
-            document=lambda: {'reservations': list(map(_document, found))},
+            document=lambda: documents.History(
+                reservations=tuple(map(_document, found))
+            ),
             columns=_COLUMNS,
             rows=map(_row, found),
             people=[n for n in _FOR_PEOPLE if has_names or n != 'Name'],
@@ -116,7 +119,7 @@ def _row(past: PastReservation) -> Sequence[Any]:
         reservation.shape.swap,
         _pairs(_resources(past)),
         _pairs(reservation.shape.extra_specs),
-        *hours.values(),
+        *astuple(hours),
         '; '.join(
             f'{times.text(event.at)} {what}'
             for event, what in events.sentences(reservation.events)
@@ -124,13 +127,13 @@ def _row(past: PastReservation) -> Sequence[Any]:
     )
 
 
-def _hours(past: PastReservation) -> dict[str, float]:
+def _hours(past: PastReservation) -> documents.Hours:
     """Return the hours of slots, exact to the second."""
-    return {
-        'sold': round(past.time.sold / _HOUR, 4),
-        'open': round(past.time.open / _HOUR, 4),
-        'usable': round(past.time.usable / _HOUR, 4),
-    }
+    return documents.Hours(
+        sold=round(past.time.sold / _HOUR, 4),
+        open=round(past.time.open / _HOUR, 4),
+        usable=round(past.time.usable / _HOUR, 4),
+    )
 
 
 def _resources(past: PastReservation) -> dict[str, int]:
@@ -143,33 +146,33 @@ def _pairs(values: Mapping[str, object]) -> str:
     return ' '.join(f'{key}={value}' for key, value in sorted(values.items()))
 
 
-def _document(past: PastReservation) -> dict[str, Any]:
+def _document(past: PastReservation) -> documents.PastReservation:
     reservation = past.reservation
-    return {
-        'id': reservation.id,
-        'name': reservation.labels.name,
-        'note': reservation.labels.note,
-        'project': reservation.project,
-        'state': past.state.value,
-        'start': times.text(reservation.start),
-        'end': times.text(reservation.end),
-        'flavor': reservation.flavor.name,
-        'amount': reservation.amount,
-        'shape': common.shape_document(reservation.shape),
-        'properties': dict(sorted(reservation.shape.extra_specs.items())),
-        'resources': _resources(past),
-        'slot_hours': _hours(past),
-        'events': [
-            {
-                'at': times.text(event.at),
-                'by': event.by or None,
-                'event': what,
-                'end': times.text(event.end),
-                'amount': event.amount,
-                'leaving': list(event.leaving),
-                'open': dict(event.open),
-                'down': list(event.down),
-            }
+    return documents.PastReservation(
+        id=reservation.id,
+        name=reservation.labels.name,
+        note=reservation.labels.note,
+        project=reservation.project,
+        state=past.state.value,
+        start=times.text(reservation.start),
+        end=times.text(reservation.end),
+        flavor=reservation.flavor.name,
+        amount=reservation.amount,
+        shape=common.shape_document(reservation.shape),
+        properties=dict(sorted(reservation.shape.extra_specs.items())),
+        resources=_resources(past),
+        slot_hours=_hours(past),
+        events=tuple(
+            documents.Event(
+                at=times.text(event.at),
+                by=event.by or None,
+                event=what,
+                end=times.text(event.end),
+                amount=event.amount,
+                leaving=tuple(event.leaving),
+                open=dict(event.open),
+                down=tuple(event.down),
+            )
             for event, what in events.sentences(reservation.events)
-        ],
-    }
+        ),
+    )

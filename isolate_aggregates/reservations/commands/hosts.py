@@ -12,7 +12,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names
-from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.reservations.host_health import host_problems
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.tools import filter_sets
@@ -81,13 +81,13 @@ class SetHosts(preview.Previewing, output.ReportLister):
         """Change all hosts, after confirmation."""
         results = self._changed(args)
         return output.Report(
-            document=lambda: {
-                'hosts': [
-                    {'host': host, 'result': result}
+            document=lambda: documents.ChangedHosts(
+                hosts=tuple(
+                    documents.ChangedHost(host=host, result=result)
                     for host, result in results.items()
-                ],
-                'effect': self.effect_document(),
-            },
+                ),
+                effect=self.effect_document(),
+            ),
             columns=('Host', 'Result'),
             rows=results.items(),
             # The changes were only shown.
@@ -255,25 +255,25 @@ class ListHosts(output.ReportLister):
         for problem in problems:
             LOG.error('%s', problem)
         return output.Report(
-            document=lambda: {
-                'hosts': [
-                    {
-                        'name': host.name,
-                        'service': host.service,
-                        'state': host.state.value,
-                        'enabled': host.is_enabled,
-                        'in_pool': host.in_pool,
-                        'obstacle': host.obstacle,
-                        'problems': [
+            document=lambda: documents.Hosts(
+                hosts=tuple(
+                    documents.Host(
+                        name=host.name,
+                        service=host.service,
+                        state=host.state.value,
+                        enabled=host.is_enabled,
+                        in_pool=host.in_pool,
+                        obstacle=host.obstacle,
+                        problems=tuple(
                             problem.problem
                             for problem in problems
                             if problem.host == host.name
-                        ],
-                        'reservations': common.hosts(host.slots),
-                    }
+                        ),
+                        reservations=common.hosts(host.slots),
+                    )
                     for host in hosts
-                ]
-            },
+                )
+            ),
             columns=(
                 *('Host', 'State', 'Enabled', 'Slots', 'Used'),
                 'Reservations',

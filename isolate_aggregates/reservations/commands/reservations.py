@@ -13,7 +13,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.reservations import Phase, Shape, names, review, views
-from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.reservations.review import Review
 from isolate_aggregates.reservations.views import OwnReservation
 from isolate_aggregates.rest.connection import Connection
@@ -43,7 +43,7 @@ class ShowReservation(common.OneReservation):
         """Read the reservation."""
         store = common.store(self.app.conf, self.app.connect())
         status = reservations.show(store, parsed_args.reservation, times.now())
-        return common.columns_of(status)
+        return common.columns_of(status, parsed_args.formatter)
 
 
 class ListReservations(common.ReservationLister):
@@ -129,18 +129,18 @@ class ListReservations(common.ReservationLister):
 def _own(own: Sequence[OwnReservation]) -> output.Report:
     """Report the reservations of the user's project."""
     return output.Report(
-        document=lambda: {
-            'reservations': [
-                {
-                    'id': entry.flavor.id,
-                    'flavor': entry.flavor.name,
-                    'shape': common.shape_document(Shape.like(entry.flavor)),
-                    'servers': entry.servers,
-                    'boot_until': _boot_until(entry),
-                }
+        document=lambda: documents.OwnReservations(
+            reservations=tuple(
+                documents.OwnReservation(
+                    id=entry.flavor.id,
+                    flavor=entry.flavor.name,
+                    shape=common.shape_document(Shape.like(entry.flavor)),
+                    servers=entry.servers,
+                    boot_until=_boot_until(entry),
+                )
                 for entry in own
-            ]
-        },
+            )
+        ),
         columns=('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers', 'Boot Until'),
         rows=[
             (
@@ -244,8 +244,10 @@ class UpdateReservation(common.OneChanged):
             return changes
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.columns_of(status)
-        return common.columns_of(change(now=store.now()))
+            return common.columns_of(status, parsed_args.formatter)
+        return common.columns_of(
+            change(now=store.now()), parsed_args.formatter
+        )
 
 
 class EndReservation(common.OneChanged):
@@ -284,9 +286,9 @@ class EndReservation(common.OneChanged):
             return [change]
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.columns_of(self._ended)
+            return common.columns_of(self._ended, parsed_args.formatter)
         self._ended = reservations.end(store, name, store.now())
-        return common.columns_of(self._ended)
+        return common.columns_of(self._ended, parsed_args.formatter)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.

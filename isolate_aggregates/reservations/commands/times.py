@@ -4,6 +4,7 @@
 import argparse
 import datetime
 import re
+from typing import overload
 
 Moment = datetime.datetime | datetime.timedelta
 
@@ -88,6 +89,14 @@ def resolve(moment: Moment, since: datetime.datetime) -> datetime.datetime:
 def now() -> datetime.datetime:
     """Return the current time in UTC."""
     return datetime.datetime.now(datetime.UTC)
+
+
+@overload
+def text(time: datetime.datetime) -> str: ...
+
+
+@overload
+def text(time: datetime.datetime | None) -> str | None: ...
 
 
 def text(time: datetime.datetime | None) -> str | None:

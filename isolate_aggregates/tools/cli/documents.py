@@ -8,6 +8,10 @@ from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.documents import Names, one_of
 from isolate_aggregates.tools.effect.documents import Effect
 
+PreviewedEffect = Annotated[
+    Effect | None, 'What the changes do; null if it was not computed.'
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
@@ -29,9 +33,7 @@ class Changes:
     notes: Names
     left: Annotated[Names, 'What is left to do.']
     problems: Annotated[Names, 'What cannot be done, and why.']
-    effect: Annotated[
-        Effect | None, 'What the changes do; null if it was not computed.'
-    ]
+    effect: PreviewedEffect
 
 
 @dataclass(frozen=True, kw_only=True)

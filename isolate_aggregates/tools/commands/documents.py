@@ -8,7 +8,7 @@ from typing import Annotated
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.advice.openings import Opening
 from isolate_aggregates.tools.audit.finding import About
-from isolate_aggregates.tools.cli.documents import Aggregate
+from isolate_aggregates.tools.cli.documents import Aggregate, PreviewedEffect
 from isolate_aggregates.tools.commands.request_documents import (
     LeftToHostFilter,
     Limited,
@@ -188,9 +188,7 @@ class Sync:
     tags: Annotated[tuple[TagChange, ...], 'Changes of aggregates.']
     problems: Names
     failures: Annotated[Names, 'Changes that could not be made.']
-    effect: Annotated[
-        Effect | None, 'What the changes do; null if it was not computed.'
-    ]
+    effect: PreviewedEffect
 
 
 FILTERS = documents.schema(

@@ -81,11 +81,11 @@ def test_the_document_has_every_property(run_json):
             'h2': {'slots': 1, 'open': 0, 'used': 0},
         },
         'problems': [],
+        **{'name': '', 'note': '', 'asked': None, 'leaving': []},
+        **{'shared': [], 'only_on': []},
+        **{'warn_before': None, 'unused_since': None},
     }
     assert run_json('show', ID) == result
-    result |= {'name': '', 'note': '', 'asked': None, 'leaving': []}
-    result |= {'shared': [], 'only_on': []}
-    result |= {'warn_before': None, 'unused_since': None}
     assert run_json('list') == {'reservations': [result]}
 
 
