@@ -159,7 +159,7 @@ class ReservationPrefix(RequestFilter):
         self, prefix: str, past: Past, request: RequestSpec
     ) -> bool:
         """Return whether flavor or hint let the server in, not the image."""
-        specs = past.flavor.extra_specs
+        specs = past.extra_specs
         keys = set(specs)
         if 'hint' in self.key_sources:
             keys.update(request.scheduler_hints)

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+import functools
 from typing import Any
 import weakref
 
 from nova import objects
+from nova.objects import fields
 from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
@@ -17,9 +19,14 @@ from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.nova import database, images, messages, source
-from isolate_aggregates.request import ComputeHost, Flavor, Image, Past
-from isolate_aggregates.request.properties import DeclaredProperties
+from isolate_aggregates.nova import database, images, messages
+from isolate_aggregates.request import (
+    ComputeHost,
+    DeclaredProperties,
+    Flavor,
+    Image,
+)
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.rest.deadline import Deadline
 from isolate_aggregates.text import short
 
@@ -27,6 +34,8 @@ LOG = logging.getLogger(__name__)
 
 # Seconds to wait for Nova's databases. Nova itself may wait for a minute.
 LONGEST = 10.0
+
+_NONE_DECLARED = DeclaredProperties()
 
 # Only its length matters.
 _A_UUID = '00000000-0000-0000-0000-000000000000'
@@ -49,15 +58,24 @@ class NovaRequest:
     def __init__(
         self,
         spec: objects.RequestSpec,
-        declaration: DeclaredProperties = DeclaredProperties(),  # noqa: B008
-        read_record: images.Read = images.read,
-        past: Past | None = None,
+        accepted: images.AcceptedImage,
+        declaration: DeclaredProperties = _NONE_DECLARED,
     ) -> None:
-        #: What is known of a server that was rebuilt.
-        self.past = past
         self._reference = weakref.ref(spec)
-        self._declaration = declaration
-        self._read_record = read_record
+        self._accepted = accepted
+        #: What is known of a server that was rebuilt.
+        self.past = accepted.past
+        # The traits of the image are in the request, as computed by Nova.
+        self._has_traits = accepted.properties is not None and not (
+            self.past and self.past.is_refused
+        )
+        #: The declared properties of the image.
+        self.image_properties = declaration.recorded(
+            accepted.properties, bool(self.past and self.past.is_refused)
+        )
+        if self._has_traits and has_image(spec) and 'properties' in spec.image:
+            for trait in spec.image.properties.get('traits_required', ()):
+                self.image_properties[f'{TRAIT_PREFIX}{trait}'] = REQUIRED
 
     @property
     def _spec(self) -> objects.RequestSpec:
@@ -71,23 +89,7 @@ class NovaRequest:
 
         :raises RequestRefused: if a declared property is not available.
         """
-        spec = self._spec
-        request = NovaRequest(spec, declaration, self._read_record, self.past)
-        # Read the properties now, so that a missing one refuses the request,
-        # and no filter waits for a database.
-        vars(request)['_accepted'] = request._accept(spec)
-        return request
-
-    @lazy_property
-    def _accepted(self) -> images.AcceptedImage | None:
-        return self._accept(self._spec)
-
-    def _accept(
-        self, spec: objects.RequestSpec
-    ) -> images.AcceptedImage | None:
-        if not has_image(spec):
-            return None
-        return images.AcceptedImage(spec, self._declaration, self._read_record)
+        return NovaRequest(self._spec, self._accepted, declaration)
 
     @lazy_property
     def flavor(self) -> Flavor:
@@ -97,7 +99,7 @@ class NovaRequest:
     @lazy_property
     def image(self) -> Image | None:
         """The image, with the declared properties."""
-        if self._accepted is None:
+        if not has_image(self._spec):
             return None
         image = self._spec.image
         identity = image.id if 'id' in image else ''
@@ -107,14 +109,9 @@ class NovaRequest:
             or identity
             or 'unnamed',
             id=identity,
-            properties=self._accepted.properties,
+            properties=self.image_properties,
             owner=image.owner if 'owner' in image else None,
         )
-
-    @property
-    def image_properties(self) -> Mapping[str, str]:
-        """The declared properties of the image."""
-        return self._accepted.properties if self._accepted else {}
 
     @lazy_property
     def project_id(self) -> str | None:
@@ -142,7 +139,7 @@ class NovaRequest:
     @lazy_property
     def required_traits(self) -> frozenset[str]:
         """All required traits, as computed by Nova."""
-        if self._accepted is not None and not self._accepted.is_known:
+        if not self._has_traits:
             return self.operator_traits
         return frozenset(_computed(self._spec).all_required_traits)
 
@@ -154,19 +151,11 @@ class NovaRequest:
 
 
 class Decider:
-    """Runs the request filters for a request of nova-scheduler.
-
-    Nova records the image of a rebuild before anybody accepts it. For a
-    rebuild from the same image, which may have changed, it never calls the
-    scheduler. If it calls the scheduler, and that refuses, the record remains.
-    So when a server is moved after a rebuild, filters also get to know its
-    past.
-    """
+    """Runs the request filters for a request of nova-scheduler."""
 
     def __init__(self) -> None:
         # By uuid of the cell: one that hangs must not hold up the others.
-        self._records: dict[str, Deadline] = {}
-        self._keys = Deadline('Nova', LONGEST)
+        self._deadlines: dict[str, Deadline] = {}
 
     def decide(
         self,
@@ -178,44 +167,96 @@ class Decider:
 
         :param spec: Nova's request spec. If its image was refused for the
             server, the traits of the image are removed.
-        :raises RequestRefused: if the image of the server is not known.
+        :raises RequestRefused: if a needed image property is not available.
         """
-        if not images.is_for_existing(spec) or not has_image(spec):
-            request = NovaRequest(spec, read_record=self._read)
-            return decide(request, aggregates, pipeline)
-        record = self._read(spec)
-        past = None
-        if (
-            record is not None
-            and record.rebuilt_at
-            # This record is that of the rebuild itself.
-            and not scheduler_utils.request_is_rebuild(spec)
-        ):
-            past = _past(spec, record, self._host_keys(record))
-            if past.is_refused:
-                LOG.info(
-                    'The image that Nova has recorded for %s was refused in a '
-                    'rebuild: its traits do not count, and of its keys only '
-                    'those of its own project do',
-                    messages.server(spec),
-                )
-                _remove_traits(spec)
-        request = NovaRequest(spec, read_record=lambda _: record, past=past)
-        return decide(request, aggregates, pipeline)
+        image = _of_request(spec, pipeline.image_properties)
+        if image is None:
+            image = self._read(spec, cell_of(spec))
+        if image.past and image.past.is_refused:
+            LOG.info(
+                'The image that Nova has recorded for %s was refused in a '
+                'rebuild: its traits do not count, and of its keys only '
+                'those of its own project do',
+                messages.server(spec),
+            )
+            _remove_traits(spec)
+        return decide(NovaRequest(spec, image), aggregates, pipeline)
 
-    def _host_keys(self, record: images.Record) -> frozenset[tuple[str, str]]:
-        host, time = record.host, record.rebuilt_at
-        if not host or not time:
-            return frozenset()
-        return self._keys.run(lambda: source.keys_since(host, time))
-
-    def _read(self, spec: objects.RequestSpec) -> images.Record | None:
-        cell = images.cell_of(spec)
-        deadline = self._records.setdefault(
+    def _read(
+        self, spec: objects.RequestSpec, cell: objects.CellMapping | None
+    ) -> images.AcceptedImage:
+        deadline = self._deadlines.setdefault(
             cell.uuid if cell is not None and 'uuid' in cell else '',
             Deadline("Nova's database", LONGEST),
         )
-        return deadline.run(lambda: images.read(spec))
+        return deadline.run(lambda: images.read(spec, cell))
+
+
+def has_image(spec: objects.RequestSpec) -> bool:
+    """Return whether a request has an image; a volume may have none."""
+    return bool('image' in spec and spec.image)
+
+
+def destination_of(spec: objects.RequestSpec) -> objects.Destination | None:
+    """Return the destination in a request; reading an unset one may set it."""
+    if 'requested_destination' not in spec:
+        return None
+    return spec.requested_destination
+
+
+def cell_of(spec: objects.RequestSpec) -> objects.CellMapping | None:
+    """Return the cell in a request; requests to move servers have one."""
+    target = destination_of(spec)
+    return target.cell if target is not None and 'cell' in target else None
+
+
+def is_for_existing(spec: objects.RequestSpec) -> bool:
+    """Return whether a request is for a server that already has a cell."""
+    target = destination_of(spec)
+    return cell_of(spec) is not None or (
+        # The requested host may be in another cell.
+        target is not None
+        and 'allow_cross_cell_move' in target
+        and target.allow_cross_cell_move
+    )
+
+
+def _of_request(
+    spec: objects.RequestSpec, declaration: DeclaredProperties
+) -> images.AcceptedImage | None:
+    """Return the image of a request, if no record of Nova is needed.
+
+    :returns: None if a declared property is not in the request, or if the
+        server exists, so that its past matters.
+    """
+    if not has_image(spec):
+        return images.AcceptedImage({})
+    if is_for_existing(spec) or declaration.patterns - _verbatim():
+        return None
+    image = spec.image
+    properties = image.properties if 'properties' in image else None
+    return images.AcceptedImage(
+        {
+            name: str(properties.get(name))
+            for name in declaration.patterns
+            if properties and properties.get(name) is not None
+        }
+    )
+
+
+@functools.cache
+def _verbatim() -> frozenset[str]:
+    """Return the names of properties that Nova stores unchanged.
+
+    Nova converts others, or reads them from a property with an older name.
+    """
+    props = objects.ImageMetaProps
+    new_names = props._legacy_property_map.values()
+    return frozenset(
+        name
+        for name, field in props.fields.items()
+        if type(field) is fields.StringField and name not in new_names
+    )
 
 
 class _OfOperator:
@@ -248,11 +289,6 @@ class _OfOperator:
         return getattr(self._spec, name)
 
 
-def has_image(spec: objects.RequestSpec) -> bool:
-    """Return whether a request has an image; a volume may have none."""
-    return bool('image' in spec and spec.image)
-
-
 def _remove_traits(spec: objects.RequestSpec) -> None:
     """Remove the required traits of a refused image from a request.
 
@@ -265,23 +301,6 @@ def _remove_traits(spec: objects.RequestSpec) -> None:
     image.properties.traits_required = []
     image.name = image.owner = ''
     spec.image = image
-
-
-def _past(
-    spec: objects.RequestSpec,
-    record: images.Record,
-    host_keys: frozenset[tuple[str, str]],
-) -> Past:
-    """Return what is known of a server that was rebuilt."""
-    target = (
-        spec.requested_destination if 'requested_destination' in spec else None
-    )
-    return Past(
-        is_refused=record.is_refused(spec.image),
-        is_directed=bool(target and 'host' in target and target.host),
-        flavor=_flavor(record.flavor or spec.flavor),
-        host_keys=host_keys,
-    )
 
 
 def query_length(spec: objects.RequestSpec) -> int:
@@ -322,9 +341,7 @@ def _resource_request(
     Unlike Nova's function, this does not look up the nodes of a target host.
     """
     request = _computed(spec, enable_pinning_translate)
-    target = (
-        spec.requested_destination if 'requested_destination' in spec else None
-    )
+    target = destination_of(spec)
     group = request.get_request_group(None)
     # Reading an unset attribute of Nova's objects would set it.
     if target and target.obj_attr_is_set('aggregates') and target.aggregates:
@@ -366,7 +383,7 @@ def check_rebuild(spec: objects.RequestSpec) -> None:
     A rebuild is forced to the host of a server that has a cell.
     """
     if scheduler_utils.request_is_rebuild(spec) and not (
-        forced(spec) and images.is_for_existing(spec)
+        forced(spec) and is_for_existing(spec)
     ):
         raise exception.RequestRefused(
             [
@@ -383,9 +400,7 @@ def check_length(decision: Decision, spec: objects.RequestSpec) -> None:
     """
     if decision.too_long is None:
         return
-    target = (
-        spec.requested_destination if 'requested_destination' in spec else None
-    )
+    target = destination_of(spec)
     others = (target and target.forbidden_aggregates) or ()
     names = naming(a for a in decision.aggregates if a.uuid in others)
     raise exception.QueryNotShortened(
@@ -414,10 +429,7 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
 
 
 def _destination(spec: objects.RequestSpec) -> objects.Destination:
-    if (
-        'requested_destination' not in spec
-        or spec.requested_destination is None
-    ):
+    if destination_of(spec) is None:
         spec.requested_destination = objects.Destination()
     return spec.requested_destination
 

@@ -9,6 +9,7 @@ removed, so that a filter sees the same properties inside and outside Nova.
 from collections.abc import Iterable, Mapping
 import dataclasses
 
+from isolate_aggregates import exception
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 # At the end of a pattern, stands for any text.
@@ -36,10 +37,7 @@ class DeclaredProperties:
     def union(
         cls, declarations: 'Iterable[DeclaredProperties]'
     ) -> 'DeclaredProperties':
-        """Combine the declarations of several filters.
-
-        :param declarations: The declarations of the filters.
-        """
+        """Combine the declarations of several filters."""
         declarations = tuple(declarations)
         return cls(
             frozenset().union(*(one.patterns for one in declarations)),
@@ -78,6 +76,57 @@ class DeclaredProperties:
             if is_required_trait(name, value)
             or (not name.startswith(TRAIT_PREFIX) and self.has(name))
         }
+
+    def recorded(
+        self,
+        properties: Mapping[str, str | None] | None,
+        is_refused: bool = False,
+    ) -> dict[str, str]:
+        """Return what counts of the image properties that Nova has recorded.
+
+        :param properties: All of them, None for those whose value is lost;
+            None if there is no record.
+        :param is_refused: Whether the recorded image was refused in a rebuild.
+            Then only what filters judge themselves counts.
+        :returns: The declared properties, without required traits, which are
+            in the request.
+        :raises RequestRefused: if a property is not available and can do more
+            than open locks.
+        """
+        if properties is None:
+            _refuse_without(self.needed)
+            return {}
+        declared = self
+        if is_refused:
+            _refuse_without(self.needed - self.judged)
+            declared = DeclaredProperties(self.judged)
+        _refuse_without(
+            name
+            for name, value in properties.items()
+            if value is None
+            and any(matches(pattern, name) for pattern in declared.needed)
+        )
+        return {
+            name: value
+            for name, value in properties.items()
+            if value is not None
+            and not name.startswith(TRAIT_PREFIX)
+            and declared.has(name)
+        }
+
+
+def _refuse_without(names: Iterable[str]) -> None:
+    """Raise if properties are missing without which a request is refused."""
+    missing = sorted(names)
+    if missing:
+        raise exception.RequestRefused(
+            [
+                f'the image properties {", ".join(missing)} are not '
+                'available: Nova has no record of the server, has a wrong one '
+                'after a refused rebuild, or has truncated a long value; '
+                'rebuild the server from another image that it may use'
+            ]
+        )
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -106,14 +106,14 @@ class Past:
     :param is_refused: Whether the recorded image was refused; what the server
         was accepted with before is lost.
     :param is_directed: Whether an operator has named the host.
-    :param flavor: The flavor before the request.
+    :param extra_specs: Those of the flavor before the request.
     :param host_keys: The aggregates that its host was in, and their metadata
         keys, both since before the last rebuild: pairs of uuid and key.
     """
 
     is_refused: bool
     is_directed: bool
-    flavor: Flavor
+    extra_specs: Mapping[str, str]
     host_keys: frozenset[tuple[str, str]] = frozenset()
 
 

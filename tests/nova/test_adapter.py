@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of Nova's request spec, and application of decisions to it."""
 
-import datetime
-
 from function_filter import FunctionFilter
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
@@ -19,13 +17,16 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
-from isolate_aggregates.nova.images import Record
-from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.request.properties import DeclaredProperties
+from isolate_aggregates.nova.images import AcceptedImage
+from isolate_aggregates.request import (
+    DeclaredProperties,
+    Flavor,
+    Image,
+    Past,
+)
 from isolate_aggregates.tools.request import Request
 
 UUID = '00000000-0000-0000-0000-00000000000'
-REBUILT = datetime.datetime(2030, 1, 1)
 A, B, C, D, E = (Aggregate(f'{UUID}{name}', name) for name in 'abcde')
 FLAVOR = {
     'name': 'f', 'flavorid': '7', 'vcpus': 1, 'memory_mb': 2, 'root_gb': 3,
@@ -46,16 +47,12 @@ def image_meta(**fields):
     return objects.ImageMeta(properties=properties, **fields)
 
 
-def request(read=None, **fields):
+def request(accepted=AcceptedImage({}), **fields):  # noqa: B008
     spec = objects.RequestSpec(**fields)
-    made = adapter.NovaRequest(spec, read_record=read or NO_RECORD)
+    made = adapter.NovaRequest(spec, accepted)
     # Otherwise the request would end here.
     made.spec_of_nova = spec
     return made
-
-
-def NO_RECORD(spec):  # noqa: N802
-    return None
 
 
 def test_filters_see_what_nova_gives():
@@ -101,7 +98,7 @@ def test_reading_changes_nothing():
             spec.requested_destination = destination
         before = spec.obj_to_primitive()
         assert adapter.forced(spec) is None
-        view = adapter.NovaRequest(spec)
+        view = adapter.NovaRequest(spec, AcceptedImage({}))
         assert view.operator_traits == frozenset()
         assert view.declaring(DISTRO).image is None
         _ = view.project_id, view.scheduler_hints, view.boot_from_volume
@@ -123,26 +120,17 @@ def test_an_image_without_a_name_gets_one(identity, name):
     assert image.owner is None
 
 
-def test_the_record_is_read_only_for_declared_properties():
-    read = []
-    view = request(
-        lambda spec: (
-            read.append(spec) or Record(f'{UUID}1', {'os_distro': 'debian'})
-        ),
-        image=image_meta(id=f'{UUID}1'),
-    )
-    assert view.declaring(DeclaredProperties()) is not view
-    assert read == []
+def test_filters_see_only_declared_properties():
+    accepted = AcceptedImage({'os_distro': 'debian', 'os_version': '12'})
+    view = request(accepted, image=image_meta(id=f'{UUID}1'))
+    traits = {'trait:CUSTOM_A': 'required'}
+    assert view.image_properties == traits
     declaring = view.declaring(DISTRO)
-    assert len(read) == 1
-    assert declaring.image_properties == {
-        'trait:CUSTOM_A': 'required', 'os_distro': 'debian'
-    }  # fmt: skip
-    assert len(read) == 1
+    assert declaring.image_properties == traits | {'os_distro': 'debian'}
 
 
 def test_an_unavailable_property_refuses_at_once():
-    view = request(image=image_meta(id=f'{UUID}1'))
+    view = request(AcceptedImage(None), image=image_meta(id=f'{UUID}1'))
     with pytest.raises(exception.RequestRefused):
         view.declaring(DeclaredProperties(frozenset({'license:*'})))
 
@@ -163,7 +151,7 @@ def test_a_hint_has_the_values_that_it_was_given(values, seen):
     spec = objects.RequestSpec()
     # Bypasses the field, which would convert the values to lists.
     spec._obj_scheduler_hints = {'reservation': values}
-    found = adapter.NovaRequest(spec).scheduler_hints
+    found = adapter.NovaRequest(spec, AcceptedImage({})).scheduler_hints
     assert found.get('reservation') == seen
 
 
@@ -186,7 +174,7 @@ def test_traits_of_an_image_open_only_where_tenants_are_trusted():
 
 def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
     plain = request(
-        lambda spec: Record(f'{UUID}2', {}, rebuilt_at=REBUILT),
+        AcceptedImage({}, Past(True, False, {})),
         flavor=objects.Flavor(
             **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
         ),

@@ -21,13 +21,13 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.nova import adapter, images, source
 from isolate_aggregates.nova.adapter import Decider
-from isolate_aggregates.nova.images import Record
 from isolate_aggregates.rest.deadline import MOST_LATE
 
 objects.register_all()
 
 UUID = '00000000-0000-0000-0000-00000000000'
 MINE, OTHER = f'{UUID}1', f'{UUID}2'
+REBUILT = datetime.datetime(2030, 1, 1)
 PROJECT, STRANGER = 'p' * 32, 's' * 32
 # Long enough to fail the test; no test waits for it.
 FOREVER = 30
@@ -81,14 +81,18 @@ def request(image_id=MINE, traits=(), extra_specs=None):
 
 
 def record(*keys, refused=False, host='host1', was_rebuilt=True, **specs):
-    return Record(
-        MINE,
-        dict.fromkeys(keys, '1'),
-        rebuilt_at=datetime.datetime(2030, 1, 1) if was_rebuilt else None,
-        has_failed=refused,
-        host=host,
-        flavor=flavor(**specs),
-    )
+    """Return what reads the record of a server."""
+    server = objects.Instance(image_ref=MINE, flavor=flavor(**specs))
+
+    def read(spec, cell):
+        past = None
+        if was_rebuilt:
+            error = 'Error' if refused else None
+            past = images.past_of(spec, server, host, REBUILT, error)
+        return images.AcceptedImage(dict.fromkeys(keys, '1'), past)
+
+    read.refused = refused
+    return read
 
 
 @contextlib.contextmanager
@@ -104,8 +108,8 @@ def deciding(read, keys=None, longest=FOREVER):
 def decided(filters, record, on, spec=None):
     """Return what is required and forbidden when the server is moved."""
     names = {str(number): one for number, one in enumerate(filters)}
-    spec = spec or request(OTHER if record.has_failed else MINE)
-    with deciding(lambda spec: record, keys_of(*on)) as decider:
+    spec = spec or request(OTHER if record.refused else MINE)
+    with deciding(record, keys_of(*on)) as decider:
         destination = decider.decide(spec, INDEX, Pipeline(names)).destination
     if destination.refusals:
         return destination.refusals
@@ -327,7 +331,7 @@ def test_a_database_that_hangs_refuses_the_request_in_time(kind):
     if kind == 'boot':
         spec.requested_destination = None
 
-    def hanging(spec):
+    def hanging(spec, cell):
         assert may_answer.wait(FOREVER)
 
     try:
@@ -347,10 +351,10 @@ def test_a_cell_that_hangs_does_not_hold_up_the_others():
     may_answer = threading.Event()
     hanging = objects.CellMapping(uuid=f'{UUID}3')
 
-    def read(spec):
+    def read(spec, cell):
         if spec.requested_destination.cell.uuid == hanging.uuid:
             assert may_answer.wait(FOREVER)
-        return record('r:lease')
+        return record('r:lease')(spec, cell)
 
     def moved(decider, cell):
         spec = request()
@@ -372,8 +376,8 @@ def test_a_cell_that_hangs_does_not_hold_up_the_others():
 
 
 def test_nothing_of_a_request_is_kept():
-    def read(spec):
-        return record('r:nope', refused=True)
+    def read(spec, cell):
+        return record('r:nope', refused=True)(spec, cell)
 
     pipeline = Pipeline({'one': RESERVATIONS, 'two': IsolateAggregates()})
     references = []

@@ -207,7 +207,7 @@ def _nova():
         )
         patch.setattr(recheck, '_nodes', compute_nodes)
         # No server was rebuilt.
-        patch.setattr(images, '_read', lambda spec: None)
+        patch.setattr(images, '_read', lambda *_: images.AcceptedImage(None))
         Histories.filters = loading.load(conf)
         yield
 

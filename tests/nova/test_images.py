@@ -13,8 +13,12 @@ import pytest
 import sqlalchemy as sa
 
 from isolate_aggregates import exception
-from isolate_aggregates.nova import images
-from isolate_aggregates.request.properties import DeclaredProperties
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters import RequestFilter
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.nova import adapter, images, source
+from isolate_aggregates.nova.adapter import Decider
+from isolate_aggregates.request import Past
 
 objects.register_all()
 
@@ -27,21 +31,28 @@ GLANCE = {
     'trait:CUSTOM_A': 'required',
 }
 TRAIT = {'trait:CUSTOM_A': 'required'}
+FLAVOR = objects.Flavor(
+    id=1,
+    name='small',
+    memory_mb=64,
+    vcpus=1,
+    root_gb=1,
+    ephemeral_gb=0,
+    flavorid='1',
+    swap=0,
+    extra_specs={'k': 'v'},
+)
 REBUILT = datetime.datetime(2030, 1, 1)
 
 
 class Nova:
     """Counts how often the record of a server is read."""
 
-    def __init__(
-        self, properties=GLANCE, image_id=f'{UUID}1', rebuilt_at=None
-    ):
-        self.record = images.Record(
-            image_id, properties, rebuilt_at=rebuilt_at
-        )
+    def __init__(self, properties=GLANCE, past=None):
+        self.record = images.AcceptedImage(properties, past)
         self.read = 0
 
-    def __call__(self, spec):
+    def __call__(self, spec, cell):
         self.read += 1
         return self.record
 
@@ -51,29 +62,47 @@ class NoRecord(Nova):
 
     def __init__(self):
         super().__init__()
-        self.record = None
+        self.record = images.AcceptedImage(None)
 
 
 def request(image_id=f'{UUID}1', properties=GLANCE, **destination):
     identity = {'id': image_id} if image_id else {}
     spec = objects.RequestSpec(
+        flavor=FLAVOR,
+        requested_resources=None,
+        is_bfv=False,
         image=objects.ImageMeta(
             properties=objects.ImageMetaProps.from_dict(properties), **identity
-        )
+        ),
     )
     if destination:
         spec.requested_destination = objects.Destination(**destination)
     return spec
 
 
-def accepted(declared, keys=(), nova=None, spec=None):
-    return images.AcceptedImage(
-        spec or request(),
-        DeclaredProperties(
-            frozenset(declared) | frozenset(keys), frozenset(keys)
-        ),
-        nova or Nova(),
-    )
+@pytest.fixture
+def accepted(monkeypatch):
+    """Return the request that filters of given declarations see."""
+
+    def accepted(declared, keys=(), nova=None, spec=None):
+        class Declaring(RequestFilter):
+            IMAGE_PROPERTIES = declared
+            IMAGE_KEYS = keys
+
+            def __call__(self, request, aggregates):
+                seen.append(request)
+                return ()
+
+        seen = []
+        spec = spec or request()
+        monkeypatch.setattr(images, 'read', nova or Nova())
+        pipeline = Pipeline({'one': Declaring()})
+        Decider().decide(spec, AggregateIndex(), pipeline)
+        # Otherwise the request would end here.
+        seen[0].spec_of_nova = spec
+        return seen[0]
+
+    return accepted
 
 
 def move(**spec):
@@ -81,13 +110,15 @@ def move(**spec):
 
 
 @pytest.mark.parametrize('declared', [(), ('hw_machine_type',)])
-def test_a_boot_needs_no_record_for_properties_kept_unchanged(declared):
+def test_a_boot_needs_no_record_for_properties_kept_unchanged(
+    accepted, declared
+):
     nova = Nova()
     image = accepted(declared, nova=nova)
-    assert image.properties == TRAIT | {
+    assert image.image_properties == TRAIT | {
         name: GLANCE[name] for name in declared
     }
-    assert image.is_known
+    assert 'CUSTOM_A' in image.required_traits
     assert nova.read == 0
 
 
@@ -96,10 +127,10 @@ def test_a_boot_needs_no_record_for_properties_kept_unchanged(declared):
     ['os_distro', 'hw_vif_multiqueue_enabled', 'license:oracle'],
     ids=['may come from an older name', 'is converted', 'is dropped'],
 )
-def test_the_record_is_read_once_for_other_properties(name):
+def test_the_record_is_read_once_for_other_properties(accepted, name):
     nova = Nova()
     image = accepted((name, 'hw_machine_type'), ('other:*',), nova)
-    assert image.properties == TRAIT | {
+    assert image.image_properties == TRAIT | {
         name: GLANCE[name], 'hw_machine_type': 'q35'
     }  # fmt: skip
     assert nova.read == 1
@@ -112,82 +143,73 @@ def test_the_record_is_read_once_for_other_properties(name):
 )
 @pytest.mark.parametrize('declared', [(), ('hw_machine_type',)])
 def test_a_move_needs_the_record_for_all_that_could_open(
-    destination, declared
+    accepted, destination, declared
 ):
     nova = Nova()
     accepted(declared, nova=nova, spec=request(**destination))
     assert nova.read == 1
 
 
-def test_a_move_of_an_image_without_keys_needs_no_record():
-    nova = Nova()
-    spec = move(properties={})
-    assert accepted((), nova=nova, spec=spec).properties == {}
-    assert nova.read == 0
-
-
 @pytest.mark.parametrize('destination', [None, objects.Destination()])
 def test_a_boot_is_not_treated_as_a_move(destination):
     spec = request()
-    assert not images.is_for_existing(spec)
+    assert not adapter.is_for_existing(spec)
     spec.requested_destination = destination
-    assert not images.is_for_existing(spec)
+    assert not adapter.is_for_existing(spec)
 
 
-def test_a_trait_that_the_request_does_not_require_is_not_required():
+def test_a_trait_that_the_request_does_not_require_is_not_required(accepted):
     nova = Nova(GLANCE | {'trait:CUSTOM_B': 'required'})
-    assert accepted(('os_*', 'trait:*'), nova=nova).properties == TRAIT | {
-        'os_distro': 'debian'
-    }
+    assert accepted(
+        ('os_*', 'trait:*'), nova=nova
+    ).image_properties == TRAIT | {'os_distro': 'debian'}
 
 
-def test_an_image_of_which_nova_knows_nothing_has_no_properties():
-    spec = objects.RequestSpec(image=objects.ImageMeta())
-    assert accepted(('hw_machine_type',), spec=spec).properties == {}
+def test_an_image_of_which_nova_knows_nothing_has_no_properties(accepted):
+    spec = request()
+    spec.image = objects.ImageMeta()
+    assert accepted(('hw_machine_type',), spec=spec).image_properties == {}
 
 
-@pytest.mark.parametrize(
-    ('spec_id', 'record_id'),
-    [(None, f'{UUID}1'), (f'{UUID}1', ''), (None, '')],
-)
-def test_a_server_that_boots_from_a_volume_has_a_record_too(
-    spec_id, record_id
-):
-    nova = Nova(image_id=record_id)
-    image = accepted(('license:*',), nova=nova, spec=move(image_id=spec_id))
-    assert image.is_known
-    assert image.properties['license:oracle'] == 'true'
+@pytest.mark.parametrize('spec_id', [None, f'{UUID}1'])
+def test_a_server_that_boots_from_a_volume_has_a_record_too(accepted, spec_id):
+    image = accepted(('license:*',), spec=move(image_id=spec_id))
+    assert 'CUSTOM_A' in image.required_traits
+    assert image.image_properties['license:oracle'] == 'true'
 
 
 @pytest.mark.parametrize(
-    ('spec_id', 'record_id', 'has_failed', 'is_refused'),
+    ('spec_id', 'record_id', 'error', 'is_refused'),
     [
-        pytest.param(f'{UUID}1', f'{UUID}1', False, False, id='same'),
-        pytest.param(f'{UUID}1', f'{UUID}1', True, False, id='failed'),
-        pytest.param(f'{UUID}2', f'{UUID}1', True, True, id='refused'),
+        pytest.param(f'{UUID}1', f'{UUID}1', None, False, id='same'),
+        pytest.param(f'{UUID}1', f'{UUID}1', 'Error', False, id='failed'),
+        pytest.param(f'{UUID}2', f'{UUID}1', 'Error', True, id='refused'),
         # A rebuild from the same image leaves the refused one behind.
-        pytest.param(f'{UUID}2', f'{UUID}1', False, True, id='then same'),
-        pytest.param(f'{UUID}2', '', True, True, id='volume: refused'),
-        pytest.param(f'{UUID}2', '', False, False, id='volume: ok'),
-        pytest.param(None, '', True, True, id='no image: refused'),
+        pytest.param(f'{UUID}2', f'{UUID}1', None, True, id='then same'),
+        pytest.param(f'{UUID}2', '', 'Error', True, id='volume: refused'),
+        pytest.param(f'{UUID}2', '', None, False, id='volume: ok'),
+        pytest.param(None, '', 'Error', True, id='no image: refused'),
     ],
 )
+@pytest.mark.parametrize('is_rebuild', [False, True])
 def test_ids_and_the_last_rebuild_tell_whether_an_image_was_refused(
-    spec_id, record_id, has_failed, is_refused
+    spec_id, record_id, error, is_refused, is_rebuild
 ):
-    image = move(image_id=spec_id).image
-    record = images.Record(
-        record_id, {}, rebuilt_at=REBUILT, has_failed=has_failed
-    )
-    assert record.is_refused(image) is is_refused
-    never_rebuilt = images.Record(record_id, {}, has_failed=has_failed)
-    assert not never_rebuilt.is_refused(image)
+    spec = move(image_id=spec_id)
+    if is_rebuild:
+        spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+    server = objects.Instance(image_ref=record_id, flavor=FLAVOR)
+    past = images.past_of(spec, server, None, REBUILT, error)
+    # The rebuild itself has no past, unless it only claims to be one.
+    assert (past is None) is (is_rebuild and not is_refused)
+    if past:
+        assert past == Past(is_refused, False, {'k': 'v'})
 
 
 @pytest.mark.parametrize(
     ('nova', 'spec'),
     [
-        (Nova(image_id=f'{UUID}2', rebuilt_at=REBUILT), move),
+        (Nova(past=Past(True, False, {})), move),
         (NoRecord(), move),
         (NoRecord(), request),
     ],
@@ -197,40 +219,28 @@ class TestWithoutARecord:
     """The image properties stored with the server are not available."""
 
     @pytest.mark.parametrize('needed', ['license:oracle', 'license:*'])
-    def test_a_needed_property_refuses(self, nova, spec, needed):
+    def test_a_needed_property_refuses(self, accepted, nova, spec, needed):
         with pytest.raises(exception.RequestRefused) as caught:
             accepted((needed, 'a'), ('key:*',), nova, spec())
         [reason] = caught.value.reasons
         assert f'the image properties a, {needed} are not available' in reason
 
-    def test_an_image_opens_nothing(self, nova, spec):
+    def test_an_image_opens_nothing(self, accepted, nova, spec):
         image = accepted((), ('license:*',), nova, spec())
-        assert image.properties == {}
-        assert not image.is_known
+        assert image.image_properties == {}
+        assert image.required_traits == frozenset()
 
 
-def test_a_value_that_nova_may_have_truncated_is_unavailable():
-    nova = Nova({'license:a': 'é' * 126, 'license:b': 'x' * 251, 'other': ''})
+def test_a_value_that_nova_may_have_truncated_is_unavailable(accepted):
+    nova = Nova({'license:a': None, 'license:b': 'x', 'other': ''})
     with pytest.raises(exception.RequestRefused, match='license:a are not'):
         accepted(('license:*',), nova=nova)
-    assert accepted(('other',), ('license:*',), nova).properties == TRAIT | {
-        'license:b': 'x' * 251, 'other': ''
-    }  # fmt: skip
+    found = accepted(('other',), ('license:*',), nova).image_properties
+    assert found == TRAIT | {'license:b': 'x', 'other': ''}
 
 
 # How the record is read, from a real database of a cell.
 
-FLAVOR = objects.Flavor(
-    id=1,
-    name='small',
-    memory_mb=64,
-    vcpus=1,
-    root_gb=1,
-    ephemeral_gb=0,
-    flavorid='1',
-    swap=0,
-    extra_specs={},
-)
 METADATA = {
     'image_license:oracle': 'true',
     'image_min_ram': '64',
@@ -238,6 +248,8 @@ METADATA = {
     'owner_user_name': 'me',
 }
 PROPERTIES = {'license:oracle': 'true'}
+UNKNOWN = images.AcceptedImage(None)
+KEYS = frozenset({('uuid-a', 'license:oracle')})
 BUILT = nova_exception.BuildRequestNotFound(uuid='u')
 
 
@@ -246,11 +258,13 @@ class Databases:
 
     :ivar build: What the table of build requests raises.
     :ivar mapping: What the table of cells of servers raises.
+    :ivar keys_of: Of which hosts, and since when, keys were read.
     """
 
     def __init__(self, path):
         self.build = BUILT
         self.mapping = None
+        self.keys_of = []
         self.cell = objects.CellMapping(
             # Nova remembers how to reach a cell.
             uuid=uuidutils.generate_uuid(),
@@ -300,10 +314,28 @@ class Databases:
     def writing(self, context):
         return context.db_connection.writer.using(context)
 
-    def read(self, **fields):
+    def describe(self, metadata):
+        """Replace the system metadata of the server."""
+        with self.context() as context:
+            server = objects.Instance.get_by_uuid(
+                context, f'{UUID}9', expected_attrs=['system_metadata']
+            )
+            server.system_metadata = metadata
+            server.save()
+
+    def read(self, cell=None, **fields):
         return images.read(
-            objects.RequestSpec(instance_uuid=f'{UUID}9', **fields)
+            objects.RequestSpec(
+                instance_uuid=f'{UUID}9',
+                image=objects.ImageMeta(id=f'{UUID}1'),
+                **fields,
+            ),
+            cell,
         )
+
+    def read_keys(self, host, time):
+        self.keys_of.append((host, time))
+        return KEYS
 
 
 @pytest.fixture
@@ -324,6 +356,7 @@ def databases(monkeypatch, tmp_path):
             raise found.mapping
         return objects.InstanceMapping(cell_mapping=found.cell)
 
+    monkeypatch.setattr(source, 'keys_since', found.read_keys)
     monkeypatch.setattr(
         objects.BuildRequest, 'get_by_instance_uuid', get_building
     )
@@ -335,18 +368,19 @@ def databases(monkeypatch, tmp_path):
 
 def test_a_new_server_has_the_record_of_its_boot(databases):
     databases.build = None
-    assert databases.read() == images.Record(f'{UUID}1', PROPERTIES)
+    assert databases.read() == images.AcceptedImage(PROPERTIES)
+
+
+def test_a_value_of_full_length_may_be_truncated(databases):
+    values = {'image_a': 'é' * 126, 'image_b': 'x' * 251, 'image_c': ''}
+    databases.describe(values)
+    assert databases.read().properties == {'a': None, 'b': 'x' * 251, 'c': ''}
 
 
 @pytest.mark.parametrize('has_cell', [True, False])
-def test_a_server_has_a_host_and_a_flavor_too(databases, has_cell):
+def test_a_server_that_was_never_rebuilt_has_no_past(databases, has_cell):
     cell = databases.cell if has_cell else None
-    record = databases.read(
-        requested_destination=objects.Destination(cell=cell)
-    )
-    assert (record.image_id, record.properties) == (f'{UUID}1', PROPERTIES)
-    assert (record.host, record.flavor.name) == ('host1', 'small')
-    assert record.rebuilt_at is None
+    assert databases.read(cell) == images.AcceptedImage(PROPERTIES)
 
 
 @pytest.mark.parametrize(
@@ -366,10 +400,12 @@ def test_a_server_has_a_host_and_a_flavor_too(databases, has_cell):
 def test_a_record_tells_the_last_rebuild_and_whether_it_failed(
     databases, actions, was_rebuilt, has_failed
 ):
+    # On a volume: a failure tells that the image was refused.
+    databases.change(image_ref='')
     databases.act(*actions)
-    record = databases.read()
-    assert bool(record.rebuilt_at) is was_rebuilt
-    assert record.has_failed is has_failed
+    past = databases.read().past
+    assert (past is not None) is was_rebuilt
+    assert bool(past and past.is_refused) is has_failed
 
 
 def test_a_rebuild_began_when_its_record_was_made(databases):
@@ -378,10 +414,17 @@ def test_a_rebuild_began_when_its_record_was_made(databases):
         databases.context() as context,
         databases.writing(context) as session,
     ):
-        session.query(models.InstanceAction).update(
-            {'created_at': datetime.datetime(2030, 1, 1)}
-        )
-    assert databases.read().rebuilt_at == datetime.datetime(2030, 1, 1)
+        session.query(models.InstanceAction).update({'created_at': REBUILT})
+    databases.read()
+    assert databases.keys_of == [('host1', REBUILT)]
+
+
+def test_the_past_has_the_flavor_and_the_keys_of_the_host(databases):
+    databases.act(('rebuild', None))
+    read = databases.read(
+        requested_destination=objects.Destination(host='host2')
+    )
+    assert read.past == Past(False, True, {'k': 'v'}, KEYS)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +447,8 @@ def test_a_shelved_server_has_the_host_where_it_was_shelved(
         ('shelve', None, *events),
         ('unshelve', 'Error'),
     )
-    assert databases.read().host == (host or 'earlier')
+    databases.read()
+    assert [name for name, _ in databases.keys_of] == [host or 'earlier']
 
 
 def test_a_server_that_was_never_shelved_has_no_former_host(databases):
@@ -412,11 +456,12 @@ def test_a_server_that_was_never_shelved_has_no_former_host(databases):
     databases.act(
         ('rebuild', None), ('migrate', None, ('cold_migrate', 'host2'))
     )
-    assert databases.read().host is None
+    assert databases.read().past.host_keys == frozenset()
+    assert databases.keys_of == []
 
 
 def test_a_request_without_a_server_has_no_record():
-    assert images.read(objects.RequestSpec()) is None
+    assert images.read(objects.RequestSpec(), None) == UNKNOWN
 
 
 @pytest.mark.parametrize('missing', ['mapping', 'server'])
@@ -425,12 +470,12 @@ def test_a_server_that_is_gone_has_no_record(databases, missing):
         databases.mapping = nova_exception.InstanceMappingNotFound(uuid='u')
     else:
         databases.change(deleted=1)
-    assert databases.read() is None
+    assert databases.read() == UNKNOWN
 
 
 def test_a_server_that_is_in_no_cell_yet_has_no_record(databases):
     databases.cell = None
-    assert databases.read() is None
+    assert databases.read() == UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def no_build_request(monkeypatch):
         raise nova_exception.BuildRequestNotFound(uuid=UUID)
 
     replace(monkeypatch, 'nova.objects.BuildRequest.get_by_instance_uuid', get)
-    images.read(objects.RequestSpec(instance_uuid=UUID))
+    images.read(objects.RequestSpec(instance_uuid=UUID), None)
 
 
 def spec():
@@ -212,14 +212,15 @@ def spec():
 
 def required_traits():
     request = spec()
-    return adapter.NovaRequest(request).required_traits
+    accepted = images.AcceptedImage({})
+    return adapter.NovaRequest(request, accepted).required_traits
 
 
 # The uses of Nova for a request; the last one replaces a function itself.
 USES = [
     lambda _: check_forced(force_hosts=['h1']),
     lambda _: check_forced(force_nodes=['n1']),
-    lambda _: images.read(spec()),
+    lambda _: images.read(spec(), None),
     lambda _: adapter.query_length(spec()),
     lambda _: required_traits(),
     lambda _: source.NovaDatabaseSource(cfg.ConfigOpts(), None).aggregates(),

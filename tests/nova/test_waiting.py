@@ -12,8 +12,10 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters import Refuse, RequestFilter
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter, images, placement
-from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.rest.deadline import Deadline
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.limit_probe import measure
@@ -25,50 +27,56 @@ IMAGE = '00000000-0000-0000-0000-000000000001'
 FOREVER = 30
 
 
-def request(read_record):
-    spec = objects.RequestSpec(
+def request(uuid):
+    return objects.RequestSpec(
+        instance_uuid=uuid,
         image=objects.ImageMeta(
             id=IMAGE, properties=objects.ImageMetaProps.from_dict({})
-        )
+        ),
     )
-    request = adapter.NovaRequest(spec, read_record=read_record)
-    return spec, request
 
 
-def test_a_slow_cell_blocks_no_other_request():
+class License(RequestFilter):
+    IMAGE_PROPERTIES = ('license:*',)
+
+    def __call__(self, request, aggregates):
+        yield Refuse(request.image_properties['license:a'])
+
+
+def test_a_slow_cell_blocks_no_other_request(monkeypatch):
     is_reading, may_answer = threading.Event(), threading.Event()
+    slow, fast = request(IMAGE), request(IMAGE.replace('1', '2'))
 
-    def slow(spec):
+    def read(spec, cell):
+        if spec is fast:
+            return images.AcceptedImage({'license:a': 'fast'})
         is_reading.set()
         assert may_answer.wait(FOREVER)
-        return images.Record(IMAGE, {'license:a': 'slow'})
+        return images.AcceptedImage({'license:a': 'slow'})
 
-    def fast(spec):
-        return images.Record(IMAGE, {'license:a': 'fast'})
+    monkeypatch.setattr(images, 'read', read)
+    decider, pipeline = adapter.Decider(), Pipeline({'one': License()})
+    refusals = []
 
-    declared = DeclaredProperties(frozenset({'license:*'}))
-    properties = []
-    _slow_spec, of_slow = request(slow)
-    _fast_spec, of_fast = request(fast)
+    def decide(spec):
+        decision = decider.decide(spec, AggregateIndex(), pipeline)
+        refusals.extend(decision.destination.refusals)
 
-    def read(request):
-        properties.append(request.declaring(declared).image_properties)
-
-    threads = [threading.Thread(target=read, args=(of_slow,), daemon=True)]
+    threads = [threading.Thread(target=decide, args=(slow,), daemon=True)]
     threads[0].start()
     try:
         assert is_reading.wait(FOREVER)
         threads.append(
-            threading.Thread(target=read, args=(of_fast,), daemon=True)
+            threading.Thread(target=decide, args=(fast,), daemon=True)
         )
         threads[1].start()
         threads[1].join(5)
-        assert properties == [{'license:a': 'fast'}]
+        assert refusals == ['fast']
     finally:
         may_answer.set()
         for thread in threads:
             thread.join(FOREVER)
-    assert properties[1:] == [{'license:a': 'slow'}]
+    assert refusals == ['fast', 'slow']
 
 
 def test_a_dripping_server_exceeds_a_deadline():

@@ -309,7 +309,7 @@ def rebuilt(
     past = Past(
         is_refused=refused,
         is_directed=directed,
-        flavor=Flavor('f', extra_specs=dict.fromkeys(specs, '1')),
+        extra_specs=dict.fromkeys(specs, '1'),
         host_keys=frozenset((a.uuid, key) for a in held for key in a.metadata),
     )
     return dataclasses.replace(

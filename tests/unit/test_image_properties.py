@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -103,6 +104,47 @@ def test_keys_and_needed_properties_of_filters_are_separate():
     assert together.patterns == {'a', 'b', 'c'}
     assert together.keys == {'a', 'c'}
     assert together.needed == {'b'}
+
+
+RECORD = {'r:1': 'x', 'r:2': None, 'os': 'y', 'z': 'z', **TRAIT}
+KEYS = {'patterns': {'r:*'}, 'keys': {'r:*'}}
+
+
+@pytest.mark.parametrize(
+    ('declared', 'properties', 'is_refused', 'expected'),
+    [
+        pytest.param(KEYS, RECORD, False, {'r:1': 'x'}, id='keys'),
+        pytest.param(KEYS, RECORD, True, {}, id='keys of a refused image'),
+        pytest.param(KEYS, None, False, {}, id='keys without a record'),
+        pytest.param(
+            {'patterns': {'os'}}, RECORD, False, {'os': 'y'}, id='needed'
+        ),
+        pytest.param({'patterns': {'r:*'}}, RECORD, False, 'r:2', id='lost'),
+        pytest.param({'patterns': {'os'}}, None, False, 'os', id='no record'),
+        pytest.param({'patterns': {'os'}}, RECORD, True, 'os', id='refused'),
+        pytest.param(
+            {'patterns': {'os'}, 'judged': {'os'}}, RECORD, True, {'os': 'y'},
+            id='judged by the filter',
+        ),
+        pytest.param(
+            KEYS | {'judged': {'r:*'}}, RECORD, True, 'r:2',
+            id='judged, but lost',
+        ),
+    ],
+)  # fmt: skip
+def test_what_counts_of_a_record_or_is_missing(
+    declared, properties, is_refused, expected
+):
+    declaration = DeclaredProperties(
+        **{name: frozenset(value) for name, value in declared.items()}
+    )
+    if isinstance(expected, str):
+        with pytest.raises(
+            exception.RequestRefused, match=f'properties {expected} are not'
+        ):
+            declaration.recorded(properties, is_refused)
+    else:
+        assert declaration.recorded(properties, is_refused) == expected
 
 
 names = st.sampled_from(['os_distro', 'os_', 'hw_x', 'trait:A', 'r:1', 'r:'])
