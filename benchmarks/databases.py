@@ -291,7 +291,7 @@ def ours(conf: Any, name: str, ttl: int) -> Run:
     else:
         conf.set_override('max_query_length', 0, ia_conf.GROUP)
         conf.set_override('aggregate_cache_ttl', ttl, ia_conf.GROUP)
-        runner = registration.install(conf)
+        runner = registration.install()
         registration.uninstall()
     context = nova_context.get_admin_context()
 

@@ -50,6 +50,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
@@ -208,6 +209,7 @@ def runner(conf: Any, ttl: float, limit: int) -> Runner:
         source,
         ForcedHosts(source, never, limit),
         ReturnedHosts(never, limit),
+        Observer(),
     )
 
 

@@ -47,6 +47,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
 from isolate_aggregates.nova.runner import Runner
@@ -185,6 +186,7 @@ class Worker:
             source,
             ForcedHosts(source, lambda: client, LIMIT),
             ReturnedHosts(lambda: client, LIMIT),
+            Observer(),
         )
         self.context = nova_context.get_admin_context()
 

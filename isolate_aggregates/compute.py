@@ -40,9 +40,7 @@ class NovaApi:
     aggregates.
     """
 
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._client = nova_client.Client(
             '2.1',
             session=connection.session,
@@ -50,16 +48,15 @@ class NovaApi:
             endpoint_type=list(connection.interface),
             endpoint_override=connection.endpoints.get('compute'),
             connect_retries=client.RETRIES,
-            connect_retry_delay=retry_delay,
+            connect_retry_delay=client.RETRY_DELAY,
             status_code_retries=client.RETRIES,
-            status_code_retry_delay=retry_delay,
+            status_code_retry_delay=client.RETRY_DELAY,
             retriable_status_codes=list(client.RETRIABLE),
         )
         # For what novaclient does not support, and for errors.
         self.direct = client.Service(
             'Nova',
             connection.adapter('compute'),
-            retry_delay,
             options=connection.options,
         )
 

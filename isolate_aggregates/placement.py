@@ -55,8 +55,6 @@ FORBIDDEN_AGGREGATES = Feature(32, 'forbidding aggregates', 'Train')
 class PlacementReader:
     """Reads resource providers.
 
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first retry, doubled for each further one.
     :param long_query: The length in bytes of path and query above which a
         failure may be due to the length. Callers that search for the limit
         give a length that was answered. None for the default limits of web
@@ -66,7 +64,6 @@ class PlacementReader:
     def __init__(
         self,
         client: 'adapter.Adapter',
-        retry_delay: float | None = None,
         retries: int | None = None,
         long_query: int | None = None,
         options: 'Options | None' = None,
@@ -79,7 +76,6 @@ class PlacementReader:
         self._service = Service(
             'Placement',
             client,
-            retry_delay,
             retries,
             long_query,
             options or OF_COMMANDS,

@@ -21,6 +21,7 @@ import pytest
 import requests_mock
 
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.rest import client as rest_client
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.candidates import CandidateHosts
@@ -117,6 +118,15 @@ class LastCloud:
         if self._cloud is not None:
             self._cloud.close()
         self._cloud = None
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _retries_at_once() -> Iterator[None]:
+    """No test waits before it tries again."""
+    with pytest.MonkeyPatch.context() as patch:
+        # keystoneauth takes 0 for "not given".
+        patch.setattr(rest_client, 'RETRY_DELAY', 0.001)
+        yield
 
 
 @pytest.fixture(scope='session', autouse=True)

@@ -53,13 +53,11 @@ class IndexCache:
         ttl: float = 0,
         max_stale: float | None = None,
         on_failure: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
         self._ttl = ttl
         self._max_stale = max_stale
         self._on_failure = on_failure
-        self._clock = clock
         # Guards the following attributes; never held while reading.
         self._lock = threading.Lock()
         self._snapshot: CachedIndex | None = None
@@ -68,7 +66,7 @@ class IndexCache:
 
     def get(self) -> AggregateIndex:
         """Return the index of the aggregates."""
-        asked_at = self._clock()
+        asked_at = time.monotonic()
         snapshot = self._snapshot
         if snapshot and asked_at - snapshot.read_at < self._ttl:
             return snapshot.index
@@ -111,7 +109,7 @@ class IndexCache:
 
     def _instead(self, exc: exception.IsolateAggregatesError) -> CachedIndex:
         """Return the last snapshot after a failure, if it is recent enough."""
-        snapshot, now = self._snapshot, self._clock()
+        snapshot, now = self._snapshot, time.monotonic()
         age = now - snapshot.read_at if snapshot else None
         seconds_left = (self._max_stale or 0) - (age or 0)
         if snapshot is None or seconds_left <= 0:

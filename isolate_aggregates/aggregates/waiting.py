@@ -35,9 +35,8 @@ class WaitingCache(IndexCache):
         ttl: float = 0,
         max_stale: float | None = None,
         on_failure: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(read, ttl, max_stale, on_failure, clock)
+        super().__init__(read, ttl, max_stale, on_failure)
         self._seconds = deadline
         self._deadline = Deadline('Nova', deadline, on_late=self._failed)
         # The last reading, which all calls share, and when it began.
@@ -54,7 +53,7 @@ class WaitingCache(IndexCache):
                 reading, began_at = self._join()
                 if snapshot:
                     return snapshot
-                left = asked_at + self._seconds - self._clock()
+                left = asked_at + self._seconds - time.monotonic()
                 self._deadline.wait(reading, left)
             except exception.ServiceUnreachable as exc:
                 return self._instead(exc)
@@ -85,7 +84,7 @@ class WaitingCache(IndexCache):
         A late reading may still succeed, and is used then.
         """
         with self._lock:
-            now = self._clock()
+            now = time.monotonic()
             reading = self._reading
             if (
                 reading is None
@@ -116,5 +115,5 @@ class WaitingCache(IndexCache):
         return snapshot
 
     def _failed(self, error: exception.IsolateAggregatesError) -> None:
-        self._trouble = error, self._clock()
+        self._trouble = error, time.monotonic()
         self._on_failure()

@@ -46,7 +46,7 @@ _runner: Runner | None = None
 _process: Callable[..., None] | None = None
 
 
-def install(conf: cfg.ConfigOpts | None = None) -> Runner:
+def install() -> Runner:
     """Add the configured request filters to Nova's list, and return them.
 
     They are added as one entry at the position of the in-tree filter
@@ -54,10 +54,8 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     The query is made to fit after all entries of the list, by replacing Nova's
     function that runs them. Calling this again, for example for another worker
     in the same process, replaces the previous entry.
-
-    :param conf: The configuration; None for Nova's own.
     """
-    conf = CONF if conf is None else conf
+    conf = CONF
     ia_conf.register_opts(conf)
     filters = loading.load(conf)
     _read_once(conf)

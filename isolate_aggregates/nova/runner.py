@@ -76,11 +76,11 @@ class Runner:
         members: Membership,
         forced_hosts: ForcedHosts,
         recheck: ReturnedHosts,
-        observer: Observer | None = None,
+        observer: Observer,
     ) -> None:
         self.filters = tuple(filters)
         self._conf = conf
-        self._observer = observer or Observer()
+        self._observer = observer
         self._cache = cache
         self._shortener = shortener
         self._members = members

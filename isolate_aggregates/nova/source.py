@@ -209,12 +209,8 @@ class NovaDatabaseSource:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        connect: Callable[[], Connection],
-        clock: Callable[[], float] = time.monotonic,
+        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
     ) -> None:
-        self._clock = clock
         self._with_zones = True
         # The digests of the last read, and the aggregates that it returned.
         self._last: tuple[Rows, Sequence[Aggregate]] = ([], ())
@@ -268,7 +264,7 @@ class NovaDatabaseSource:
 
         Empty if rows must be read.
         """
-        if self._clock() < self._texts_from:
+        if time.monotonic() < self._texts_from:
             return []
         try:
             return _read_texts(self._with_zones, last_digests)
@@ -277,7 +273,7 @@ class NovaDatabaseSource:
             return []
 
     def _do_without_texts(self, reason: str) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if now < self._texts_from:
             # Another thread has stored the same result.
             return
@@ -309,14 +305,14 @@ class NovaDatabaseSource:
 
 
 def keys_since(
-    host: str, time: datetime.datetime
+    host: str, since: datetime.datetime
 ) -> frozenset[tuple[str, str]]:
     """Read the aggregates that a host has been in since before a time.
 
     :returns: Pairs of an aggregate's uuid and a metadata key that it has had
         since before that time.
     """
-    [rows] = _read(_KEYS_SINCE, host=host, time=time)
+    [rows] = _read(_KEYS_SINCE, host=host, time=since)
     return frozenset((uuid, key) for uuid, key in rows)
 
 

@@ -72,7 +72,6 @@ class ReservationStore:
         self,
         connection: Connection,
         pool: str = DEFAULT_POOL,
-        retry_delay: float | None = None,
         owner_key: str = 'blazar:owner',
         pipeline: Pipeline | None = None,
     ) -> None:
@@ -80,11 +79,9 @@ class ReservationStore:
         self._owner_key = owner_key
         self._pipeline = pipeline
         self._session = connection.session
-        self.compute = Compute(connection, retry_delay)
+        self.compute = Compute(connection)
         self.access = FlavorAccess(self.compute)
-        self.placement = PlacementClient(
-            connection.adapter('placement'), retry_delay
-        )
+        self.placement = PlacementClient(connection.adapter('placement'))
 
     def now(self) -> datetime.datetime:
         """Return the time of the local clock, after checking it.

@@ -30,6 +30,9 @@ _KINDS = {
 }
 
 RETRIES = 3
+# Seconds before each retry; None for half a second before the first one,
+# doubled for each further one.
+RETRY_DELAY: float | None = None
 RETRIABLE = (429, 503)
 
 _T = TypeVar('_T')
@@ -39,8 +42,6 @@ class Service:
     """An OpenStack service.
 
     :param name: The name in messages, for example ``Placement``.
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first retry, doubled for each further one.
     :param long_query: The length in bytes of path and query above which a
         failure may be due to the length. Callers that search for the limit
         give a length that was answered. None for the default limits of web
@@ -52,7 +53,6 @@ class Service:
         self,
         name: str,
         client: adapter.Adapter,
-        retry_delay: float | None = None,
         retries: int | None = None,
         long_query: int | None = None,
         options: errors.Options = errors.OF_COMMANDS,
@@ -60,7 +60,6 @@ class Service:
         self.name = name
         self._options = options
         self._client = client
-        self._retry_delay = retry_delay
         self._retries = RETRIES if retries is None else retries
         self._long_query = (
             web_servers.UWSGI if long_query is None else long_query
@@ -130,9 +129,9 @@ class Service:
                 raise_exc=False,
                 headers=headers,
                 connect_retries=self._retries,
-                connect_retry_delay=self._retry_delay,
+                connect_retry_delay=RETRY_DELAY,
                 status_code_retries=self._retries,
-                status_code_retry_delay=self._retry_delay,
+                status_code_retry_delay=RETRY_DELAY,
                 retriable_status_codes=list(RETRIABLE),
             )
         if answer.status_code not in accept:

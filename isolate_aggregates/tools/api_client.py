@@ -18,12 +18,9 @@ class ApiClient:
     NAME: ClassVar[str]
     TYPE: ClassVar[str]
 
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._service = Service(
             self.NAME,
             connection.adapter(self.TYPE),
-            retry_delay,
             options=connection.options,
         )

@@ -5,6 +5,7 @@ from concurrent import futures
 import contextlib
 import itertools
 import logging
+import types
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -183,7 +184,7 @@ def test_the_scheduler_reads_zones_only_for_a_filter(
             return make(read, **options)
 
         patch.setattr(registration, 'IndexCache', cache)
-        registration.install(fixture.conf)
+        registration.install()
         registration.uninstall()
     # The last one is for requests.
     [aggregate] = seen[-1]()
@@ -305,7 +306,9 @@ def test_rows_are_read_while_texts_are_not_supported(
 ):
     database.aggregate('win', LOCK)
     now = 0.0
-    source = nova_source.NovaDatabaseSource(None, None, lambda: now)
+    clock = types.SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr(nova_source, 'time', clock)
+    source = database.source()
     aggregates = source.aggregates()
     kind = api_db.get_engine().dialect.name
     with monkeypatch.context() as patch:

@@ -18,6 +18,7 @@ import functools
 import itertools
 import math
 import os
+import types
 from typing import ClassVar
 
 from hypothesis import note, settings, stateful
@@ -32,7 +33,13 @@ from simulated_placement import Clock, SimulatedPlacement
 from simulated_scheduler import Node, Scheduler, isolating
 
 from isolate_aggregates import exception, query_limit, testing
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    cache,
+    sources,
+    waiting,
+)
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.aggregates.waiting import WaitingCache
@@ -191,6 +198,10 @@ def compute_nodes(context, hosts, nodes):
     return {n.name: [n.uuid] for n in NODES if n.name in (*hosts, *nodes)}
 
 
+# What the caches of the aggregates take for the time.
+TIME = types.SimpleNamespace()
+
+
 @pytest.fixture(scope='module', autouse=True)
 def _nova():
     """Nova with all filters, and with enough alternates for all hosts."""
@@ -206,6 +217,8 @@ def _nova():
             [request_filter.isolate_aggregates],
         )
         patch.setattr(recheck, '_nodes', compute_nodes)
+        for module in (cache, waiting):
+            patch.setattr(module, 'time', TIME)
         # No server was rebuilt.
         patch.setattr(images, '_read', lambda *_: images.AcceptedImage(None))
         Histories.filters = loading.load(conf)
@@ -243,6 +256,7 @@ class Histories(stateful.RuleBasedStateMachine):
     )
     def begin(self, limit, window, locked):
         self.clock = Clock()
+        TIME.monotonic = self.clock
         self.placement = Placement(self.clock)
         self.nova = Nova() if window else NovaDatabase()
         self.ttl = window
@@ -267,7 +281,7 @@ class Histories(stateful.RuleBasedStateMachine):
         make = IndexCache
         if self.ttl:
             make = functools.partial(WaitingCache, deadline=PATIENCE)
-        cache = make(self.nova.aggregates, ttl=self.ttl, clock=self.clock)
+        cache = make(self.nova.aggregates, ttl=self.ttl)
         members = sources.membership(self.nova, cache.get)
         runner = Runner(
             nova.conf.CONF,

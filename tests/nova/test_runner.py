@@ -313,20 +313,6 @@ def test_without_aggregates_there_is_no_filter_to_blame():
     assert worker.observer.told == [('', exception.AggregatesUnreadable)]
 
 
-def test_a_runner_works_without_an_observer():
-    worker = Worker(Filter(FORBID))
-    worker.runner = Runner(
-        worker.conf,
-        worker.runner.filters,
-        IndexCache(worker.read),
-        Shortener(3500, lambda index: ()),
-        worker.members,
-        worker.forced,
-        worker.returned,
-    )
-    assert worker.narrow() is True
-
-
 @pytest.mark.parametrize('server', [f'{UUID}1', None])
 def test_a_refusal_is_logged_with_its_server(caplog, server):
     worker = Worker(Filter(Refuse('no')))

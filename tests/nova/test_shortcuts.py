@@ -41,7 +41,7 @@ from simulated_placement import Clock, SimulatedPlacement
 from simulated_scheduler import Node, Scheduler, isolating
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, cache
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.decision import decide
@@ -198,6 +198,15 @@ class Refusals(Observer):
         self.error = error
 
 
+# What the cache of the aggregates takes for the time.
+TIME = SimpleNamespace()
+
+
+@pytest.fixture(autouse=True)
+def _time(monkeypatch):
+    monkeypatch.setattr(cache, 'time', TIME)
+
+
 @pytest.fixture
 def conf():
     """Nova with all filters, and with enough alternates for all hosts."""
@@ -217,6 +226,7 @@ class Cloud:
         self.pipeline = Pipeline(filters)
         self.limit = REST + chance.choice(ROOM)
         self.clock = Clock()
+        TIME.monotonic = self.clock
         self.observer = Refusals()
         self.drawn = [
             self._aggregate(number) for number in range(chance.randint(3, 11))
@@ -365,7 +375,7 @@ class Cloud:
         runner = Runner(
             nova.conf.CONF,
             self.filters,
-            IndexCache(self.aggregates, ttl=window, clock=self.clock),
+            IndexCache(self.aggregates, ttl=window),
             shortener,
             self,
             ForcedHosts(self, lambda: placement.client, self.limit),
@@ -558,7 +568,8 @@ def placement(monkeypatch):
         },
     )
     # No server was rebuilt.
-    monkeypatch.setattr(images, '_read', lambda spec: None)
+    unknown = images.AcceptedImage(None)
+    monkeypatch.setattr(images, '_read', lambda *_: unknown)
     return Placement()
 
 

@@ -99,7 +99,7 @@ def test_the_scheduler_reads_the_database_by_default(conf, api):
 def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):
     conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-        registration.install(conf.conf)
+        registration.install()
     assert told(caplog, logging.INFO) == [
         'Request filters of isolate-aggregates: isolate_aggregates (off by '
         '[scheduler] enable_isolated_aggregate_filtering), '
@@ -110,14 +110,14 @@ def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):
 
     conf.config(enable_isolated_aggregate_filtering=True, group=SWITCH[1])
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-        registration.install(conf.conf)
+        registration.install()
     assert 'isolate_aggregates (on by ' in told(caplog, logging.INFO)[0]
 
 
 def test_a_wrong_password_is_logged_and_the_start_continues(conf, api, caplog):
     conf.config(password='wrong', group=ia_conf.GROUP)
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-        runner = registration.install(conf.conf)
+        runner = registration.install()
     assert registration.installed() is runner
     [error] = told(caplog, logging.ERROR)
     assert error.startswith(
@@ -141,7 +141,7 @@ def test_a_hanging_service_delays_the_start_at_most_by_the_deadline(
     conf.config(aggregate_deadline=0.1, group=ia_conf.GROUP)
     try:
         with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-            registration.install(conf.conf)
+            registration.install()
             # A request does not wait, either.
             with pytest.raises(exception.AggregatesUnreadable):
                 registration.installed()._cache.get()
@@ -183,11 +183,11 @@ def test_requests_are_isolated_during_a_second_installation(
     )
     filters = [lambda *_: False, request_filter.isolate_aggregates]
     monkeypatch.setattr(request_filter, 'ALL_REQUEST_FILTERS', filters)
-    registration.install(conf.conf)
+    registration.install()
 
     def install_again(context, request_spec):
         if registration.installed() is first:
-            registration.install(conf.conf)
+            registration.install()
 
     first = registration.installed()
     filters.insert(place, install_again)
@@ -215,7 +215,7 @@ def test_the_in_tree_filter_may_have_been_removed_by_others(conf, api):
         for filters in (['isolate_aggregates'], ['isolate_tenants']):
             conf.config(request_filters=filters, group=ia_conf.GROUP)
             for _ in range(2):
-                runner = registration.install(conf.conf)
+                runner = registration.install()
                 assert [*others, runner] == request_filter.ALL_REQUEST_FILTERS
         registration.uninstall()
         assert others == request_filter.ALL_REQUEST_FILTERS
@@ -231,7 +231,7 @@ def test_a_directory_where_nothing_can_be_counted_does_not_stop_it(
         group=ia_conf.GROUP,
     )
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
-        runner = registration.install(conf.conf)
+        runner = registration.install()
     assert told(caplog, logging.WARNING) == [
         'Nothing is counted for Prometheus: Configuration option '
         '[isolate_aggregates] scheduler_metrics_directory is '

@@ -48,7 +48,7 @@ class ReservationTest(OverApi, CloudTest):
                 'placement': self.placement.fixture.endpoint,
             },
         )
-        self.store = reservations.ReservationStore(connection, retry_delay=0)
+        self.store = reservations.ReservationStore(connection)
 
     def enable(self, *hosts):
         for host in hosts:

@@ -43,9 +43,6 @@ CREDENTIALS = {
     'project_domain_id': 'default',
 }
 
-# keystoneauth takes 0 for "not given".
-AT_ONCE = 0.001
-
 # What web servers return instead of JSON.
 HTML = {'Content-Type': 'text/html'}
 
@@ -206,12 +203,12 @@ def placement_with(
     """Return a client of a mocked Placement with some providers."""
     snapshot = make_snapshot([], providers)
     PlacementFixture(snapshot, url=PLACEMENT, http=http).start()
-    return PlacementClient(client(PLACEMENT), AT_ONCE)
+    return PlacementClient(client(PLACEMENT))
 
 
 def service(client: adapter.Adapter) -> Service:
     """Return a Placement client that retries without a delay."""
-    return Service('Placement', client, AT_ONCE)
+    return Service('Placement', client)
 
 
 def failing(client: Service, path: str = '/traits') -> exception.ServiceError:

@@ -128,9 +128,7 @@ class World:
 
     def new_store(self, **settings):
         """Return what another process would have."""
-        return reservations.ReservationStore(
-            self.connection(), retry_delay=0, **settings
-        )
+        return reservations.ReservationStore(self.connection(), **settings)
 
     def connection(self):
         """Return what another process would connect with."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read from Glance."""
 
-from http_fakes import AT_ONCE, GLANCE, FakeGlance, connection
+from http_fakes import GLANCE, FakeGlance, connection
 import pytest
 import requests_mock
 
@@ -23,7 +23,7 @@ DEBIAN = Image('debian', f'{ID}2', visibility='public', disk_format='qcow2')
 
 
 def reader() -> GlanceClient:
-    return GlanceClient(connection(), AT_ONCE)
+    return GlanceClient(connection())
 
 
 def test_an_image_comes_with_its_custom_properties_and_no_others(
@@ -194,7 +194,7 @@ def test_the_endpoint_can_include_the_version(
     glance.answer(http)
     link = connection()
     link.endpoints['image'] = endpoint
-    assert GlanceClient(link, AT_ONCE).images() == [DEBIAN]
+    assert GlanceClient(link).images() == [DEBIAN]
 
 
 def test_users_can_set_any_property(

@@ -11,7 +11,8 @@ import weakref
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, waiting
+from isolate_aggregates.aggregates import cache as cache_module
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.waiting import WaitingCache
 from isolate_aggregates.rest import deadline
@@ -54,8 +55,14 @@ def source():
 
 
 @pytest.fixture
-def clock():
-    return Clock()
+def clock(monkeypatch):
+    """What the caches take for the time."""
+    clock = Clock()
+    for module in (cache_module, waiting):
+        monkeypatch.setattr(
+            module, 'time', types.SimpleNamespace(monotonic=clock)
+        )
+    return clock
 
 
 @pytest.fixture(autouse=True)
@@ -75,14 +82,14 @@ DOWN = exception.ServiceUnreachable('Nova', 'http://nova', 'is down.')
 
 
 def test_without_a_ttl_every_call_sees_the_current_aggregates(source, clock):
-    cache = IndexCache(source, clock=clock)
+    cache = IndexCache(source)
     assert len(cache.get()) == 1
     source.change()
     assert len(cache.get()) == 2
 
 
 def test_the_same_aggregates_give_the_same_index(source, clock):
-    cache = IndexCache(source, clock=clock)
+    cache = IndexCache(source)
     first = cache.get()
     assert cache.get() is first
     source.change()
@@ -90,7 +97,7 @@ def test_the_same_aggregates_give_the_same_index(source, clock):
 
 
 def test_within_the_ttl_nothing_is_read_and_after_it_once(source, clock):
-    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE)
     cache.get()
     source.change()
     clock.now += 29.9
@@ -111,7 +118,7 @@ def test_without_a_deadline_nothing_older_than_the_ttl_is_used(source, clock):
         readers.append(threading.current_thread())
         return source()
 
-    cache = IndexCache(read, ttl=30, clock=clock)
+    cache = IndexCache(read, ttl=30)
     cache.get()
     source.change()
     clock.now += 29.9
@@ -122,7 +129,7 @@ def test_without_a_deadline_nothing_older_than_the_ttl_is_used(source, clock):
 
 
 def test_aggregates_older_than_twice_the_ttl_are_not_used(source, clock):
-    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE)
     cache.get()
     source.change()
     clock.now += 60
@@ -136,7 +143,7 @@ def test_age_counts_from_before_the_reading_began(source, clock):
         clock.now += 20
         return source()
 
-    cache = WaitingCache(slow, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(slow, ttl=30, deadline=PATIENCE)
     cache.get()
     clock.now += 11
     source.change()
@@ -161,7 +168,7 @@ def test_without_a_ttl_no_call_waits_for_another(source):
 
 
 def test_the_last_reading_serves_when_the_next_one_fails(source, clock):
-    cache = IndexCache(source, max_stale=1000, clock=clock)
+    cache = IndexCache(source, max_stale=1000)
     cache.get()
     # The clock may be too coarse to distinguish two readings.
     source.change()
@@ -179,7 +186,7 @@ def test_a_slow_reading_does_not_replace_one_that_began_later(source, clock):
             assert len(cache.get()) == 2
         return found
 
-    cache = IndexCache(slow, max_stale=1000, clock=clock)
+    cache = IndexCache(slow, max_stale=1000)
     assert len(cache.get()) == 1
     source.error = DOWN
     assert len(cache.get()) == 2
@@ -195,7 +202,7 @@ def refreshing(source, clock, ttl=30, age=30):
             assert leave.wait(PATIENCE)
         return source()
 
-    cache = WaitingCache(read, ttl=ttl, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(read, ttl=ttl, deadline=PATIENCE)
     cache.get()
     source.change()
     clock.now += age
@@ -232,7 +239,7 @@ def test_the_first_calls_wait_for_the_first_reading(source, clock):
         assert leave.wait(PATIENCE)
         return source()
 
-    cache = WaitingCache(read, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(read, ttl=30, deadline=PATIENCE)
     thread = threading.Thread(target=cache.get)
     thread.start()
     assert entered.wait(PATIENCE)
@@ -244,7 +251,7 @@ def test_the_first_calls_wait_for_the_first_reading(source, clock):
 
 def test_without_any_successful_read_requests_are_refused(source, clock):
     source.error = DOWN
-    cache = IndexCache(source, max_stale=1000, clock=clock)
+    cache = IndexCache(source, max_stale=1000)
     with pytest.raises(exception.AggregatesUnreadable) as caught:
         cache.get()
     assert str(caught.value) == (
@@ -255,7 +262,7 @@ def test_without_any_successful_read_requests_are_refused(source, clock):
 
 @pytest.mark.parametrize('ttl', [0, 30])
 def test_a_failing_source_refuses_and_names_the_age(source, clock, ttl):
-    cache = IndexCache(source, ttl=ttl, clock=clock)
+    cache = IndexCache(source, ttl=ttl)
     cache.get()
     source.error = DOWN
     clock.now += 142
@@ -273,7 +280,7 @@ def test_a_failing_source_refuses_and_names_the_age(source, clock, ttl):
 def test_stale_aggregates_serve_for_a_while_and_then_refuse(
     source, clock, ttl, caplog
 ):
-    cache = IndexCache(source, ttl=ttl, max_stale=300, clock=clock)
+    cache = IndexCache(source, ttl=ttl, max_stale=300)
     cache.get()
     source.error = DOWN
     with caplog.at_level(logging.WARNING):
@@ -297,12 +304,12 @@ def test_stale_aggregates_serve_for_a_while_and_then_refuse(
 
 def test_an_empty_cloud_is_not_a_failure(source, clock):
     source.aggregates = ()
-    assert len(IndexCache(source, clock=clock).get()) == 0
+    assert len(IndexCache(source).get()) == 0
 
 
 def test_a_failed_read_ends_the_use_of_old_aggregates(source, clock):
     """Unless the operator wants old aggregates, none are used then."""
-    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE)
     cache.get()
     source.error = DOWN
     clock.now += 30
@@ -359,16 +366,14 @@ def hanging(clock, waits_by):
     source.answers.set()
 
 
-def cache_of(source, clock, **settings):
-    return WaitingCache(source, deadline=5, clock=clock, **settings)
+def cache_of(source, **settings):
+    return WaitingCache(source, deadline=5, **settings)
 
 
 @pytest.mark.parametrize('ttl', [0, 30])
 def test_no_call_waits_longer_than_the_deadline(hanging, clock, ttl):
     failures = []
-    cache = cache_of(
-        hanging, clock, ttl=ttl, on_failure=lambda: failures.append(1)
-    )
+    cache = cache_of(hanging, ttl=ttl, on_failure=lambda: failures.append(1))
     hanging.answers.clear()
     for _ in range(3):
         began = clock.now
@@ -383,7 +388,7 @@ def test_no_call_waits_longer_than_the_deadline(hanging, clock, ttl):
 
 
 def test_later_calls_wait_for_the_reading_under_way(hanging, clock):
-    cache = cache_of(hanging, clock, ttl=30)
+    cache = cache_of(hanging, ttl=30)
     hanging.answers.clear()
     cache._join()
     clock.now += 3
@@ -408,7 +413,7 @@ def test_32_threads_share_one_reading(source, clock, waits_by):
         assert futures.wait(readings, PATIENCE).done
 
     waits_by(wait)
-    cache = WaitingCache(read, ttl=30, deadline=5, clock=clock)
+    cache = WaitingCache(read, ttl=30, deadline=5)
     threads = [threading.Thread(target=cache.get) for _ in range(32)]
     for thread in threads:
         thread.start()
@@ -423,7 +428,7 @@ def test_32_threads_share_one_reading(source, clock, waits_by):
 def test_without_a_ttl_a_reading_that_began_earlier_is_ignored(
     hanging, clock, waits_by
 ):
-    cache = cache_of(hanging, clock)
+    cache = cache_of(hanging)
     hanging.answers.clear()
     old, _ = cache._join()
     clock.now += 1
@@ -441,7 +446,7 @@ def test_without_a_ttl_a_reading_that_began_earlier_is_ignored(
 
 def test_allowed_old_aggregates_are_used_without_waiting(hanging, clock):
     """One call has waited; the others do not while the trouble lasts."""
-    cache = cache_of(hanging, clock, ttl=30, max_stale=300)
+    cache = cache_of(hanging, ttl=30, max_stale=300)
     cache.get()
     hanging.answers.clear()
     clock.now += 60
@@ -461,7 +466,7 @@ def test_allowed_old_aggregates_are_used_without_waiting(hanging, clock):
 
 def test_old_aggregates_are_not_used_long_after_the_trouble(hanging, clock):
     """They may be outdated, and reading works again."""
-    cache = cache_of(hanging, clock, ttl=30, max_stale=300)
+    cache = cache_of(hanging, ttl=30, max_stale=300)
     cache.get()
     hanging.error = DOWN
     clock.now += 60
@@ -473,7 +478,7 @@ def test_old_aggregates_are_not_used_long_after_the_trouble(hanging, clock):
 
 
 def test_a_late_answer_is_used_with_its_age(hanging, clock):
-    cache = cache_of(hanging, clock, ttl=30)
+    cache = cache_of(hanging, ttl=30)
     hanging.answers.clear()
     with pytest.raises(exception.AggregatesUnreadable):
         cache.get()
@@ -489,7 +494,7 @@ def test_a_late_answer_is_used_with_its_age(hanging, clock):
 
 
 def test_an_outage_is_an_error_once_a_minute(source, clock, caplog):
-    cache = IndexCache(source, clock=clock)
+    cache = IndexCache(source)
     source.error = DOWN
     errors = []
     with caplog.at_level(logging.INFO):
@@ -521,14 +526,14 @@ def test_errors_of_libraries_appear_only_in_the_log(source, clock, caplog):
         caplog.at_level(logging.ERROR),
         pytest.raises(exception.AggregatesUnreadable) as caught,
     ):
-        IndexCache(source, clock=clock).get()
+        IndexCache(source).get()
     assert 'away' not in str(caught.value)
     assert caplog.text.endswith(' Reported: http://db is away\n')
 
 
 def test_an_unexpected_error_reaches_the_waiting_call(source, clock, caplog):
     source.error = RuntimeError('no such luck')
-    cache = WaitingCache(source, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(source, ttl=30, deadline=PATIENCE)
     with pytest.raises(RuntimeError, match='no such luck'):
         cache.get()
     assert 'no such luck' in caplog.text
@@ -536,7 +541,7 @@ def test_an_unexpected_error_reaches_the_waiting_call(source, clock, caplog):
 
 def test_a_source_that_hangs_does_not_use_up_the_threads(hanging, clock):
     """Its time-out may be per read, so a reading may take forever."""
-    cache = cache_of(hanging, clock)
+    cache = cache_of(hanging)
     hanging.answers.clear()
     for _ in range(20):
         with pytest.raises(exception.AggregatesUnreadable):
@@ -581,7 +586,7 @@ def test_a_failure_that_is_kept_keeps_no_variables(
                 raise
             raise exception.ServiceError('Nova', None, 'is down.') from exc
 
-    cache = WaitingCache(read, ttl=30, deadline=PATIENCE, clock=clock)
+    cache = WaitingCache(read, ttl=30, deadline=PATIENCE)
     for _ in range(3):
         with pytest.raises(
             OSError if unexpected else exception.AggregatesUnreadable

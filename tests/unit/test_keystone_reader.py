@@ -25,8 +25,8 @@ def projects(
 
 
 def reader() -> KeystoneClient:
-    """Return a reader that retries without a delay."""
-    return KeystoneClient(connection(), retry_delay=0.001)
+    """Return a reader of the cloud of these tests."""
+    return KeystoneClient(connection())
 
 
 @pytest.mark.parametrize(

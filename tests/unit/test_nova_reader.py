@@ -4,7 +4,7 @@
 from typing import Any
 
 from fake_nova import FakeNova
-from http_fakes import AT_ONCE, NOVA, PLACEMENT, connection
+from http_fakes import NOVA, PLACEMENT, connection
 from oslo_config import cfg
 import pytest
 import requests_mock
@@ -50,7 +50,7 @@ NODES = [
 
 
 def reader() -> NovaClient:
-    return NovaClient(connection(), AT_ONCE)
+    return NovaClient(connection())
 
 
 def paths(http: requests_mock.Mocker) -> list[str]:

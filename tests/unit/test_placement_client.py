@@ -4,7 +4,7 @@
 import copy
 from typing import Any
 
-from http_fakes import AT_ONCE, PLACEMENT, client
+from http_fakes import PLACEMENT, client
 import pytest
 import requests
 import requests_mock
@@ -66,7 +66,7 @@ FORBIDDING = ResourceRequest(
 
 @pytest.fixture
 def placement() -> PlacementClient:
-    return PlacementClient(client(PLACEMENT), AT_ONCE)
+    return PlacementClient(client(PLACEMENT))
 
 
 def not_acceptable(newest: str) -> dict[str, Any]:

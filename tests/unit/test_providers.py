@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from http_fakes import AT_ONCE, PLACEMENT, client
+from http_fakes import PLACEMENT, client
 import pytest
 import requests
 import requests_mock
@@ -23,7 +23,7 @@ CHANGES = {
 def placement(monkeypatch: pytest.MonkeyPatch) -> PlacementClient:
     """A client that does not wait between attempts."""
     monkeypatch.setattr('tenacity.nap.time.sleep', lambda _: None)
-    return PlacementClient(client(PLACEMENT), AT_ONCE)
+    return PlacementClient(client(PLACEMENT))
 
 
 class Provider:

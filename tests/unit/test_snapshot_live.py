@@ -5,7 +5,7 @@ import pathlib
 from typing import Any
 
 from fake_nova import FakeNova
-from http_fakes import AT_ONCE, PLACEMENT, connection, placement_with
+from http_fakes import PLACEMENT, connection, placement_with
 import pytest
 import requests_mock
 
@@ -60,7 +60,7 @@ def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaClient:
     """Nova, with the node under another name than its compute service."""
     nova.nodes = [ComputeNode(NODE, 'node-1', 'host-1')]
     nova.answer(http)
-    return NovaClient(connection(), AT_ONCE)
+    return NovaClient(connection())
 
 
 def test_providers_are_saved_complete_with_parents_first(

@@ -4,7 +4,7 @@
 from typing import Any
 
 from fake_nova import FakeNova
-from http_fakes import AT_ONCE, PLACEMENT, connection, placement_with
+from http_fakes import PLACEMENT, connection, placement_with
 from oslo_config import cfg
 import pytest
 import requests_mock
@@ -80,7 +80,7 @@ def live_cloud(
     ]
     nova.answer(http)
     live_cloud = LiveCloud(conf, connection)
-    live_cloud.nova = NovaClient(connection(), AT_ONCE)
+    live_cloud.nova = NovaClient(connection())
     live_cloud.placement = placement
     return live_cloud
 

@@ -41,9 +41,7 @@ _DEFAULT_DOMAIN = 'default'
 class KeystoneClient:
     """Keystone's API for projects."""
 
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
+    def __init__(self, connection: Connection) -> None:
         auth = connection.session.auth
         self._address = (
             auth.auth_url
@@ -57,7 +55,6 @@ class KeystoneClient:
                 service_type='identity',
                 endpoint_override=self._address,
             ),
-            retry_delay,
         )
 
     def project(self, name: str, domain: str | None = None) -> str:
