@@ -12,10 +12,6 @@ RUN_TESTS = env -u MAKEFLAGS -u MFLAGS $(BIN)/python tools/run_tests.py
 # A minimal environment for releases, in which no missing requirement is hidden.
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
-# All extras for users.
-DEVELOPERS = doc|release|test|unit
-EXTRAS = $(shell sed -n '/^\[extras\]/,/^\[entry_points\]/s/^\([a-z]*\) =$$/\1/p' \
-    setup.cfg | grep -vxE '$(DEVELOPERS)' | paste -sd,)
 
 # The control plane of released packages: its environment and its files.
 CLOUD_VENV ?= .venv-cloud
@@ -159,7 +155,7 @@ sbom: dist
 	rm -rf build/sbom
 	$(RELEASE_BIN)/uv venv --quiet build/sbom
 	$(RELEASE_BIN)/uv pip install --quiet --python build/sbom/bin/python \
-	    "./$$(ls dist/*.whl)[$(EXTRAS)]"
+	    "./$$(ls dist/*.whl)[$$($(RELEASE_BIN)/python tools/extras.py)]"
 	$(RELEASE_BIN)/cyclonedx-py environment --output-reproducible \
 	    --output-file dist/isolate-aggregates.cdx.json \
 	    build/sbom/bin/python

@@ -3,10 +3,13 @@
 
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
+# What each extra for users asks for, by name.
+EXTRAS = runpy.run_path(str(ROOT / 'tools' / 'extras.py'))['of_users']()
 
 
 def run(

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that is imported is declared, and the other way round."""
 
-import configparser
 import json
 import pathlib
 
 import pytest
-from releasing import ROOT, run, tool
+from releasing import EXTRAS, ROOT, run, tool
 
 # Where code may use what is not in requirements.txt. Programs that bring it
 # themselves, as nova-scheduler does, are in no extra.
@@ -46,13 +45,8 @@ def _problems(*requirements: pathlib.Path, tmp_path: pathlib.Path) -> list:
 @pytest.fixture
 def all_extras(tmp_path) -> pathlib.Path:
     """Return a file of what all extras ask for that are not for developers."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / 'setup.cfg')
-    extras = dict(setup['extras'])
-    for developers in ('doc', 'release', 'test', 'unit'):
-        del extras[developers]
     path = tmp_path / 'extras.txt'
-    path.write_text('\n'.join(extras.values()))
+    path.write_text('\n'.join(EXTRAS.values()))
     return path
 
 

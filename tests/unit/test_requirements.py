@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dependencies are the versions that OpenStack tests Nova with."""
 
-import configparser
 import pathlib
+import re
+import runpy
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -25,16 +26,12 @@ def lines(text):
     ]
 
 
+EXTRAS = runpy.run_path(str(ROOT / 'tools' / 'extras.py'))['of_users']()
+
+
 def extras():
     """Return what extras ask for that are not for developers."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / 'setup.cfg')
-    return [
-        wanted
-        for name, text in setup['extras'].items()
-        if name not in ('doc', 'release', 'test')
-        for wanted in lines(text)
-    ]
+    return [wanted for text in EXTRAS.values() for wanted in lines(text)]
 
 
 OURS = lines((ROOT / 'requirements.txt').read_text())
@@ -80,3 +77,22 @@ def test_our_requirements_are_in_openstacks_global_requirements():
     allowed = lines((LISTS / 'global-requirements.txt').read_text())
     names = {canonicalize_name(each.name) for each in allowed}
     assert {canonicalize_name(wanted.name) for wanted in OURS} == names
+
+
+def test_the_page_of_the_installation_has_each_extra_once():
+    page = (ROOT / 'doc/source/install/index.rst').read_text()
+    # This one is shown before the others.
+    listed = re.findall(r'^\* ``(\w+)``:', page, re.MULTILINE)
+    assert sorted([*listed, 'embedded']) == sorted(EXTRAS)
+
+
+@pytest.mark.parametrize(
+    ('path', 'pattern'),
+    [
+        ('tox.ini', r'--editable \.\[(.+?)\]'),
+        ('tests/release/excerpt_constraints.py', "EXTRAS = '(.+)'"),
+    ],
+)
+def test_a_choice_of_extras_names_existing_ones(path, pattern):
+    [chosen] = re.findall(pattern, (ROOT / path).read_text())
+    assert set(chosen.split(',')) <= EXTRAS.keys()
