@@ -176,8 +176,8 @@ def check_named(cloud, repairs, together):
     worlds = (lambda one: one, synced)
     named = {}
     for repair in repairs:
-        for opening in cloud.effects.compared(repair.commands).gains.items():
-            asker, hosts = opening
+        compared = cloud.effects.compared(repair.commands)
+        for asker, hosts in (*compared.gains.items(), *repair.together):
             key = asker.flavor, asker.image, asker.project
             named[key] = named.get(key, frozenset()) | hosts
     for world in worlds:

@@ -96,7 +96,11 @@ class Effects:
             line = commands.shown(repair.commands)
             if line:
                 opens, said = self._opens(repair.commands)
-                yield Advice(line, said, repair.safe, opens)
+                if more := openings(dict(repair.together)):
+                    text = sentence(more, len(self.snapshot.flavors))
+                    made = 'after the first repair of each other finding, also'
+                    said = '; '.join(filter(None, (said, f'{made} {text}')))
+                yield Advice(line, said, repair.safe, (*opens, *more))
             elif repair.text:
                 yield Advice('', repair.text, is_tried=repair.is_tried)
 

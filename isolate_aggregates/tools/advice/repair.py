@@ -4,6 +4,7 @@
 import dataclasses
 
 from isolate_aggregates.tools.advice.commands import Commands
+from isolate_aggregates.tools.answers.scope import Asker
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,9 +23,12 @@ class Repair:
         server access to a host that the locks keep it out of.
     :param is_tried: Whether it was tried on a copy of the cloud. What has to
         be configured or bought cannot be.
+    :param together: Whom it lets in only together with other repairs that are
+        shown with it, and on which hosts.
     """
 
     commands: Commands = ()
     text: str = ''
     safe: bool = False
     is_tried: bool = True
+    together: tuple[tuple[Asker, frozenset[str]], ...] = ()

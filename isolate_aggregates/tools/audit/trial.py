@@ -4,8 +4,8 @@
 The first repairs of all findings are made together, and the cloud is audited
 again; then the second ones, and so on. A repair holds if Nova does not refuse
 it, if what it repairs is found no more, if all servers that had a host still
-have one, and if together they let in nobody whom none of them names. What is
-not needed of a repair is left out.
+have one. What is not needed of a repair is left out, and one of them says whom
+they let in only together.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -72,13 +72,16 @@ class _Trial:
             # Others are the first ones now.
             first = {number: some[0] for number, some in kept.items() if some}
             out = first.keys() - set(self._holding(findings, first))
-            out = out or self._letting_in(first)
             if not out:
                 break
             for number in out:
                 del kept[number][0]
         for number, repair in self._needed(findings, first).items():
-            kept[number][0] = repair
+            first[number] = kept[number][0] = repair
+        for number, more in self._together(first).items():
+            kept[number][0] = dataclasses.replace(
+                first[number], together=tuple(more)
+            )
         return [
             dataclasses.replace(
                 each, repairs=tuple(dict.fromkeys(kept.get(number, ())))
@@ -121,34 +124,42 @@ class _Trial:
             # What is left holds without the others, or is tried again.
             tried = {n: todo for n, todo in tried.items() if n not in out}
 
-    def _letting_in(self, repairs: Mapping[int, Repair]) -> set[int]:
-        """Return a repair that lets in whom none of them names, if any.
+    def _together(
+        self, first: Mapping[int, Repair]
+    ) -> dict[int, list[tuple[Asker, _Hosts]]]:
+        """Return whom repairs let in together, and none of them alone.
 
-        Two repairs may together open what each of them leaves shut.
+        By the number of the repair that says so.
         """
-        tried = {
-            number: repair.commands
-            for number, repair in repairs.items()
-            if repair.commands
-        }
-        if len(set(tried.values())) < 2 or not self._unnamed(tried):
-            return set()
-        for number in sorted(tried, reverse=True):
-            rest = {n: todo for n, todo in tried.items() if n != number}
-            if _is_tried(repairs[number]) and not self._unnamed(rest):
-                return {number}
-        return {max(n for n in tried if _is_tried(repairs[n]))}
-
-    def _unnamed(self, tried: Mapping[int, Commands]) -> bool:
-        """Return whether repairs let in whom none of them lets in alone."""
         effects = self._cloud.effects
-        several = set(tried.values())
-        after = self._after(several).snapshot
-        alone = [effects.compared(todo).gains for todo in several]
+        several = {
+            number: each.commands
+            for number, each in first.items()
+            if each.commands
+        }
+        told: dict[int, list[tuple[Asker, _Hosts]]] = {}
+        if len(set(several.values())) < 2:
+            return told
+        alone = {
+            number: effects.compared(todo).gains
+            for number, todo in several.items()
+        }
+        after = self._after(several.values()).snapshot
         for asker, hosts in effects.gains(after).items():
-            if hosts - _NONE.union(*(one.get(asker, _NONE) for one in alone)):
-                return True
-        return False
+            # Who may use a host needs no image, or project, for it.
+            wider = [
+                Asker(asker.flavor, image, project)
+                for image in {None, asker.image}
+                for project in {None, asker.project}
+            ]
+            named = {
+                number: _NONE.union(*(gains.get(a, _NONE) for a in wider))
+                for number, gains in alone.items()
+            }
+            if more := hosts - _NONE.union(*named.values()):
+                own = [number for number, some in named.items() if some]
+                told.setdefault(max(own or alone), []).append((asker, more))
+        return told
 
     def _needed(
         self, findings: Sequence[Finding], first: Mapping[int, Repair]
