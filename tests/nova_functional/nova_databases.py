@@ -18,7 +18,8 @@ import sqlalchemy as sa
 VARIABLE = 'NOVA_DATABASE'
 # Not an import: the package has another attribute "nova".
 _fixtures: Any = importlib.import_module('nova.tests.fixtures.nova')
-_SQLITE = _fixtures._use_file_backed_sqlite_with_wal
+# Releases of Nova before 34 have none.
+_SQLITE = getattr(_fixtures, '_use_file_backed_sqlite_with_wal', None)
 
 
 class NovaDatabases:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-api of each older release refuses what the tools say it refuses.
+
+Only the package of Nova is of that release; what it needs is installed.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+TESTS = {
+    'moves': (HERE, 'test_moves.py'),
+    'changes': (HERE, 'test_refused_changes.py'),
+    'boots': (HERE.parent / 'nova', 'test_nova_api.py'),
+}
+
+
+@pytest.fixture(scope='module', params=(31, 32, 33))
+def nova(request, tmp_path_factory):
+    """Return a folder with a release of Nova."""
+    folder = tmp_path_factory.mktemp(f'nova{request.param}')
+    download = subprocess.run(
+        [
+            *(sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps'),
+            *(f'--target={folder}', f'nova=={request.param}.*'),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    if download.returncode:
+        pytest.skip('pip cannot install older releases of Nova')
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('rules', TESTS)
+def test_the_tools_know_what_an_older_nova_refuses(nova, rules):
+    folder, name = TESTS[rules]
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        # Native threads are what this release has.
+        if not key.startswith(('PYTEST_', 'OS_NOVA_'))
+    }
+    run = subprocess.run(
+        [
+            *(sys.executable, '-m', 'pytest', '-q', '-p', 'no:warnings'),
+            *('-p', 'no:cacheprovider', f'--confcutdir={folder}'),
+            str(folder / name),
+        ],
+        env={**environment, 'PYTHONPATH': str(nova)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-20000:]
