@@ -21,12 +21,11 @@ HISTORY = 'git describe --tags || git rev-parse --verify HEAD~1'
 # What is taken from the folder where git does not say.
 TREE = (
     *('.ci', '.gitignore', '.zuul.yaml'),
-    *('CONTRIBUTING.rst', 'bindep.txt'),
-    *('LICENSE', 'Makefile', 'README.rst', 'SECURITY.rst', 'benchmarks'),
+    'bindep.txt',
+    *('LICENSE', 'Makefile', 'README.rst', 'SECURITY.rst'),
     *('devstack', 'doc', 'etc', 'examples'),
     *('isolate_aggregates', 'pyproject.toml', 'releasenotes'),
     *('requirements.txt', 'setup.cfg', 'setup.py', 'tests', 'tools'),
-    'tox.ini',
 )
 GENERATED = {'__pycache__', '_static', 'build', 'reno.cache'}
 

@@ -3,7 +3,7 @@
 
     python tools/plot.py
 
-Reads ``benchmarks/results`` and writes ``doc/source/images``: cost and length
+Reads their results and writes ``doc/source/images``: cost and length
 against the number of aggregates, both axes logarithmic, so that a straight
 line is a power and a flat one a constant. Needs nothing but Python.
 """
@@ -16,7 +16,7 @@ import pathlib
 from xml.etree import ElementTree as ET
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RESULTS = ROOT / 'benchmarks' / 'results'
+RESULTS = ROOT / 'tools' / 'benchmarks' / 'results'
 IMAGES = ROOT / 'doc' / 'source' / 'images'
 
 DATABASES = {

@@ -18,6 +18,7 @@ import pathlib
 import platform
 import re
 import sys
+import tomllib
 from xml.etree import ElementTree
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -103,7 +104,9 @@ def read(path: pathlib.Path) -> list[Row]:
 def releases() -> set[str]:
     """Return the releases of Nova that tox has an environment for."""
     parser = configparser.ConfigParser()
-    parser.read(ROOT / 'tox.ini')
+    with (ROOT / 'pyproject.toml').open('rb') as stream:
+        tox = tomllib.load(stream)['tool']['tox']
+    parser.read_string(tox['legacy_tox_ini'])
     [found] = [
         match[1].split(',')
         for section in parser.sections()

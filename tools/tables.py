@@ -3,7 +3,7 @@
 
     python tools/tables.py
 
-Reads ``benchmarks/results`` and writes ``doc/source/tables``, which pages take
+Reads their results and writes ``doc/source/tables``, which pages take
 in with ``csv-table``. Needs nothing but Python.
 """
 

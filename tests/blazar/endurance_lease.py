@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A blazar-manager with a lease that is created, starts and ends repeatedly.
 
-For ``benchmarks/endurance.py``, without pytest.
+For ``tools/benchmarks/endurance.py``, without pytest.
 """
 
 import contextlib

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / 'doc' / 'source'
 PAGES = [
     *sorted(ROOT.glob('*.rst')),
-    ROOT / 'benchmarks' / 'README.rst',
+    ROOT / 'tools' / 'benchmarks' / 'README.rst',
     *sorted(SOURCE.rglob('*.rst')),
 ]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our query equals Nova's after all of its own request filters.
 
-This holds for every supported release of Nova; tox.ini runs the tests with
+This holds for every supported release of Nova; tox runs the tests with
 each of them.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the cost of Prometheus metrics per request in nova-scheduler.
 
-    python benchmarks/metrics.py [--csv FILE] [filters]
+    python tools/benchmarks/metrics.py [--csv FILE] [filters]
 
 All metrics of a request that passes are recorded repeatedly, with filters that
 always yield the same. Their own time is subtracted. This is measured without

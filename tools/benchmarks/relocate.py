@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long plans of migrations take, and what survives a failing host.
 
-    python benchmarks/relocate.py [--csv FILE] [hosts ...]
+    python tools/benchmarks/relocate.py [--csv FILE] [hosts ...]
 
 The cloud is that of ``effect.py``, with 20 servers for each host and so full
 that each host has room for one or two more. Planned are: one host to be

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how long requests wait while a service that they need hangs.
 
-    python benchmarks/trouble.py [--csv FILE] [--states STATE ...] [requests]
+    python tools/benchmarks/trouble.py [--csv FILE] [--states NAME ...] [count]
 
 A worker of nova-scheduler with 300 locked aggregates, rollups, and 8 threads
 of requests in random order. Placement is a web server on this machine. After

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the filters per request, compared with Nova's own filter.
 
-    python benchmarks/filters.py [--csv FILE] [aggregates ...]
+    python tools/benchmarks/filters.py [--csv FILE] [aggregates ...]
 
 All read the same database (Nova's API database on SQLite, in memory) in one
 process and put their result onto Nova's own request spec. Of the aggregates

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures one-time costs of many aggregates, and of starting the plugin.
 
-    python benchmarks/index.py [--csv FILE] [aggregates]
+    python tools/benchmarks/index.py [--csv FILE] [aggregates]
 
 The aggregates are those of ``filters.py``: most are locked with one of 50
 traits, and each has five hosts. They are read from Nova's database (on SQLite,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long the ledger of a year takes.
 
-    python benchmarks/ledger.py [--csv FILE] [servers ...]
+    python tools/benchmarks/ledger.py [--csv FILE] [servers ...]
 
 In a year, each server is booted at a random time; a fifth of them exist at the
 end. Each tenth is moved twice. There is a host for each 100 servers, and all

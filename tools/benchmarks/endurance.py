@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures whether services that run for months keep anything.
 
-    python benchmarks/endurance.py [--csv FILE] [--requests NUMBER]
+    python tools/benchmarks/endurance.py [--csv FILE] [--requests NUMBER]
         [--rounds NUMBER] [service ...]
 
 Each service works in a process of its own, and without pauses. After 10 %,
@@ -50,7 +50,7 @@ import time
 import traceback
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ROOT / 'tests'
 
 REQUESTS = 100_000

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the first request after a new lease.
 
-    python benchmarks/leases.py [--csv FILE] [--quick] [leases ...]
+    python tools/benchmarks/leases.py [--csv FILE] [--quick] [leases ...]
 
 Each lease has an aggregate with a lock of its own (``reservation:<id>``) and
 five hosts, and every host is in the rollups of its locks. The request has no

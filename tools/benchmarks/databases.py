@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the filters with each kind of database, compared with Nova's own.
 
-    python benchmarks/databases.py [--csv FILE] [--quick]
+    python tools/benchmarks/databases.py [--csv FILE] [--quick]
         [--databases NAME ...] [aggregates ...]
 
 A temporary MariaDB and PostgreSQL run on this machine, with the tables that
@@ -75,7 +75,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova import source as nova_source
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
 
 objects.register_all()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures planning and reconciling with many reservations.
 
-    python benchmarks/reservations.py [--csv FILE] [SIZE ...]
+    python tools/benchmarks/reservations.py [--csv FILE] [SIZE ...]
 
 A size is HOSTS:RESERVATIONS, followed by ``:full`` if all hosts are full.
 
@@ -32,7 +32,7 @@ import sys
 import time
 import tracemalloc
 
-_TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
+_TESTS = pathlib.Path(__file__).parents[2] / 'tests' / 'support'
 sys.path.insert(0, str(_TESTS))
 
 import placement_rows  # noqa: E402

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how the cost of commands grows with the cloud.
 
-    python benchmarks/scale.py [--csv FILE] [--commands NAME ...] [hosts ...]
+    python tools/benchmarks/scale.py [--csv FILE] [--commands NAME ...] [hosts]
 
 Each command that only reads, and the plan of sync, runs in a process of its
 own on a cloud file, with its default output format; ``matrix list`` also as
@@ -31,7 +31,7 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
-_TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
+_TESTS = pathlib.Path(__file__).parents[2] / 'tests' / 'support'
 sys.path.insert(0, str(_TESTS))
 from loaded import identity  # noqa: E402
 

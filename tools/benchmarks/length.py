@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the length of queries, and Placement's time for them.
 
-    python benchmarks/length.py [--csv FILE] [aggregates ...]
+    python tools/benchmarks/length.py [--csv FILE] [aggregates ...]
 
 A real Placement in this process, on SQLite in memory, with 1,000 hosts. Every
 other host is in isolated aggregates, each of which is locked with one of 50
@@ -22,7 +22,7 @@ import time
 from oslo_config import cfg
 import table
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 
 from loaded import LoadedCloud, identity  # noqa: E402

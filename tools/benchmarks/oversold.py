@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts how often Placement sells more than there is.
 
-    python benchmarks/oversold.py [--csv FILE] [rounds]
+    python tools/benchmarks/oversold.py [--csv FILE] [rounds]
 
 For each row a Placement with four workers on a new database, of one release
 and with one setting. In each round twelve clients at once claim one of three
@@ -28,7 +28,7 @@ from keystoneauth1 import exceptions
 import placement
 import table
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
 import database_servers  # noqa: E402
 from placement_service import PlacementService, running  # noqa: E402

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts how often the candidate limit hides all hosts for a flavor.
 
-    python benchmarks/candidate_limit.py [--csv FILE] [requests]
+    python tools/benchmarks/candidate_limit.py [--csv FILE] [requests]
 
 A real Placement runs in this process, on SQLite in memory, with 1,000 hosts
 that all have free capacity. Some of them are in the aggregate that the flavor
@@ -29,7 +29,7 @@ from oslo_config import cfg
 from placement.conf import placement as placement_opts
 import table
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 
 from loaded import LoadedCloud, identity  # noqa: E402

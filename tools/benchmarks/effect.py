@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long the effect of one lock takes.
 
-    python benchmarks/effect.py [--csv FILE] [hosts ...]
+    python tools/benchmarks/effect.py [--csv FILE] [hosts ...]
 
 The cloud has 20 servers for each host, 2 hosts in each aggregate, and a
 tenth of the aggregates have a lock already. The change locks one more

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the simulator, compared with a real Placement.
 
-    python benchmarks/simulator.py [hosts ...]
+    python tools/benchmarks/simulator.py [hosts ...]
 
 Placement runs in this process on SQLite in memory, and what is measured of it
 is what its client waits for. That is processor time on either side: neither
@@ -33,7 +33,7 @@ from isolate_aggregates.tools.placement.group import (
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.simulator import Simulator
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 from loaded import identity  # noqa: E402
 import placement_rows  # noqa: E402

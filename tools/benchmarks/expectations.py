@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long it takes to test expectations, and to find what they leave out.
 
-    python benchmarks/expectations.py [--csv FILE] [hosts ...]
+    python tools/benchmarks/expectations.py [--csv FILE] [hosts ...]
 
 The cloud is that of ``effect.py``. For each of its four locks, expectations
 name the hosts of a flavor with the key and the room for it, and keep 12 kinds

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how long the exporter counts the free slots of ten flavors.
 
-    python benchmarks/slots.py [--csv FILE] [hosts ...]
+    python tools/benchmarks/slots.py [--csv FILE] [hosts ...]
 
 A tenth as many locks as hosts, and three availability zones. Hosts have one
 resource provider each, or two NUMA nodes below it. It is processor time, and
@@ -25,7 +25,7 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.metrics.slots import MOST, SlotCounter
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
-_TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
+_TESTS = pathlib.Path(__file__).parents[2] / 'tests' / 'support'
 sys.path.insert(0, str(_TESTS))
 from loaded import identity  # noqa: E402
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the explanation of all hosts of a cloud.
 
-    python benchmarks/explain.py [hosts ...]
+    python tools/benchmarks/explain.py [hosts ...]
 
 The hosts have one provider each and are in 20 host aggregates, half of them
 with locks. Every third host lacks capacity. All of Nova's own request filters
