@@ -1072,6 +1072,18 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
     )
 
 
+def test_a_value_and_its_text_are_not_confused(
+    write_cloud: Callable[[str], pathlib.Path],
+) -> None:
+    path = write_cloud(
+        'flavors: [{name: a, extra_specs: {a: "1", b: "[1]"}}]\n'
+        'aggregates: [{name: a, metadata: {a: "1", b: [1]}}]\n'
+    )
+    with pytest.raises(tools_errors.CloudFileError) as caught:
+        cloud_file.load(path)
+    assert 'aggregate a, metadata.b (line 3): must be' in str(caught.value)
+
+
 # Loaders
 
 
@@ -1096,6 +1108,7 @@ def test_both_loaders_read_the_same_from_texts_with_typing_errors():
         path.read_text('utf-8')[:1500]
         for path in sorted(pathlib.Path('examples').glob('*.yaml'))
     ]
+    texts += ['{"a": {"b": [1, 2.5, true, null, "\\u00e9\\n"], "c": {}}}'] * 9
     characters = ' \n\t:-[]{}#&*!|>%@`"\',?<=~0ab\x85\u2028\ufeff\x07é'
     accepted = 0
     for _ in range(300):
@@ -1122,6 +1135,8 @@ def test_both_loaders_read_the_same_from_texts_with_typing_errors():
         '- |\n  line\n  line\n- >\n  folded\n  text\n- a: {}',
         '--- {a: 1}\n...\n',
         'only text',
+        '{"a": 1e3, "b": 1.5, "c": 1E3, "d": NaN, "e": [Infinity, -0.0, 10]}',
+        '{"a": "\\u2028 \\ufeff \\/ \\t", "b": "caf\u00e9", "c": 1.0}',
     ],
 )
 def test_both_loaders_read_the_same_from_what_is_valid(text):
@@ -1136,6 +1151,7 @@ def test_both_loaders_read_the_same_from_what_is_valid(text):
             '# nothing',
             '--- 1\n--- 2',
             '{a: 1, a: 2}',
+            '{"a": {"b": 1, "b": 1}}',
             '{1: a}',
             '{[]: a}',
         ),

@@ -2,11 +2,14 @@
 """Reads YAML files quickly, and leaves those with mistakes to checked_yaml.
 
 libyaml's events become values at once. Nodes with lines, which only messages
-need, would take five times as long and four times the memory.
+need, would take five times as long and four times the memory. JSON, which is
+YAML, takes a fifth of that.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+import contextlib
+import json
+from typing import Any, NoReturn
 
 import yaml
 
@@ -28,10 +31,35 @@ def load(text: str) -> Any:
     # libyaml drops byte order marks, wherever they are.
     if '\ufeff' in text[1:]:
         raise Doubtful
+    # YAML takes no other character that JSON would not escape.
+    if text.startswith('{') and text.isascii() and '\x7f' not in text:
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(
+                text,
+                object_pairs_hook=_mapping,
+                parse_float=_number,
+                parse_constant=_doubt,
+            )
     try:
         return _Composer(text).document()
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         raise Doubtful from exc
+
+
+def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise Doubtful
+    return mapping
+
+
+def _number(text: str) -> float:
+    # For YAML, 1e3 is text.
+    return _doubt() if 'e' in text.lower() else float(text)
+
+
+def _doubt(_: str = '') -> NoReturn:
+    raise Doubtful
 
 
 class _Composer:

@@ -19,8 +19,10 @@ from isolate_aggregates.tools.wording import meant
 class Checker:
     """Checks documents against a schema.
 
-    Parts that the schema defines elsewhere, such as inventories, are checked
-    once if they are equal.
+    Clouds are large, and most of their values occur many times. So values that
+    have been found valid are remembered, and only for those that are not does
+    jsonschema follow where in the document they are, which takes the most
+    time.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -35,18 +37,15 @@ class Checker:
                 ),
             }
         )
-        self._check_part = base.VALIDATORS['$ref']
         self._validator = jsonschema.validators.extend(
-            base, {'$ref': self._check_once}, type_checker=types
-        )(schema)
-        # What has a name or an id is equal to nothing else.
-        self._unique = {
-            f'#/$defs/{name}'
-            for name, part in schema.get('$defs', {}).items()
-            if {'name', 'id'} & {*part.get('required', ())}
-        }
-        # The definitions and texts of valid parts.
-        self._valid: set[tuple[str, str]] = set()
+            base,
+            {'items': self._check_items, 'properties': self._check_properties},
+            type_checker=types,
+        )(_inlined(schema, schema.get('$defs', {})))
+        # Validators of parts of the schema, by identity.
+        self._parts: dict[int, Any] = {}
+        # Parts of the schema, and the texts of their valid values.
+        self._valid: set[tuple[int, str]] = set()
 
     def violations(self, document: Any) -> list[Problem]:
         """Return where a document violates the schema.
@@ -64,20 +63,63 @@ class Checker:
         finally:
             self._valid.clear()
 
-    def _check_once(
-        self, validator: Any, definition: str, part: Any, schema: Any
+    def _check_items(
+        self, validator: Any, part: Any, instance: Any, schema: Any
     ) -> Iterator[jsonschema.ValidationError]:
-        if definition in self._unique:
-            yield from self._check_part(validator, definition, part, schema)
+        if not isinstance(instance, list):
             return
+        for number, value in enumerate(instance):
+            if not self._is_valid(validator, part, value):
+                yield from validator.descend(value, part, path=number)
+
+    def _check_properties(
+        self,
+        validator: Any,
+        parts: Mapping[str, Any],
+        instance: Any,
+        schema: Any,
+    ) -> Iterator[jsonschema.ValidationError]:
+        if not isinstance(instance, dict):
+            return
+        for key, part in parts.items():
+            if key in instance and not self._is_valid(
+                validator, part, instance[key]
+            ):
+                yield from validator.descend(
+                    instance[key], part, path=key, schema_path=key
+                )
+
+    def _is_valid(self, validator: Any, part: Any, value: Any) -> bool:
+        number = id(part)
         # The same text is a value of the same types.
-        key = definition, repr(part)
+        key = number, '' if _is_unique(value) else repr(value)
         if key in self._valid:
-            return
-        errors = list(self._check_part(validator, definition, part, schema))
-        yield from errors
-        if not errors:
+            return True
+        if number not in self._parts:
+            self._parts[number] = validator.evolve(schema=part)
+        is_valid = bool(self._parts[number].is_valid(value))
+        if is_valid and key[1]:
             self._valid.add(key)
+        return is_valid
+
+
+def _is_unique(value: Any) -> bool:
+    """Return whether a value has or contains a name or an id."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    return isinstance(value, dict) and bool({'name', 'id'} & value.keys())
+
+
+def _inlined(schema: Any, parts: Mapping[str, Any]) -> Any:
+    """Return a schema with a copy of each part that refers to no other."""
+    if isinstance(schema, list):
+        return [_inlined(one, parts) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    part = parts.get(schema.get('$ref', '').rpartition('/')[2])
+    if part and '$ref' not in repr(part):
+        return part
+    return {key: _inlined(one, parts) for key, one in schema.items()}
 
 
 def _explained(
