@@ -59,11 +59,6 @@ def install() -> None:
     report.SchedulerReportClient.claim_resources = _checked
 
 
-def uninstall() -> None:
-    """Restore Nova's method."""
-    report.SchedulerReportClient.claim_resources = _CLAIM
-
-
 @functools.wraps(_CLAIM)
 def _checked(
     client: report.SchedulerReportClient,

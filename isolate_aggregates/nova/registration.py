@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 import contextlib
 import functools
 
@@ -55,17 +55,18 @@ def install() -> Runner:
     function that runs them. Calling this again, for example for another worker
     in the same process, replaces the previous entry.
     """
+    global _runner
     conf = CONF
     ia_conf.register_opts(conf)
     filters = loading.load(conf)
     _read_once(conf)
     runner = build(conf, filters, _observer(conf, filters))
-    _replace(runner, _with_ours(runner))
+    new_list, _runner = _with_ours(runner), runner
+    # Replaced atomically, as other threads may iterate over the list.
+    request_filter.ALL_REQUEST_FILTERS[:] = new_list
     _wrap()
     if conf[ia_conf.GROUP].check_claims:
         claims.install()
-    else:
-        claims.uninstall()
     LOG.info(
         'Request filters of isolate-aggregates: %s',
         ', '.join(
@@ -74,21 +75,6 @@ def install() -> Runner:
         or 'none',
     )
     return runner
-
-
-def _is_replaced(filters: Iterable[LoadedFilter]) -> bool:
-    """Return whether one of our filters replaces the in-tree one."""
-    return any(
-        _IN_TREE.__name__ in loaded_filter.request_filter.REPLACES
-        for loaded_filter in filters
-    )
-
-
-def uninstall() -> None:
-    """Remove our request filters and restore the in-tree one."""
-    claims.uninstall()
-    _replace(None, _without_ours())
-    _unwrap()
 
 
 def _process_and_finish(
@@ -100,11 +86,10 @@ def _process_and_finish(
     any time, so its length is known only after all of them.
     """
     assert _process is not None
-    before = _runner
     _process(context, request_spec)
     # Another worker may have installed its own meanwhile.
-    if runner := _runner or before:
-        runner.finish(context, request_spec)
+    assert _runner is not None
+    _runner.finish(context, request_spec)
 
 
 def _wrap() -> None:
@@ -113,14 +98,6 @@ def _wrap() -> None:
     if _process is None:
         _process = request_filter.process_reqspec
         request_filter.process_reqspec = _process_and_finish
-
-
-def _unwrap() -> None:
-    """Restore Nova's function, unless another package has wrapped ours."""
-    global _process
-    if request_filter.process_reqspec is _process_and_finish:
-        request_filter.process_reqspec = _process
-        _process = None
 
 
 def _with_ours(runner: Runner) -> list[object]:
@@ -138,25 +115,15 @@ def _with_ours(runner: Runner) -> list[object]:
         is_there = _IN_TREE in filters
         place = filters.index(_IN_TREE) if is_there else len(filters)
         filters.insert(place, runner)
-    if _is_replaced(runner.filters):
+    if any(
+        _IN_TREE.__name__ in loaded_filter.request_filter.REPLACES
+        for loaded_filter in runner.filters
+    ):
         runner.has_replaced = _IN_TREE in filters or _has_replaced()
         filters = [entry for entry in filters if entry is not _IN_TREE]
     elif _has_replaced():
         filters.insert(filters.index(runner) + 1, _IN_TREE)
     return filters
-
-
-def _without_ours() -> list[object]:
-    """Return Nova's list without our request filters."""
-    filters: list[object] = list(request_filter.ALL_REQUEST_FILTERS)
-    places = [
-        place
-        for place, entry in enumerate(filters)
-        if isinstance(entry, Runner)
-    ]
-    if places and _has_replaced():
-        filters.insert(places[0], _IN_TREE)
-    return [entry for entry in filters if not isinstance(entry, Runner)]
 
 
 def _has_replaced() -> bool:
@@ -165,16 +132,6 @@ def _has_replaced() -> bool:
     return _IN_TREE not in filters and any(
         isinstance(entry, Runner) and entry.has_replaced for entry in filters
     )
-
-
-def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
-    """Replace the runner and Nova's list of request filters.
-
-    The list is replaced atomically, as other threads may iterate over it.
-    """
-    global _runner
-    _runner = runner
-    request_filter.ALL_REQUEST_FILTERS[:] = filters
 
 
 def installed() -> Runner | None:

@@ -25,6 +25,7 @@ import placement_service
 from placement_service import PlacementService
 import pytest
 from thorough import THOROUGH
+import uninstalling
 
 from isolate_aggregates.nova import claims
 from isolate_aggregates.tools.placement import race_probe
@@ -49,7 +50,7 @@ def placement(placement: PlacementService) -> PlacementService:
 def _checked() -> Iterator[None]:
     claims.install()
     yield
-    claims.uninstall()
+    uninstalling.uninstall()
 
 
 def boot(placement: PlacementService, *hosts: str) -> bool | None:

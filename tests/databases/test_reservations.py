@@ -29,6 +29,7 @@ from test_reservation_races import (  # noqa: F401
     _without_pauses,
     test_no_slot_is_sold_twice,
 )
+import uninstalling
 
 from isolate_aggregates import reservations
 from isolate_aggregates.nova import claims
@@ -121,7 +122,7 @@ class Scheduler:
 def _checked() -> Iterator[None]:
     claims.install()
     yield
-    claims.uninstall()
+    uninstalling.uninstall()
 
 
 def boot_during_commands(

@@ -17,6 +17,7 @@ from oslo_db import exception as db_exception
 from oslo_utils import uuidutils
 import pytest
 import sqlalchemy as sa
+import uninstalling
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
@@ -185,7 +186,7 @@ def test_the_scheduler_reads_zones_only_for_a_filter(
 
         patch.setattr(registration, 'IndexCache', cache)
         registration.install()
-        registration.uninstall()
+        uninstalling.uninstall()
     # The last one is for requests.
     [aggregate] = seen[-1]()
     assert (aggregate.availability_zone == 'blazar_1') is reads_zones

@@ -18,9 +18,10 @@ from nova.scheduler.client import report
 from oslo_config import fixture as config_fixture
 import server_requests
 from server_requests import CELL
+import uninstalling
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.nova import host_filter, registration
+from isolate_aggregates.nova import host_filter
 from isolate_aggregates.tools import options as tools_options
 
 
@@ -43,7 +44,7 @@ def isolating(hosts, filters):
             group=ia_conf.GROUP,
         )
         yield fixture.conf
-        registration.uninstall()
+        uninstalling.uninstall()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
 import pages
 import pytest
+import uninstalling
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import claims, registration
@@ -127,7 +128,7 @@ def cloud(monkeypatch):
     claims.install()
     with contextlib.closing(embedded.EmbeddedPlacement()) as placement:
         yield Cloud(placement.open())
-    claims.uninstall()
+    uninstalling.uninstall()
 
 
 @pytest.fixture
@@ -229,7 +230,7 @@ def test_an_evacuation_whose_claim_cannot_be_withdrawn_fails(cloud, server):
 
 def test_requests_without_a_slot_cost_nothing(cloud, server):
     host = cloud.host()
-    claims.uninstall()
+    uninstalling.uninstall()
     assert cloud.claim(uuidutils.generate_uuid(), host, VCPU=1)
     asked, cloud.watched.asked = len(cloud.watched.asked), []
     claims.install()
@@ -249,8 +250,8 @@ def test_the_option_decides(is_on):
             cloud_file=str(pages.ROOT / 'examples/licensed-rack.yaml'),
             group=ia_conf.GROUP,
         )
-        registration.install(fixture.conf)
+        registration.install()
         is_wrapped = report.SchedulerReportClient.claim_resources is not plain
-        registration.uninstall()
+        uninstalling.uninstall()
     assert is_wrapped == is_on
     assert report.SchedulerReportClient.claim_resources is plain

@@ -14,6 +14,7 @@ from oslo_config import fixture as config_fixture
 import pytest
 import test_in_tree
 from thorough import examples
+import uninstalling
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import registration
@@ -106,7 +107,7 @@ def isolate_aggregates(engine):
         group=ia_conf.GROUP,
     )
     yield registration.install()
-    registration.uninstall()
+    uninstalling.uninstall()
     conf.cleanUp()
 
 

@@ -16,6 +16,7 @@ from nova.scheduler import request_filter
 import nova_flavors
 from oslo_config import fixture as config_fixture
 import pytest
+import uninstalling
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
@@ -57,7 +58,7 @@ def conf():
         enabled_filters=['IsolatedAggregatesFilter'], group='filter_scheduler'
     )
     yield fixture
-    registration.uninstall()
+    uninstalling.uninstall()
     fixture.cleanUp()
 
 
@@ -217,7 +218,7 @@ def test_the_in_tree_filter_may_have_been_removed_by_others(conf, api):
             for _ in range(2):
                 runner = registration.install()
                 assert [*others, runner] == request_filter.ALL_REQUEST_FILTERS
-        registration.uninstall()
+        uninstalling.uninstall()
         assert others == request_filter.ALL_REQUEST_FILTERS
 
 

@@ -13,10 +13,11 @@ from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 from placement import deploy
+import uninstalling
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.nova import registration, runner
+from isolate_aggregates.nova import runner
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import embedded
 from isolate_aggregates.tools import options as tools_options
@@ -156,7 +157,7 @@ class Plugin(Patient):
         self.flags(service_down_time=SECONDS)
         for group, option, value in self.OPTIONS:
             self.flags(group=group, **{option: value})
-        self.addCleanup(registration.uninstall)
+        self.addCleanup(uninstalling.uninstall)
         load = deploy.loadapp
         self.stub_out(
             'placement.deploy.loadapp',

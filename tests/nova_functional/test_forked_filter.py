@@ -9,8 +9,7 @@ from base import CONF, CloudTest, host_of
 from nova import exception, objects
 from nova.scheduler import request_filter
 from oslo_config import cfg
-
-from isolate_aggregates.nova import registration
+import uninstalling
 
 OWNER, GUEST, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
 LEASE = '4d17d41a-lease'
@@ -84,7 +83,7 @@ class ForkedFilterTest(CloudTest):
 
     def configure(self, forked, ours, host_filters, required=False):
         """Restart nova-scheduler with some of the filters."""
-        registration.uninstall()
+        uninstalling.uninstall()
         if forked is not None:
             self.flags(
                 use_blazar_reservation_prefilter=forked,

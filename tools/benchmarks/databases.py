@@ -72,8 +72,10 @@ from nova.scheduler import utils as scheduler_utils
 import table
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.filters import loading
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova import source as nova_source
+from isolate_aggregates.nova.messages import Observer
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
@@ -291,8 +293,7 @@ def ours(conf: Any, name: str, ttl: int) -> Run:
     else:
         conf.set_override('max_query_length', 0, ia_conf.GROUP)
         conf.set_override('aggregate_cache_ttl', ttl, ia_conf.GROUP)
-        runner = registration.install()
-        registration.uninstall()
+        runner = registration.build(conf, loading.load(conf), Observer())
     context = nova_context.get_admin_context()
 
     def run(spec: Any) -> None:

@@ -59,12 +59,13 @@ from nova.db.api import models  # noqa: E402
 import sqlalchemy  # noqa: E402
 import table  # noqa: E402
 from test_shortening import ShorteningTest  # noqa: E402
+import uninstalling  # noqa: E402
 
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
 from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import AggregateIndex, rollups  # noqa: E402
-from isolate_aggregates.nova import registration, source  # noqa: E402
+from isolate_aggregates.nova import source  # noqa: E402
 
 AGGREGATES = (100, 1_000, 5_000)
 LOCKED_HOSTS = 2
@@ -128,7 +129,7 @@ class Benchmark(ShorteningTest):
         self.flags(max_query_length=0, group=ia_conf.GROUP)
         self.restart_scheduler()
         no_rollup = self.milliseconds()
-        registration.uninstall()
+        uninstalling.uninstall()
         available.remove(self.AVAILABLE)
         enabled.remove('IsolatedAggregatesFilter')
         self.flags(

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes our request filters out of the nova-scheduler of this process."""
+
+from nova.scheduler import request_filter
+from nova.scheduler.client import report
+
+from isolate_aggregates.nova import claims, registration
+from isolate_aggregates.nova.runner import Runner
+
+
+def uninstall() -> None:
+    """Leave Nova as it was before our request filters were installed."""
+    report.SchedulerReportClient.claim_resources = claims._CLAIM
+    if registration._process:
+        request_filter.process_reqspec = registration._process
+    registration._process = registration._runner = None
+    filters = request_filter.ALL_REQUEST_FILTERS
+    filters[:] = [
+        registration._IN_TREE if isinstance(entry, Runner) else entry
+        for entry in filters
+        if not isinstance(entry, Runner) or registration._has_replaced()
+    ]
