@@ -73,8 +73,9 @@ class NovaRequest:
         self.image_properties = declaration.recorded(
             accepted.properties, bool(self.past and self.past.is_refused)
         )
-        if self._has_traits and has_image(spec) and 'properties' in spec.image:
-            for trait in spec.image.properties.get('traits_required', ()):
+        if self._has_traits and has_image(spec):
+            properties = _field(spec.image, 'properties') or {}
+            for trait in properties.get('traits_required', ()):
                 self.image_properties[f'{TRAIT_PREFIX}{trait}'] = REQUIRED
 
     @property
@@ -102,39 +103,43 @@ class NovaRequest:
         if not has_image(self._spec):
             return None
         image = self._spec.image
-        identity = image.id if 'id' in image else ''
+        identity = _field(image, 'id', '')
         return Image(
             # The image of a server that boots from a volume has no name.
-            name=(image.name if 'name' in image else '')
-            or identity
-            or 'unnamed',
+            name=_field(image, 'name') or identity or 'unnamed',
             id=identity,
             properties=self.image_properties,
-            owner=image.owner if 'owner' in image else None,
+            owner=_field(image, 'owner'),
         )
 
     @lazy_property
     def project_id(self) -> str | None:
         """The project."""
-        spec = self._spec
-        return spec.project_id if 'project_id' in spec else None
+        project_id: str | None = _field(self._spec, 'project_id')
+        return project_id
 
     @lazy_property
     def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
         """The scheduler hints."""
-        return _hints(self._spec)
+        hints = {}
+        given = _field(self._spec, 'scheduler_hints') or {}
+        for name, value in given.items():
+            values = (value,) if isinstance(value, str) else (*(value or ()),)
+            # Nova treats a single empty value as no hint.
+            if values and values != ('',):
+                hints[name] = values
+        return hints
 
     @lazy_property
     def num_instances(self) -> int:
         """The number of servers in the request."""
-        spec = self._spec
-        return spec.num_instances if 'num_instances' in spec else 1
+        number: int = _field(self._spec, 'num_instances', 1)
+        return number
 
     @lazy_property
     def boot_from_volume(self) -> bool:
         """Whether the root disk is a volume."""
-        spec = self._spec
-        return bool('is_bfv' in spec and spec.is_bfv)
+        return bool(_field(self._spec, 'is_bfv'))
 
     @lazy_property
     def required_traits(self) -> frozenset[str]:
@@ -192,32 +197,37 @@ class Decider:
         return deadline.run(lambda: images.read(spec, cell))
 
 
+def _field(thing: Any, name: str, default: Any = None) -> Any:
+    """Return a field of an object of Nova; reading an unset one may set it."""
+    return getattr(thing, name) if name in thing else default
+
+
 def has_image(spec: objects.RequestSpec) -> bool:
     """Return whether a request has an image; a volume may have none."""
-    return bool('image' in spec and spec.image)
+    return bool(_field(spec, 'image'))
 
 
 def destination_of(spec: objects.RequestSpec) -> objects.Destination | None:
-    """Return the destination in a request; reading an unset one may set it."""
-    if 'requested_destination' not in spec:
-        return None
-    return spec.requested_destination
+    """Return the destination in a request."""
+    return _field(spec, 'requested_destination')
 
 
 def cell_of(spec: objects.RequestSpec) -> objects.CellMapping | None:
     """Return the cell in a request; requests to move servers have one."""
     target = destination_of(spec)
-    return target.cell if target is not None and 'cell' in target else None
+    return _field(target, 'cell') if target else None
 
 
 def is_for_existing(spec: objects.RequestSpec) -> bool:
     """Return whether a request is for a server that already has a cell."""
     target = destination_of(spec)
-    return cell_of(spec) is not None or (
-        # The requested host may be in another cell.
-        target is not None
-        and 'allow_cross_cell_move' in target
-        and target.allow_cross_cell_move
+    return bool(
+        target
+        and (
+            _field(target, 'cell')
+            # The requested host may be in another cell.
+            or _field(target, 'allow_cross_cell_move')
+        )
     )
 
 
@@ -233,8 +243,7 @@ def _of_request(
         return images.AcceptedImage({})
     if is_for_existing(spec) or declaration.patterns - _verbatim():
         return None
-    image = spec.image
-    properties = image.properties if 'properties' in image else None
+    properties = _field(spec.image, 'properties')
     return images.AcceptedImage(
         {
             name: str(properties.get(name))
@@ -343,15 +352,10 @@ def _resource_request(
     request = _computed(spec, enable_pinning_translate)
     target = destination_of(spec)
     group = request.get_request_group(None)
-    # Reading an unset attribute of Nova's objects would set it.
-    if target and target.obj_attr_is_set('aggregates') and target.aggregates:
-        group.aggregates = [each.split(',') for each in target.aggregates]
-    if (
-        target
-        and target.obj_attr_is_set('forbidden_aggregates')
-        and target.forbidden_aggregates
-    ):
-        group.forbidden_aggregates = set(target.forbidden_aggregates)
+    if target and (required := _field(target, 'aggregates')):
+        group.aggregates = [each.split(',') for each in required]
+    if target and (forbidden := _field(target, 'forbidden_aggregates')):
+        group.forbidden_aggregates = set(forbidden)
     if forced(spec) or (target and ('host' in target or 'node' in target)):
         group.in_tree = _A_UUID
     if request.get_num_of_suffixed_groups() > 1 and not request.group_policy:
@@ -368,8 +372,8 @@ def forced(
 
     :returns: None if the request is not forced.
     """
-    hosts = spec.force_hosts if 'force_hosts' in spec else None
-    nodes = spec.force_nodes if 'force_nodes' in spec else None
+    hosts = _field(spec, 'force_hosts')
+    nodes = _field(spec, 'force_nodes')
     return (hosts or (), nodes or ()) if hosts or nodes else None
 
 
@@ -436,27 +440,13 @@ def _destination(spec: objects.RequestSpec) -> objects.Destination:
 
 def _flavor(flavor: objects.Flavor) -> Flavor:
     return Flavor(
-        name=flavor.name if 'name' in flavor else '',
-        id=flavor.flavorid if 'flavorid' in flavor else '',
+        name=_field(flavor, 'name', ''),
+        id=_field(flavor, 'flavorid', ''),
         vcpus=flavor.vcpus,
         ram=flavor.memory_mb,
         disk=flavor.root_gb,
         ephemeral=flavor.ephemeral_gb,
         swap=flavor.swap,
         # A copy, as Nova's refers to the flavor.
-        extra_specs=dict(flavor.extra_specs)
-        if 'extra_specs' in flavor
-        else {},
+        extra_specs=dict(_field(flavor, 'extra_specs', {})),
     )
-
-
-def _hints(spec: objects.RequestSpec) -> dict[str, tuple[str, ...]]:
-    if 'scheduler_hints' not in spec or not spec.scheduler_hints:
-        return {}
-    hints = {}
-    for name, value in spec.scheduler_hints.items():
-        values = (value,) if isinstance(value, str) else tuple(value or ())
-        # Nova treats a single empty value as no hint.
-        if values and values != ('',):
-            hints[name] = values
-    return hints

@@ -142,14 +142,11 @@ def past_of(
     if scheduler_utils.request_is_rebuild(spec) and not is_refused:
         return None
     target = 'requested_destination' in spec and spec.requested_destination
-    flavor = instance.flavor
     return Past(
         is_refused=is_refused,
         is_directed=bool(target and 'host' in target and target.host),
         # A copy, as Nova's refers to the flavor.
-        extra_specs=dict(flavor.extra_specs)
-        if 'extra_specs' in flavor
-        else {},
+        extra_specs=dict(instance.flavor.extra_specs),
         host_keys=source.keys_since(host, rebuilt_at) if host else frozenset(),
     )
 
