@@ -17,10 +17,6 @@ Keep requests out of isolated aggregates.
 An aggregate with the metadata ``trait:<NAME>=required`` takes only servers
 whose flavor and image together require that trait. Without this option such
 metadata has no effect, and any server may land there.
-
-Related options:
-
-* ``[isolate_aggregates] request_filters`` must name ``isolate_aggregates``.
 """,
     ),
     cfg.ListOpt(
@@ -32,12 +28,9 @@ Prefixes of keys that require membership of an aggregate.
 A flavor extra spec or image property whose key starts with one of these
 prefixes, such as ``reservation:``, sends the server to the aggregates that
 have exactly that key in their metadata. If there is no such aggregate the
-request is refused.
-
-Related options:
-
-* ``[scheduler] placement_req_default_forbidden_member_prefix`` keeps all other
-  servers out; list a prefix in both.
+request is refused. List a prefix in
+``placement_req_default_forbidden_member_prefix`` too, which keeps all other
+servers out.
 """,
     ),
     cfg.ListOpt(
@@ -47,13 +40,9 @@ Related options:
 Prefixes of metadata keys that close an aggregate by default.
 
 An aggregate with a metadata key that starts with one of these prefixes takes
-no servers whose flavor and image have no key with that prefix.
-
-Related options:
-
-* ``[scheduler] placement_req_required_member_prefix`` sends a server that has
-  such a key to its own aggregate; list a prefix in both, or a server with any
-  key of that prefix may land in every aggregate of that prefix.
+no servers whose flavor and image have no key with that prefix. List a prefix
+in ``placement_req_required_member_prefix`` too, or a server with any key of
+that prefix may land in every aggregate of that prefix.
 """,
     ),
 ]
@@ -68,10 +57,8 @@ isolate_aggregates_opts = [
         help="""
 The request filters to run, in this order.
 
-Each name is an entry point in ``isolate_aggregates.request_filters``;
-``isolate-aggregates filter list`` shows the installed ones. A filter that is
-not named here does not run. A name that cannot be loaded stops the program: a
-filter that silently did nothing would let servers in where they must not be.
+``isolate-aggregates filter list`` shows the installed ones. A name that cannot
+be loaded stops the program.
 """,
     ),
     cfg.ListOpt(
@@ -83,11 +70,8 @@ Sources of the required traits that open an isolated aggregate.
 
 By default the flavor and the image, as in Nova. Any tenant who can upload an
 image can then set ``trait:<NAME>=required`` on it and use the isolated hosts.
-With only ``flavor``, an image's traits still constrain the request but open
-nothing; the traits of ports and device profiles count as the flavor's. It
-cannot be left out.
-Alternatively, let only operators set such image properties, with Glance's
-property protections.
+With only ``flavor``, which cannot be left out, an image's traits still
+constrain the request but open nothing.
 """,
     ),
     cfg.ListOpt(
@@ -101,13 +85,7 @@ Tenants set image properties and scheduler hints, so a reservation named there
 counts only for a project that owns it: the aggregate's ``blazar:owner`` is the
 project's id, or one of its metadata keys is. Otherwise the request is refused.
 With ``image``, nova-scheduler reads the image properties from Nova's
-databases, as they were when the server was accepted; without ``image`` it does
-not need to.
-
-Related options:
-
-* ``[scheduler] placement_req_required_member_prefix``
-* ``[blazar:physical:host] blazar_owner``
+databases, as they were when the server was accepted.
 """,
     ),
     cfg.BoolOpt(
@@ -116,9 +94,8 @@ Related options:
         help="""
 Refuse servers without a reservation.
 
-With this option the filter ``blazar_reservation`` refuses a request that has
-neither the scheduler hint ``reservation`` nor a flavor of an instance
-reservation. Use it if all hosts of the cloud must be reserved.
+The filter ``blazar_reservation`` then refuses a request that has neither the
+scheduler hint ``reservation`` nor a flavor of an instance reservation.
 """,
     ),
     cfg.BoolOpt(
@@ -128,16 +105,12 @@ reservation. Use it if all hosts of the cloud must be reserved.
 Check after each claim of a slot that Placement has not oversold it.
 
 Placement may accept more claims than fit when they are written at the same
-time. So after claiming resources, a slot of a reservation (a resource class
-``CUSTOM_RESERVATION_*``) among them, nova-scheduler reads usage and
-inventories of the claimed resource providers. If they are oversold, or cannot
-be read within five seconds, it withdraws the claim. If they were oversold, it
-tries the host again, up to five times within about six seconds; then Nova
-tries the next host.
-
-A request for a slot then sends a few more requests to Placement. Other
-requests are not affected. Disable it only with a Placement that does not
-oversell; "Known Placement bugs" in the documentation names its setting.
+time. So after claiming a slot (a resource class ``CUSTOM_RESERVATION_*``),
+nova-scheduler reads usage and inventories. If they are oversold, or cannot be
+read within five seconds, it withdraws the claim. If they were oversold, it
+tries the host again, up to five times within about six seconds. Disable it
+only with a Placement that does not oversell; "Known Placement bugs" in the
+documentation names its setting.
 """,
     ),
     cfg.IntOpt(
@@ -153,22 +126,17 @@ add. ``isolate-aggregates-status upgrade check`` measures how long it may be on
 the way to Placement, and recommends a value. The default suits gunicorn, which
 by default accepts about {web_servers.GUNICORN:,} bytes. By default, uWSGI
 accepts about {web_servers.UWSGI:,}, Apache {web_servers.APACHE:,} and HAProxy
-in front of any of them {web_servers.HAPROXY:,}. kolla-ansible,
-OpenStack-Ansible, openstack-helm, Atmosphere and DevStack raise the limit of
-uWSGI to 30,000 or more, so that the limit of the server in front of it
-applies.
+in front of any of them {web_servers.HAPROXY:,}. Deployment tools raise the
+limit of uWSGI to 30,000 or more.
 
 A longer query forbids what excludes the most hosts, with rollup aggregates
 that ``isolate-aggregates sync`` maintains. What it leaves out is checked for
 the hosts that Placement returns. 0 means no limit.
 
-Related options:
-
-* ``[filter_scheduler] enabled_filters`` must name
-  ``IsolatedAggregatesFilter``. Without it no query is shortened: a longer one
-  is refused. If it also names ``AggregateInstanceExtraSpecsFilter``, that
-  filter enforces the requirements of the request filter
-  ``aggregate_instance_extra_specs`` that do not fit into a query.
+``[filter_scheduler] enabled_filters`` must name ``IsolatedAggregatesFilter``.
+Without it no query is shortened: a longer one is refused. If it also names
+``AggregateInstanceExtraSpecsFilter``, that filter enforces the requirements of
+``aggregate_instance_extra_specs`` that do not fit into a query.
 """,
     ),
     cfg.StrOpt(
@@ -176,18 +144,15 @@ Related options:
         help="""
 Source of the host aggregates.
 
-The name of an entry point in ``isolate_aggregates.aggregate_sources``:
 ``nova`` reads Nova's API database and works only in nova-scheduler,
-``novaclient`` uses Nova's API, ``file`` reads the cloud file named by
+``novaclient`` uses Nova's API, ``file`` reads the file named by
 ``cloud_file``. The default is ``nova`` in nova-scheduler and ``novaclient`` in
-commands. Commands use ``novaclient`` instead of ``nova``.
+commands, which use it instead of ``nova`` too.
 """,
     ),
     cfg.StrOpt(
         'cloud_file',
-        help="""
-Path of the cloud file for ``aggregate_source = file``.
-""",
+        help='Path of the cloud file for ``aggregate_source = file``.',
     ),
     cfg.FloatOpt(
         'aggregate_cache_ttl',
@@ -220,10 +185,6 @@ aggregates if ``on_source_failure`` permits it.
 With ``aggregate_source = nova`` this option applies only to the read at the
 start of nova-scheduler: each request reads for itself, and ``[api_database]``
 limits how long it waits for the database.
-
-Related options:
-
-* ``on_source_failure``
 """,
     ),
     cfg.StrOpt(
@@ -238,10 +199,6 @@ What nova-scheduler does when it cannot read the aggregates.
 
 ``stale`` is for short failures, such as a failover of the database. A tag that
 is set meanwhile has no effect until the aggregates can be read again.
-
-Related options:
-
-* ``aggregate_max_stale`` limits ``stale``.
 """,
     ),
     cfg.FloatOpt(
@@ -261,10 +218,8 @@ without waiting for the next read.
         help="""
 Directory in which nova-scheduler counts what the request filters do.
 
-Its workers write the counts to files there, and ``isolate-aggregates exporter
---scheduler`` serves them to Prometheus. If nothing can be written there,
-nova-scheduler logs a warning and counts nothing. By default nothing is
-counted. Counting takes about a tenth of a millisecond for each request.
+``isolate-aggregates exporter --scheduler`` serves the counts to Prometheus. By
+default nothing is counted.
 """,
     ),
     cfg.StrOpt(
@@ -275,9 +230,7 @@ counted. Counting takes about a tenth of a millisecond for each request.
         'valid_interfaces',
         item_type=types.String(choices=['internal', 'public', 'admin']),
         default=['internal', 'public'],
-        help="""
-Endpoint interfaces to use from the service catalog, in order of preference.
-""",
+        help='Endpoint interfaces, in order of preference.',
     ),
 ]
 
