@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from isolate_aggregates.query_limit.required_aggregates import (
         RequiredSubset,
     )
-    from isolate_aggregates.query_limit.shortener import Fitting
 
-    Fit = Callable[[Destination, AggregateIndex, int, bool], Fitting]
+    Fit = Callable[
+        [Destination, AggregateIndex, int, bool],
+        tuple[Replacement | None, RequiredSubset],
+    ]
 
 # The name under which a query that is too long is reported, like a filter's.
 QUERY_LIMIT = 'max_query_length'
@@ -153,7 +155,7 @@ class Decision:
         if plain <= shortener.limit:
             return self
         try:
-            fitting = shortener.fit(
+            replacement, required = shortener.fit(
                 destination, self.aggregates, rest, host_forced
             )
         except exception.QueryNotShortened as exc:
@@ -164,8 +166,8 @@ class Decision:
             return dataclasses.replace(self, too_long=exc)
         return dataclasses.replace(
             self,
-            replacement=fitting.replacement,
-            required_subset=fitting.required,
+            replacement=replacement,
+            required_subset=required,
         )
 
 

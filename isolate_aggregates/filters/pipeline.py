@@ -228,14 +228,11 @@ class Pipeline:
         declared_request = request.declaring(self.image_properties)
         for named_filter in self.filters:
             visible = request if named_filter.is_mirrored else declared_request
-            if self._timer is None:
-                named_filter.narrow(destination, visible, aggregates)
-                continue
             started_at = time.perf_counter()
             try:
                 named_filter.narrow(destination, visible, aggregates)
             finally:
-                self._timer(
-                    named_filter.name, time.perf_counter() - started_at
-                )
+                if self._timer is not None:
+                    seconds = time.perf_counter() - started_at
+                    self._timer(named_filter.name, seconds)
         return destination

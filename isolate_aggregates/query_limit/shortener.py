@@ -9,7 +9,6 @@ not which ones a request may use.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-import dataclasses
 
 from oslo_log import log as logging
 
@@ -25,18 +24,6 @@ from isolate_aggregates.query_limit.required_aggregates import (
 )
 
 LOG = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class Fitting:
-    """A way to write a query within the limit.
-
-    :param replacement: The aggregates that it forbids; None if it forbids all
-        forbidden aggregates themselves.
-    """
-
-    required: RequiredSubset
-    replacement: Replacement | None = None
 
 
 class Shortener:
@@ -68,7 +55,7 @@ class Shortener:
         index: AggregateIndex,
         length: int,
         host_forced: bool = False,
-    ) -> Fitting:
+    ) -> tuple[Replacement | None, RequiredSubset]:
         """Find a way to write the query within the limit.
 
         :param length: The length in bytes of the query without aggregates of
@@ -90,7 +77,7 @@ class Shortener:
             except exception.QueryNotShortened as exc:
                 first = first or exc
             else:
-                return Fitting(required, replacement)
+                return replacement, required
         assert first is not None
         raise first
 
@@ -109,20 +96,26 @@ class Shortener:
         """
         if not self.limit:
             return None
-        too_long = _TooLong(self.limit, length, destination)
         if length > self.limit:
-            raise too_long.without_forbidding(
-                self._advice(destination, host_forced)
+            number = sum(map(len, destination.required_aggregates))
+            raise self._too_long(
+                length,
+                f'for {number:,} required aggregates and the resources',
+                f'; {self._advice(destination, host_forced)}raise '
+                'max_query_length,',
             )
         forbidden = destination.forbidden_aggregates
         most = query_limit.most_aggregates(self.limit - length)
         if len(forbidden) <= most:
             return None
         if not self._shortens:
-            raise too_long.error(
-                'and queries are not shortened without '
-                'IsolatedAggregatesFilter in [filter_scheduler] '
-                'enabled_filters; add it'
+            number = len(forbidden)
+            raise self._too_long(
+                length + query_limit.forbidden_length(number),
+                f'to forbid {number:,} aggregates',
+                ', and queries are not shortened without '
+                f'{OUR_HOST_FILTER} in [filter_scheduler] enabled_filters; '
+                'add it, or raise max_query_length',
             )
         sizes = self._hosts_in(index)
         # What is computed without sizes is not remembered for later.
@@ -184,6 +177,18 @@ class Shortener:
             )
             return {}
 
+    def _too_long(
+        self, length: int, purpose: str, advice: str
+    ) -> exception.QueryNotShortened:
+        return exception.QueryNotShortened(
+            [
+                f'the query to Placement would take {length:,} bytes '
+                f'{purpose}, more than [{ia_conf.GROUP}] max_query_length = '
+                f'{self.limit:,}{advice} and the limit of the web server in '
+                'front of Placement'
+            ]
+        )
+
     def _advice(self, destination: Destination, host_forced: bool) -> str:
         """Return a hint on too many required aggregates; may be empty."""
         host_filters = set(destination.host_filters.values())
@@ -199,46 +204,4 @@ class Shortener:
         return (
             f'add {" and ".join(missing)} to [filter_scheduler] '
             'enabled_filters, or '
-        )
-
-
-class _TooLong:
-    """Builds the errors for queries that are too long."""
-
-    def __init__(
-        self, limit: int, length: int, destination: Destination
-    ) -> None:
-        self._limit = (
-            f'more than [{ia_conf.GROUP}] max_query_length = {limit:,}'
-        )
-        self._length = length
-        self._destination = destination
-
-    def without_forbidding(self, advice: str) -> exception.QueryNotShortened:
-        """Return the error if the limit is exceeded without forbidding any."""
-        number = sum(map(len, self._destination.required_aggregates))
-        return self._error(
-            f'would take {self._length:,} bytes for {number:,} required '
-            f'aggregates and the resources, {self._limit}; {advice}raise '
-            'max_query_length,'
-        )
-
-    def error(self, why: str) -> exception.QueryNotShortened:
-        """Return the error if too many aggregates are forbidden.
-
-        :param why: Why the query is not shortened, and what to do.
-        """
-        number = len(self._destination.forbidden_aggregates)
-        length = self._length + query_limit.forbidden_length(number)
-        return self._error(
-            f'would take {length:,} bytes to forbid {number:,} aggregates, '
-            f'{self._limit}, {why}, or raise max_query_length'
-        )
-
-    def _error(self, problem: str) -> exception.QueryNotShortened:
-        return exception.QueryNotShortened(
-            [
-                f'the query to Placement {problem} and the limit of the web '
-                'server in front of Placement'
-            ]
         )
