@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import (
     Cause,
@@ -126,14 +126,11 @@ class ReservationPrefix(RequestFilter):
                 ):
                     yield Refuse(_lost(prefix))
                 for key in held:
-                    yield self._hold(key, request.project_id, aggregates)
+                    own = self._own(key, request, aggregates)
+                    yield Require(own, _held(key))
             if keys:
-                yield self._require(
-                    keys,
-                    _starting(prefix, tenant_keys),
-                    request.project_id,
-                    aggregates,
-                )
+                of_tenant = _starting(prefix, tenant_keys)
+                yield self._require(keys, of_tenant, request, aggregates)
         if xs.reservation_classes(request.flavor.extra_specs):
             return
         for prefix in self.forbidden_prefixes:
@@ -181,32 +178,23 @@ class ReservationPrefix(RequestFilter):
         is_lock = prefix in self.forbidden_prefixes
         if not past.is_refused and (keys or not is_lock):
             return []
-        on_host = {key for _, key in past.host_keys}
         return [
             key
             for key in self._owned(prefix, request, aggregates)
-            if key in on_host
-            and any(
+            if any(
                 (aggregate.uuid, key) in past.host_keys
-                for aggregate in aggregates.with_key(key)
-                if grants(aggregate, request.project_id, self.owner_key)
+                for aggregate in self._own(key, request, aggregates)
             )
         ]
 
-    def _hold(
-        self, key: str, project_id: str | None, aggregates: AggregateIndex
-    ) -> Require:
-        return Require(
-            tuple(
-                aggregate
-                for aggregate in aggregates.with_key(key)
-                if grants(aggregate, project_id, self.owner_key)
-            ),
-            Cause(
-                'held-by-host',
-                'it is not known what the image of the server named, and its '
-                f'host has had {key} since before its last rebuild',
-            ),
+    def _own(
+        self, key: str, request: RequestSpec, aggregates: AggregateIndex
+    ) -> tuple[Aggregate, ...]:
+        """Return the aggregates with a key that the project may use."""
+        return tuple(
+            aggregate
+            for aggregate in aggregates.with_key(key)
+            if grants(aggregate, request.project_id, self.owner_key)
         )
 
     def _owned(
@@ -248,7 +236,7 @@ class ReservationPrefix(RequestFilter):
         self,
         keys: list[str],
         tenant_keys: list[str],
-        project_id: str | None,
+        request: RequestSpec,
         aggregates: AggregateIndex,
     ) -> Constraint:
         unknown = [key for key in keys if not aggregates.with_key(key)]
@@ -264,15 +252,12 @@ class ReservationPrefix(RequestFilter):
         foreign = [
             key
             for key in tenant_keys
-            if not any(
-                grants(aggregate, project_id, self.owner_key)
-                for aggregate in aggregates.with_key(key)
-            )
+            if not self._own(key, request, aggregates)
         ]
         if foreign:
             requester = (
-                f'project {project_id}'
-                if project_id
+                f'project {request.project_id}'
+                if request.project_id
                 else 'a request without a project'
             )
             return Refuse(
@@ -285,9 +270,11 @@ class ReservationPrefix(RequestFilter):
         uuids = {
             aggregate.uuid
             for key in keys
-            for aggregate in aggregates.with_key(key)
-            if key not in tenant_keys
-            or grants(aggregate, project_id, self.owner_key)
+            for aggregate in (
+                self._own(key, request, aggregates)
+                if key in tenant_keys
+                else aggregates.with_key(key)
+            )
         }
         return Require(
             tuple(a for a in aggregates if a.uuid in uuids),
@@ -328,6 +315,14 @@ class ReservationPrefix(RequestFilter):
             f'{lacking(request.flavor.name, image, "name")} one',
         )
         yield LazyForbid(uuids, lambda: [Forbid(members, cause)])
+
+
+def _held(key: str) -> Cause:
+    return Cause(
+        'held-by-host',
+        'it is not known what the image of the server named, and its host has '
+        f'had {key} since before its last rebuild',
+    )
 
 
 def _lost(prefix: str) -> Cause:
