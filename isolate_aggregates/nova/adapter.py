@@ -26,7 +26,6 @@ from isolate_aggregates.request import (
     Flavor,
     Image,
 )
-from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.rest.deadline import Deadline
 from isolate_aggregates.text import short
 
@@ -65,18 +64,16 @@ class NovaRequest:
         self._accepted = accepted
         #: What is known of a server that was rebuilt.
         self.past = accepted.past
-        # The traits of the image are in the request, as computed by Nova.
-        self._has_traits = accepted.properties is not None and not (
-            self.past and self.past.is_refused
-        )
+        is_refused = bool(self.past and self.past.is_refused)
+        self._is_known = accepted.properties is not None and not is_refused
+        image = _field(spec, 'image')
+        properties = (_field(image, 'properties') if image else None) or {}
         #: The declared properties of the image.
         self.image_properties = declaration.recorded(
-            accepted.properties, bool(self.past and self.past.is_refused)
+            accepted.properties,
+            properties.get('traits_required', ()),
+            is_refused,
         )
-        if self._has_traits and has_image(spec):
-            properties = _field(spec.image, 'properties') or {}
-            for trait in properties.get('traits_required', ()):
-                self.image_properties[f'{TRAIT_PREFIX}{trait}'] = REQUIRED
 
     @property
     def _spec(self) -> objects.RequestSpec:
@@ -144,7 +141,7 @@ class NovaRequest:
     @lazy_property
     def required_traits(self) -> frozenset[str]:
         """All required traits, as computed by Nova."""
-        if not self._has_traits:
+        if not self._is_known:
             return self.operator_traits
         return frozenset(_computed(self._spec).all_required_traits)
 
@@ -174,7 +171,7 @@ class Decider:
             server, the traits of the image are removed.
         :raises RequestRefused: if a needed image property is not available.
         """
-        image = _of_request(spec, pipeline.image_properties)
+        image = _image_in(spec, pipeline.image_properties)
         if image is None:
             image = self._read(spec, cell_of(spec))
         if image.past and image.past.is_refused:
@@ -231,7 +228,7 @@ def is_for_existing(spec: objects.RequestSpec) -> bool:
     )
 
 
-def _of_request(
+def _image_in(
     spec: objects.RequestSpec, declaration: DeclaredProperties
 ) -> images.AcceptedImage | None:
     """Return the image of a request, if no record of Nova is needed.

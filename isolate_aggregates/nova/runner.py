@@ -75,7 +75,7 @@ class Runner:
         shortener: Shortens,
         members: Membership,
         forced_hosts: ForcedHosts,
-        recheck: ReturnedHosts,
+        returned_hosts: ReturnedHosts,
         observer: Observer,
     ) -> None:
         self.filters = tuple(filters)
@@ -85,7 +85,7 @@ class Runner:
         self._shortener = shortener
         self._members = members
         self._forced = forced_hosts
-        self._returned = recheck
+        self._returned = returned_hosts
         self._decider = adapter.Decider()
         self._has_warned = False
         # Whether this package has removed the in-tree filter for it.

@@ -80,16 +80,16 @@ class DeclaredProperties:
     def recorded(
         self,
         properties: Mapping[str, str | None] | None,
+        traits: Iterable[str] = (),
         is_refused: bool = False,
     ) -> dict[str, str]:
         """Return what counts of the image properties that Nova has recorded.
 
         :param properties: All of them, None for those whose value is lost;
-            None if there is no record.
+            None if there is no record. Traits among them do not count.
+        :param traits: The required traits of the image in the request.
         :param is_refused: Whether the recorded image was refused in a rebuild.
             Then only what filters judge themselves counts.
-        :returns: The declared properties, without required traits, which are
-            in the request.
         :raises RequestRefused: if a property is not available and can do more
             than open locks.
         """
@@ -99,20 +99,20 @@ class DeclaredProperties:
         declared = self
         if is_refused:
             _refuse_without(self.needed - self.judged)
-            declared = DeclaredProperties(self.judged)
+            declared, traits = DeclaredProperties(self.judged), ()
         _refuse_without(
             name
             for name, value in properties.items()
             if value is None
             and any(matches(pattern, name) for pattern in declared.needed)
         )
-        return {
+        available = {
             name: value
             for name, value in properties.items()
-            if value is not None
-            and not name.startswith(TRAIT_PREFIX)
-            and declared.has(name)
+            if value is not None and not name.startswith(TRAIT_PREFIX)
         }
+        available |= {f'{TRAIT_PREFIX}{trait}': REQUIRED for trait in traits}
+        return declared.among(available)
 
 
 def _refuse_without(names: Iterable[str]) -> None:

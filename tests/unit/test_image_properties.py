@@ -142,9 +142,12 @@ def test_what_counts_of_a_record_or_is_missing(
         with pytest.raises(
             exception.RequestRefused, match=f'properties {expected} are not'
         ):
-            declaration.recorded(properties, is_refused)
+            declaration.recorded(properties, (), is_refused)
     else:
-        assert declaration.recorded(properties, is_refused) == expected
+        assert declaration.recorded(properties, (), is_refused) == expected
+        with_trait = declaration.recorded(properties, ['CUSTOM_A'], is_refused)
+        is_known = properties is not None and not is_refused
+        assert with_trait == expected | (TRAIT if is_known else {})
 
 
 names = st.sampled_from(['os_distro', 'os_', 'hw_x', 'trait:A', 'r:1', 'r:'])
