@@ -70,13 +70,13 @@ class Destination:
     and the forbidden aggregates are the union of all calls.
 
     ``host_filters`` maps sets of required aggregates to Nova's host filter
-    that enforces the same. ``constraints`` are the conclusions, with compound
+    that enforces the same. ``yielded`` are the conclusions, with compound
     constraints as they were yielded; ``refused_by`` is the name of the first
     filter that excluded all hosts.
     """
 
     def __init__(self) -> None:
-        self.constraints: list[Conclusion] = []
+        self.yielded: list[Conclusion] = []
         self.refused_by: str | None = None
         self.required_aggregates: list[frozenset[str]] = []
         self.host_filters: dict[frozenset[str], str] = {}
@@ -143,7 +143,7 @@ class Destination:
         """The conclusions, with compound constraints split up."""
         return [
             Conclusion(conclusion.filter_name, part)
-            for conclusion in self.constraints
+            for conclusion in self.yielded
             for part in conclusion.constraint.parts
         ]
 
@@ -156,7 +156,7 @@ class Destination:
         constraint.narrow(self)
         if self.refusals and self.refused_by is None:
             self.refused_by = filter_name
-        self.constraints.append(Conclusion(filter_name, constraint))
+        self.yielded.append(Conclusion(filter_name, constraint))
 
     def objections(self, aggregates: Set[str]) -> list[str]:
         """Return the reasons why a request may not use a host.

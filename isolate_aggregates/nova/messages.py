@@ -70,7 +70,7 @@ def refused(
 
 def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
     """Log the constraints on a request, in one line of limited length."""
-    if not destination.constraints or not LOG.isEnabledFor(logging.INFO):
+    if not destination.yielded or not LOG.isEnabledFor(logging.INFO):
         return
     line = f'Restricted {server(spec)}: '
     separator = last = ''
@@ -91,7 +91,7 @@ def _by_parts(
 
     There may be hundreds, and few of their reasons fit into the line.
     """
-    for conclusion in destination.constraints:
+    for conclusion in destination.yielded:
         constraint = conclusion.constraint
         parts: Iterable[Constraint] = (
             constraint.make()

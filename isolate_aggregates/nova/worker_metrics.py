@@ -232,7 +232,7 @@ class WorkerMetrics(Observer):
         """Count a request that passed the filters."""
         self._count(self._requests.inc)
         for name in {
-            conclusion.filter_name for conclusion in destination.constraints
+            conclusion.filter_name for conclusion in destination.yielded
         }:
             self._count(self._narrowed[name].inc)
         self._count(

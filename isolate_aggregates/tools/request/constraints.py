@@ -70,7 +70,7 @@ class DropHosts(_Listed):
 
 
 def _of(destination: Destination, kind: type[_T]) -> Iterator[_T]:
-    for conclusion in destination.constraints:
+    for conclusion in destination.yielded:
         if isinstance(conclusion.constraint, kind):
             yield conclusion.constraint
 
