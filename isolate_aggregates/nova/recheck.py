@@ -27,6 +27,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.decision import Decision
+from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova import adapter, database
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.placement import PlacementReader
@@ -54,25 +55,50 @@ _IS_NO_MEMBER = (
 Candidates = list[dict[str, Any]]
 
 
-class ReturnedHosts:
-    """Checks returned hosts by their current memberships in Placement.
+class HostCheck:
+    """Checks hosts by their current memberships.
 
     :param limit: The maximum length of a query in bytes; 0 for no limit.
     """
 
     def __init__(
         self,
+        members: Membership,
         placement: Callable[[], PlacementReader],
         limit: int,
     ) -> None:
+        self._members = members
         self._placement = placement
         self._limit = limit
         self._deadline = Deadline('Placement', TIMEOUT)
 
-    def objections(
+    def in_nova(
+        self, destination: Destination, nodes: Mapping[str, str]
+    ) -> dict[str, Sequence[str]]:
+        """Return the reasons against nodes by the memberships in Nova.
+
+        :param nodes: The name of the host of each compute node, by uuid.
+        :returns: The reasons by uuid, for some of the nodes.
+        """
+        hosts = set(nodes.values())
+        needs_hosts = (
+            destination.required_aggregates or destination.forbidden
+        ) and not destination.refusals
+        memberships = self._members.aggregates_of(hosts) if needs_hosts else {}
+        reasons = {
+            host: destination.objections(memberships.get(host, frozenset()))
+            for host in hosts
+        }
+        return {
+            node: reasons[host]
+            for node, host in nodes.items()
+            if reasons[host]
+        }
+
+    def returned(
         self, decision: Decision, candidates: Mapping[str, Candidates]
     ) -> Mapping[str, Sequence[str]]:
-        """Return the reasons why a request may not use compute nodes.
+        """Return the reasons against nodes by the memberships in Placement.
 
         :param candidates: The allocation candidates of each compute node, by
             its uuid, which is that of its provider. Those that the request may
@@ -128,25 +154,7 @@ class ReturnedHosts:
                     )
         return reasons
 
-
-class ForcedHosts:
-    """Checks forced hosts by their current aggregates.
-
-    :param limit: The maximum length of a query in bytes; 0 for no limit.
-    """
-
-    def __init__(
-        self,
-        members: Membership,
-        placement: Callable[[], PlacementReader],
-        limit: int,
-    ) -> None:
-        self._members = members
-        self._placement = placement
-        self._limit = limit
-        self._deadline = Deadline('Placement', TIMEOUT)
-
-    def check(
+    def forced(
         self,
         context: nova_context.RequestContext,
         spec: objects.RequestSpec,

@@ -22,7 +22,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import claims, placement
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection
@@ -198,9 +198,7 @@ def build(
             else None,
             warn=True,
         ),
-        members,
-        ForcedHosts(members, client, section.max_query_length),
-        ReturnedHosts(client, section.max_query_length),
+        HostCheck(members, client, section.max_query_length),
         observer,
     )
 

@@ -15,18 +15,12 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision, Shortens
-from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline, enabled
 from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.recheck import (
-    Candidates,
-    ForcedHosts,
-    ReturnedHosts,
-)
+from isolate_aggregates.nova.recheck import Candidates, HostCheck
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -73,9 +67,7 @@ class Runner:
         filters: Sequence[LoadedFilter],
         cache: IndexCache,
         shortener: Shortens,
-        members: Membership,
-        forced_hosts: ForcedHosts,
-        returned_hosts: ReturnedHosts,
+        hosts: HostCheck,
         observer: Observer,
     ) -> None:
         self.filters = tuple(filters)
@@ -83,9 +75,7 @@ class Runner:
         self._observer = observer
         self._cache = cache
         self._shortener = shortener
-        self._members = members
-        self._forced = forced_hosts
-        self._returned = returned_hosts
+        self._hosts = hosts
         self._decider = adapter.Decider()
         self._has_warned = False
         # Whether this package has removed the in-tree filter for it.
@@ -158,7 +148,7 @@ class Runner:
             )
             adapter.check_length(decision, request_spec)
             if decision.replacement:
-                decision = self._forced.check(context, request_spec, decision)
+                decision = self._hosts.forced(context, request_spec, decision)
             adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
@@ -247,9 +237,9 @@ class Runner:
             decision = self._decider.decide(
                 copy, self._cache.get(), self._pipeline()
             )
-        reasons = self._objections_in_nova(decision.destination, nodes)
+        reasons = self._hosts.in_nova(decision.destination, nodes)
         if progress is not None:
-            reasons |= self._returned.objections(
+            reasons |= self._hosts.returned(
                 decision,
                 {
                     node: of_node
@@ -261,25 +251,6 @@ class Runner:
                 len(reasons), self._conf.scheduler.max_placement_results
             )
         return reasons
-
-    def _objections_in_nova(
-        self, destination: Destination, nodes: Mapping[str, str]
-    ) -> dict[str, Sequence[str]]:
-        """Return the reasons against nodes by the memberships in Nova."""
-        hosts = set(nodes.values())
-        needs_hosts = (
-            destination.required_aggregates or destination.forbidden
-        ) and not destination.refusals
-        memberships = self._members.aggregates_of(hosts) if needs_hosts else {}
-        in_nova = {
-            host: destination.objections(memberships.get(host, frozenset()))
-            for host in hosts
-        }
-        return {
-            node: in_nova[host]
-            for node, host in nodes.items()
-            if in_nova[host]
-        }
 
     def _pipeline(self) -> Pipeline:
         """Return the filters that are enabled now."""

@@ -68,7 +68,7 @@ class Cloud:
         )
         # The aggregates of storage that all share.
         self.shared = {}
-        self.forced = recheck.ForcedHosts(self, lambda: self, LIMIT)
+        self.hosts = recheck.HostCheck(self, lambda: self, LIMIT)
 
     def scatter(self, context, cells, timeout, read):
         [cell] = cells
@@ -110,7 +110,7 @@ class Cloud:
         destination = Destination()
         for constraint in constraints:
             destination.add(constraint, 'mine')
-        return self.forced.check(
+        return self.hosts.forced(
             CONTEXT,
             objects.RequestSpec(**fields),
             Decision(destination, AggregateIndex(), SHORTENED),
@@ -238,7 +238,7 @@ def test_a_dripping_placement_refuses_at_the_deadline(fakes, monkeypatch):
     monkeypatch.setattr(recheck, 'TIMEOUT', 0.2)
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
-        fakes.forced = recheck.ForcedHosts(fakes, lambda: client, LIMIT)
+        fakes.hosts = recheck.HostCheck(fakes, lambda: client, LIMIT)
         with pytest.raises(
             exception.ServiceUnreachable, match=r'completely within 0\.2 s'
         ):

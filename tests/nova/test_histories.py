@@ -48,7 +48,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import images, recheck, registration
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
@@ -288,9 +288,7 @@ class Histories(stateful.RuleBasedStateMachine):
             self.filters,
             cache,
             Shortener(limit, self.pipeline.locks, [OUR_HOST_FILTER]),
-            members,
-            ForcedHosts(members, lambda: self.placement.client, limit),
-            ReturnedHosts(lambda: self.placement.client, limit),
+            HostCheck(members, lambda: self.placement.client, limit),
             Counting(self.asked),
         )
         with pytest.MonkeyPatch.context() as patch:

@@ -184,8 +184,8 @@ class Membership:
 
 
 def check_forced(**fields):
-    hosts = recheck.ForcedHosts(Membership(), Placement, 4000)
-    hosts.check(
+    hosts = recheck.HostCheck(Membership(), Placement, 4000)
+    hosts.forced(
         CONTEXT,
         objects.RequestSpec(**fields),
         Decision(

@@ -13,7 +13,7 @@ from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Destination, Forbid, Require
 from isolate_aggregates.nova import recheck
-from isolate_aggregates.nova.recheck import ReturnedHosts
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.query_limit import Replacement, memberships
 from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
 from isolate_aggregates.rest import deadline
@@ -107,8 +107,8 @@ def candidates(nodes):
 
 
 def objections(placement, decision, found):
-    returned = ReturnedHosts(lambda: placement.client, LIMIT)
-    reasons = returned.objections(decision, found)
+    hosts = HostCheck(None, lambda: placement.client, LIMIT)
+    reasons = hosts.returned(decision, found)
     assert all(len(query) <= LIMIT for query in placement.queries)
     return reasons
 
@@ -203,13 +203,13 @@ def test_an_unavailable_placement_refuses_with_a_sentence(monkeypatch):
     monkeypatch.setattr(recheck, 'TIMEOUT', 0.2)
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
-        returned = ReturnedHosts(lambda: client, LIMIT)
+        hosts = HostCheck(None, lambda: client, LIMIT)
         with pytest.raises(
             exception.RequestRefused,
             match=r'was shortened, and the returned hosts cannot be checked: '
             r'Placement has not answered completely within 0\.2 s',
         ):
-            returned.objections(shortened(), candidates([HOST]))
+            hosts.returned(shortened(), candidates([HOST]))
         assert not server.has_ended
 
 
@@ -219,7 +219,7 @@ def test_a_late_check_asks_no_more(monkeypatch):
     monkeypatch.setattr(deadline, 'time', clock)
     placement = Placement()
     placement.has()
-    returned = ReturnedHosts(lambda: placement.client, LIMIT)
+    hosts = HostCheck(None, lambda: placement.client, LIMIT)
     with pytest.raises(exception.RequestRefused, match='takes too long'):
-        returned.objections(shortened(), candidates([HOST, OTHER]))
+        hosts.returned(shortened(), candidates([HOST, OTHER]))
     assert len(placement.queries) == 1

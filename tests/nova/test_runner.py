@@ -25,6 +25,7 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.nova import host_filter, registration
 from isolate_aggregates.nova.messages import Observer
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
@@ -103,6 +104,20 @@ class Returned:
         return self.reasons
 
 
+class Hosts(HostCheck):
+    """Checks what Nova has, and asks the fakes of a worker about the rest."""
+
+    def __init__(self, worker):
+        super().__init__(worker.members, None, 0)
+        self.worker = worker
+
+    def forced(self, *arguments):
+        return self.worker.forced.check(*arguments)
+
+    def returned(self, *arguments):
+        return self.worker.returned.objections(*arguments)
+
+
 class Recorder(Observer):
     """An observer that records its calls."""
 
@@ -147,9 +162,7 @@ class Worker:
                 lambda index: filters[0].locks(index),
                 [OUR_HOST_FILTER, *host_filters],
             ),
-            self.members,
-            self.forced,
-            self.returned,
+            Hosts(self),
             self.observer,
         )
         self.spec = objects.RequestSpec(

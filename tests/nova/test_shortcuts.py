@@ -55,7 +55,7 @@ from isolate_aggregates.nova import (
     registration,
 )
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
@@ -377,9 +377,7 @@ class Cloud:
             self.filters,
             IndexCache(self.aggregates, ttl=window),
             shortener,
-            self,
-            ForcedHosts(self, lambda: placement.client, self.limit),
-            ReturnedHosts(lambda: placement.client, self.limit),
+            HostCheck(self, lambda: placement.client, self.limit),
             self.observer,
         )
         scheduler = Scheduler(NODES, placement)

@@ -51,7 +51,7 @@ from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
@@ -206,9 +206,7 @@ def runner(conf: Any, ttl: float, limit: int) -> Runner:
         Shortener(
             limit, Pipeline(filters).locks, [OUR_HOST_FILTER], source.sizes
         ),
-        source,
-        ForcedHosts(source, never, limit),
-        ReturnedHosts(never, limit),
+        HostCheck(source, never, limit),
         Observer(),
     )
 

@@ -49,7 +49,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.placement import TIMEOUT
-from isolate_aggregates.nova.recheck import ForcedHosts, ReturnedHosts
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.query_limit.shortener import Shortener
@@ -183,9 +183,7 @@ class Worker:
             filters,
             IndexCache(source.aggregates),
             Shortener(LIMIT, locks, [OUR_HOST_FILTER]),
-            source,
-            ForcedHosts(source, lambda: client, LIMIT),
-            ReturnedHosts(lambda: client, LIMIT),
+            HostCheck(source, lambda: client, LIMIT),
             Observer(),
         )
         self.context = nova_context.get_admin_context()
