@@ -8,7 +8,7 @@ may extend the query in between.
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import AggregateIndex
@@ -19,7 +19,7 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.query_limit import Replacement
+from isolate_aggregates.query_limit import Replacement, Shortener
 from isolate_aggregates.request import RequestSpec
 
 if TYPE_CHECKING:
@@ -27,23 +27,8 @@ if TYPE_CHECKING:
         RequiredSubset,
     )
 
-    Fit = Callable[
-        [Destination, AggregateIndex, int, bool],
-        tuple[Replacement | None, RequiredSubset],
-    ]
-
 # The name under which a query that is too long is reported, like a filter's.
 QUERY_LIMIT = 'max_query_length'
-
-
-class Shortens(Protocol):
-    """What shortens queries that are longer than its limit."""
-
-    limit: int
-
-    @property
-    def fit(self) -> 'Fit':
-        """Finds a way to write a query within the limit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +115,7 @@ class Decision:
 
     def fit(
         self,
-        shortener: Shortens,
+        shortener: Shortener,
         length: Callable[[], int],
         host_forced: bool = False,
     ) -> 'Decision':

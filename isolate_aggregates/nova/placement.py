@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-from typing import TYPE_CHECKING, Any
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
@@ -17,14 +16,10 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
-from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.placement import PlacementReader
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.rest.errors import Options
 from isolate_aggregates.text import short
-
-if TYPE_CHECKING:
-    from isolate_aggregates.decision import Fit
 
 LOG = logging.getLogger(__name__)
 
@@ -75,30 +70,12 @@ def patient_adapter() -> adapter.Adapter:
     return ksa_adapter
 
 
-class LateShortener:
-    """A shortener that is loaded with the first query that is too long.
-
-    :param arguments: The other arguments of ``Shortener``.
-    """
-
-    def __init__(self, limit: int, *arguments: Any) -> None:
-        self.limit = limit
-        self._arguments = arguments
-
-    @lazy_property
-    def fit(self) -> Fit:
-        """Finds a way to write a query within the limit."""
-        from isolate_aggregates.query_limit.shortener import Shortener
-
-        return Shortener(self.limit, *self._arguments).fit
-
-
 def shortener(
     conf: cfg.ConfigOpts,
     filters: Iterable[LoadedFilter],
     sizes: Callable[[], Mapping[str, int]] | None = None,
     warn: bool = False,
-) -> LateShortener:
+) -> Shortener:
     """Return a shortener as configured.
 
     :param sizes: Returns the number of hosts by uuid of aggregate, if the
@@ -115,4 +92,4 @@ def shortener(
             '%(filter)s to enabled_filters.',
             {'filter': OUR_HOST_FILTER},
         )
-    return LateShortener(limit, Pipeline(filters).locks, enabled, sizes)
+    return Shortener(limit, Pipeline(filters).locks, enabled, sizes)

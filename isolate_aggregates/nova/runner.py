@@ -16,11 +16,12 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.decision import Decision, Shortens
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline, enabled
 from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import Candidates, HostCheck
+from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Runner:
         conf: cfg.ConfigOpts,
         filters: Sequence[LoadedFilter],
         cache: IndexCache,
-        shortener: Shortens,
+        shortener: Shortener,
         hosts: HostCheck,
         observer: Observer,
     ) -> None:

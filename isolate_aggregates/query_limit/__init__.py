@@ -8,7 +8,14 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from isolate_aggregates.aggregates import AggregateIndex, Lock
     from isolate_aggregates.aggregates.rollups import Rollup
+    from isolate_aggregates.filters.constraints import Destination
+    from isolate_aggregates.query_limit.required_aggregates import (
+        RequiredSubset,
+    )
 
 # The host filter that checks what a shortened query leaves out.
 OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
@@ -32,6 +39,45 @@ class Replacement:
     forbidden: frozenset[str]
     rollups: tuple['Rollup', ...] = ()
     left_out: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Shortener:
+    """How queries are shortened to a limit.
+
+    :param limit: The maximum length of a query in bytes; 0 for no limit.
+    :param host_filters: Nova's host filters. Without ours, which excludes the
+        hosts that a shortened query does not, long queries are refused.
+    :param sizes: Returns the number of hosts by uuid of aggregate, for indexes
+        without hosts.
+    """
+
+    limit: int
+    locks: 'Callable[[AggregateIndex], Iterable[Lock]]'
+    host_filters: 'Collection[str]' = ()
+    sizes: 'Callable[[], Mapping[str, int]] | None' = None
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether our host filter checks what a query leaves out."""
+        return OUR_HOST_FILTER in self.host_filters
+
+    def fit(
+        self,
+        destination: 'Destination',
+        index: 'AggregateIndex',
+        length: int,
+        host_forced: bool = False,
+    ) -> 'tuple[Replacement | None, RequiredSubset]':
+        """Find a way to write the query within the limit.
+
+        :param length: The length in bytes of the query without aggregates of
+            the destination.
+        """
+        # Imported late, with the first query that is too long.
+        from isolate_aggregates.query_limit import shortener
+
+        return shortener.fit(self, destination, index, length, host_forced)
 
 
 def forbidden_length(number: int) -> int:

@@ -6,8 +6,11 @@ import dataclasses
 
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, memberships
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
+    Shortener,
+    memberships,
+)
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.answers.deciding import decided

@@ -18,8 +18,12 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, memberships
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
+    Shortener,
+    memberships,
+)
+from isolate_aggregates.query_limit import shortener as algorithm
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.placement import edits, group
@@ -101,9 +105,8 @@ def place(placement, index, missing, stale):
 def shorten(index, request, limit):
     """Return the forbidden aggregates, and their replacement."""
     destination = FILTERS.evaluate(request, index)
-    shortened = Shortener(limit, FILTERS.locks, [OUR_HOST_FILTER]).shorten(
-        destination, index, 0
-    )
+    shortener = Shortener(limit, FILTERS.locks, [OUR_HOST_FILTER])
+    shortened = algorithm.shorten(shortener, destination, index, 0)
     return destination.forbidden_aggregates, shortened
 
 

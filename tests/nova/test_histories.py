@@ -50,8 +50,7 @@ from isolate_aggregates.nova import images, recheck, registration
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 
 CASES = int(os.environ.get('RANDOM_CASES', '2000'))
 STEPS = 40

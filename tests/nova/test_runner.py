@@ -29,10 +29,10 @@ from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
+    Shortener,
     forbidden_length,
     required_length,
 )
-from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,
     InTree,

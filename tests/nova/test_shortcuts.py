@@ -57,8 +57,7 @@ from isolate_aggregates.nova import (
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import asking
 

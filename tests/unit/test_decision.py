@@ -15,8 +15,11 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.query_limit import OUR_HOST_FILTER, forbidden_length
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
+    Shortener,
+    forbidden_length,
+)
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.request import Request, asking
 

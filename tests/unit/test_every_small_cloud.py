@@ -31,8 +31,7 @@ from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.placement import group
 from isolate_aggregates.tools.request import Request, asking

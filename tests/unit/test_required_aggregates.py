@@ -19,6 +19,7 @@ from isolate_aggregates.filters.constraints import Destination, Forbid, Require
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
+    Shortener,
     forbidden_length,
     required_length,
 )
@@ -27,7 +28,6 @@ from isolate_aggregates.query_limit.required_aggregates import (
     needed,
     ways,
 )
-from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, asking

@@ -15,8 +15,8 @@ from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import shortener as algorithm
 
 
 def lock(name, *numbers, family='trait:'):
@@ -122,11 +122,14 @@ def test_all_locks_but_one_are_few_rollups(number):
     destination.forbid_aggregates(
         a.uuid for lk in locks[1:] for a in lk.aggregates
     )
-    replacement = Shortener(
+    shortener = Shortener(
         1 + query_limit.forbidden_length(84),
         lambda index: locks,
         [OUR_HOST_FILTER],
-    ).shorten(destination, AggregateIndex(), 1)
+    )
+    replacement = algorithm.shorten(
+        shortener, destination, AggregateIndex(), 1
+    )
     assert len(replacement.forbidden) == 84
     stood_for = frozenset().union(
         *(rollup.aggregates for rollup in replacement.rollups)

@@ -14,8 +14,8 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates.query_limit import shortener as algorithm
 from isolate_aggregates.tools.placement import group
 
 LOCK = 'trait:CUSTOM_A'
@@ -48,8 +48,8 @@ def shortening(limit=ROOM_FOR_FOUR):
 
 
 def shorten(number=12, limit=ROOM_FOR_FOUR, rest=REST):
-    return shortening(limit).shorten(
-        forbidding(range(number)), locked(number), rest
+    return algorithm.shorten(
+        shortening(limit), forbidding(range(number)), locked(number), rest
     )
 
 
@@ -85,9 +85,12 @@ def test_a_query_without_space_for_its_requirements_is_refused():
     destination = Destination()
     destination.require_aggregates(map(uuid, range(50, 60)))
     shortener = shortening()
-    assert shortener.shorten(destination, locked(1), ROOM_FOR_FOUR) is None
+    assert (
+        algorithm.shorten(shortener, destination, locked(1), ROOM_FOR_FOUR)
+        is None
+    )
     with pytest.raises(exception.QueryNotShortened) as refused:
-        shortener.shorten(destination, locked(1), ROOM_FOR_FOUR + 1)
+        algorithm.shorten(shortener, destination, locked(1), ROOM_FOR_FOUR + 1)
     assert refused.value.reasons == (
         'the query to Placement would take 273 bytes for 10 required '
         'aggregates and the resources, more than [isolate_aggregates] '
@@ -99,9 +102,11 @@ def test_a_query_without_space_for_its_requirements_is_refused():
 def test_without_our_host_filter_nothing_is_shortened():
     shortener = Shortener(ROOM_FOR_FOUR, IsolateAggregates().locks)
     destination, index = forbidding(range(5)), locked(5)
-    assert shortener.shorten(forbidding(range(4)), index, REST) is None
+    assert (
+        algorithm.shorten(shortener, forbidding(range(4)), index, REST) is None
+    )
     with pytest.raises(exception.QueryNotShortened) as refused:
-        shortener.shorten(destination, index, REST)
+        algorithm.shorten(shortener, destination, index, REST)
     assert refused.value.reasons == (
         'the query to Placement would take 311 bytes to forbid 5 aggregates, '
         'more than [isolate_aggregates] max_query_length = 272, and queries '
@@ -115,9 +120,11 @@ def test_without_our_host_filter_nothing_is_shortened():
 def test_several_sets_with_the_same_aggregates_are_merged():
     shortener = shortening()
     both = forbidding([0, 1, 2], [1, 2, 3])
-    assert shortener.shorten(both, locked(4), REST) is None
+    assert algorithm.shorten(shortener, both, locked(4), REST) is None
     more = forbidding([0, 1, 2], [1, 2, 3], [4])
-    assert ROLLUP in shortener.shorten(more, locked(5), REST).forbidden
+    assert (
+        ROLLUP in algorithm.shorten(shortener, more, locked(5), REST).forbidden
+    )
 
 
 def replacement(locks, forbidden, most, sizes=None):
@@ -138,7 +145,7 @@ def replacement(locks, forbidden, most, sizes=None):
         [OUR_HOST_FILTER],
         sizes and (lambda: sizes),
     )
-    return shortener.shorten(destination, index, 1)
+    return algorithm.shorten(shortener, destination, index, 1)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +176,8 @@ def test_the_sizes_in_the_index_count_if_there_are_no_others():
         Aggregate(uuid(n), f'a{n}', {}, {f'h{i}' for i in range(n)})
         for n in range(12)
     )
-    assert shortening().shorten(
-        forbidding(range(12)), index, REST
+    assert algorithm.shorten(
+        shortening(), forbidding(range(12)), index, REST
     ).forbidden == {uuid(n) for n in (8, 9, 10, 11)}
 
 
@@ -185,10 +192,12 @@ def test_sizes_are_read_once_per_index():
         ROOM_FOR_FOUR, IsolateAggregates().locks, [OUR_HOST_FILTER], sizes
     )
     index = locked(12)
-    assert shortener.shorten(forbidding(range(4)), index, REST) is None
+    assert (
+        algorithm.shorten(shortener, forbidding(range(4)), index, REST) is None
+    )
     assert reads == []
     for number in (8, 12):
-        shortener.shorten(forbidding(range(number)), index, REST)
+        algorithm.shorten(shortener, forbidding(range(number)), index, REST)
     assert len(reads) == 1
 
 
@@ -215,7 +224,8 @@ def test_a_failure_to_read_sizes_refuses_nothing(error):
     )
     index, destination = locked(12), forbidding(range(12))
     without, then = (
-        shortener.shorten(destination, index, REST).forbidden for _ in range(2)
+        algorithm.shorten(shortener, destination, index, REST).forbidden
+        for _ in range(2)
     )
     assert without == {ROLLUP, uuid(0), uuid(1), uuid(2)}
     # The failure is not remembered.
@@ -237,9 +247,13 @@ def test_sizes_that_are_read_slowly_hold_up_no_other_request():
     )
     index, destination = locked(12), forbidding(range(12))
     with futures.ThreadPoolExecutor() as pool:
-        slow = pool.submit(shortener.shorten, destination, index, REST)
+        slow = pool.submit(
+            algorithm.shorten, shortener, destination, index, REST
+        )
         assert is_first.wait(60)
-        quick = pool.submit(shortener.shorten, destination, index, REST)
+        quick = pool.submit(
+            algorithm.shorten, shortener, destination, index, REST
+        )
         try:
             assert ROLLUP in quick.result(60).forbidden
         finally:

@@ -54,8 +54,7 @@ from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
-from isolate_aggregates.query_limit import OUR_HOST_FILTER
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 
 AGGREGATES = (100, 1_000, 5_000, 10_000)
 TRAITS = 50

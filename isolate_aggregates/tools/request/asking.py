@@ -3,8 +3,9 @@
 
 from collections.abc import Iterable
 
-from isolate_aggregates.decision import Decision, Shortens
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Destination
+from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints, resources
 from isolate_aggregates.tools.request.request import Request
@@ -13,7 +14,7 @@ from isolate_aggregates.tools.request.request import Request
 def fitted(
     decision: Decision,
     request: Request,
-    shortener: Shortens,
+    shortener: Shortener,
     limit: int | None,
 ) -> Decision:
     """Return the decision so that its :func:`first` query is not too long.
