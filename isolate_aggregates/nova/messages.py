@@ -10,6 +10,7 @@ exists. The reason is in the log, with the same request ID.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+import time
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -18,6 +19,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import (
     Constraint,
     Destination,
@@ -25,7 +27,7 @@ from isolate_aggregates.filters.constraints import (
     LazyForbid,
     Require,
 )
-from isolate_aggregates.filters.pipeline import Timer
+from isolate_aggregates.filters.pipeline import Pipeline, Timer
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -82,6 +84,77 @@ def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
             line = f'{line[: _MOST - 3]}...'
             break
     LOG.info('%s', line)
+
+
+def left_to_host_filters(
+    spec: objects.RequestSpec, decision: Decision
+) -> None:
+    """Warn that requirements are left to host filters."""
+    conclusions = decision.left_to_host_filters
+    LOG.warning(
+        'The query to Placement for %(server)s would be longer than '
+        '[isolate_aggregates] max_query_length, so these constraints are left '
+        'to %(host_filter)s. Host filters check only the hosts that Placement '
+        'returns, at most [scheduler] max_placement_results. This is logged '
+        'only once: %(left)s',
+        {
+            'server': server(spec),
+            'host_filter': ' and '.join(_host_filters(decision)),
+            'left': '; '.join(
+                escaped(conclusion.constraint.reason)
+                for conclusion in conclusions
+            ),
+        },
+    )
+
+
+def _host_filters(decision: Decision) -> list[str]:
+    """Return the names of the host filters that requirements are left to."""
+    return sorted({each.host_filter for each in decision.left_to_host_filters})
+
+
+def decided(
+    spec: objects.RequestSpec,
+    decision: Decision,
+    pipeline: Pipeline,
+    started_at: float,
+) -> None:
+    """Log a decision whole, at DEBUG.
+
+    :param started_at: When the first filter began, by the monotonic clock.
+    """
+    if not LOG.isEnabledFor(logging.DEBUG):
+        return
+    destination = decision.destination
+    instead = (
+        f'; forbidden instead: {sorted(decision.forbidden)}'
+        if decision.replacement
+        else ''
+    )
+    if conclusions := decision.left_to_host_filters:
+        host_filters = ', '.join(_host_filters(decision))
+        instead += f'; left to {host_filters}: {len(conclusions)}'
+    LOG.debug(
+        'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
+        'constraints: %(constraints)s; required aggregates: %(required)s; '
+        'forbidden aggregates: %(forbidden)s%(instead)s',
+        {
+            'server': server(spec),
+            'names': ', '.join(pipeline.names),
+            'milliseconds': 1000 * (time.monotonic() - started_at),
+            'constraints': '; '.join(
+                f'{conclusion.filter_name}: '
+                f'{escaped(conclusion.constraint.reason)}'
+                for conclusion in destination.conclusions
+            )
+            or 'none',
+            'required': [
+                sorted(choice) for choice in destination.required_aggregates
+            ],
+            'forbidden': sorted(destination.forbidden_aggregates),
+            'instead': instead,
+        },
+    )
 
 
 def _by_parts(

@@ -12,7 +12,6 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.cache import IndexCache
@@ -22,10 +21,6 @@ from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import Candidates, HostCheck
 from isolate_aggregates.query_limit import Shortener
-from isolate_aggregates.text import escaped
-
-LOG = logging.getLogger(__name__)
-
 
 # The attribute of a request spec with its progress. The request holds it,
 # because a conclusion of a filter may lead back to the request: any collection
@@ -155,15 +150,15 @@ class Runner:
             raise self._refusal(context, request_spec, decision, exc) from exc
         progress.is_complete = True
         # Keep the decision, and the aggregates with it, only if it is needed.
-        progress.decision = decision if decision.needs_host_check else None
+        needs_check = decision.needs_host_check
+        progress.decision = decision if needs_check else None
         setattr(request_spec, _ATTRIBUTE, progress)
-        self._observer.passed(
-            started_at, decision.destination, decision.needs_host_check
-        )
-        self._warn_of_host_filters(request_spec, decision)
+        self._observer.passed(started_at, decision.destination, needs_check)
+        if decision.left_to_host_filters and not self._has_warned:
+            self._has_warned = True
+            messages.left_to_host_filters(request_spec, decision)
         messages.narrowed(request_spec, decision.destination)
-        if LOG.isEnabledFor(logging.DEBUG):
-            _log(request_spec, decision, progress.pipeline, started_at)
+        messages.decided(request_spec, decision, progress.pipeline, started_at)
         return True
 
     def progress(self, spec: objects.RequestSpec) -> Progress | None:
@@ -175,34 +170,6 @@ class Runner:
         if progress and progress.runner is self and progress.request() is spec:
             return progress
         return None
-
-    def _warn_of_host_filters(
-        self, spec: objects.RequestSpec, decision: Decision
-    ) -> None:
-        """Warn once that requirements are left to host filters."""
-        conclusions = decision.left_to_host_filters
-        if not conclusions or self._has_warned:
-            return
-        self._has_warned = True
-        LOG.warning(
-            'The query to Placement for %(server)s would be longer than '
-            '[isolate_aggregates] max_query_length, so these constraints are '
-            'left to %(host_filter)s. Host filters check only the hosts that '
-            'Placement returns, at most [scheduler] max_placement_results. '
-            'This is logged only once: %(left)s',
-            {
-                'server': messages.server(spec),
-                'host_filter': ' and '.join(
-                    sorted(
-                        {conclusion.host_filter for conclusion in conclusions}
-                    )
-                ),
-                'left': '; '.join(
-                    escaped(conclusion.constraint.reason)
-                    for conclusion in conclusions
-                ),
-            },
-        )
 
     def objections(
         self,
@@ -281,41 +248,3 @@ class Runner:
 
 def _forget(spec: objects.RequestSpec) -> None:
     vars(spec).pop(_ATTRIBUTE, None)
-
-
-def _log(
-    spec: objects.RequestSpec,
-    decision: Decision,
-    pipeline: Pipeline,
-    started_at: float,
-) -> None:
-    destination = decision.destination
-    instead = (
-        f'; forbidden instead: {sorted(decision.forbidden)}'
-        if decision.replacement
-        else ''
-    )
-    if conclusions := decision.left_to_host_filters:
-        names = sorted({conclusion.host_filter for conclusion in conclusions})
-        instead += f'; left to {", ".join(names)}: {len(conclusions)}'
-    LOG.debug(
-        'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
-        'constraints: %(constraints)s; required aggregates: %(required)s; '
-        'forbidden aggregates: %(forbidden)s%(instead)s',
-        {
-            'server': messages.server(spec),
-            'names': ', '.join(pipeline.names),
-            'milliseconds': 1000 * (time.monotonic() - started_at),
-            'constraints': '; '.join(
-                f'{conclusion.filter_name}: '
-                f'{escaped(conclusion.constraint.reason)}'
-                for conclusion in destination.conclusions
-            )
-            or 'none',
-            'required': [
-                sorted(choice) for choice in destination.required_aggregates
-            ],
-            'forbidden': sorted(destination.forbidden_aggregates),
-            'instead': instead,
-        },
-    )

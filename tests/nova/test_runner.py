@@ -209,7 +209,7 @@ def heard(monkeypatch):
     """Enable logging, whatever other tests have configured."""
     monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
     names = (
-        '', '.nova', '.nova.runner', '.nova.host_filter', '.nova.messages'
+        '', '.nova', '.nova.host_filter', '.nova.messages'
     )  # fmt: skip
     for logger in (logging.getLogger(f'isolate_aggregates{n}') for n in names):
         monkeypatch.setattr(logger, 'disabled', False)
