@@ -88,7 +88,7 @@ def excluded(
     known = offered
     for each in parts:
         nodes = hosts.sets[each.nodes]
-        if not each.is_dropped:
+        if nodes & offered and not each.is_dropped:
             nodes &= ~offered
             each = each._replace(nodes=hosts.number(nodes))
         if nodes or each.is_dropped:
@@ -103,8 +103,8 @@ def excluded(
         exclusions,
         [
             each._replace(nodes=hosts.number(nodes))
-            for each in parts
-            if not (hosts.agree or each.is_dropped)
+            for each in (() if hosts.agree else parts)
+            if not each.is_dropped
             and (nodes := hosts.sets[each.wanted] & offered)
         ],
     )

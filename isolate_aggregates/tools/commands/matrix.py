@@ -119,7 +119,7 @@ class ShowMatrix(output.ReportLister):
         flavors = {
             row.request.flavor
             for row in found.rows
-            if row.objections and all(row.objections)
+            if found.groups and len(row.closed) == len(found.groups)
         }
         if not flavors:
             return {}

@@ -53,7 +53,7 @@ def alike(matrix: Matrix) -> list[Column]:
     """Return a column for each set of hosts with the same access."""
     places: dict[tuple[bool, ...], list[int]] = {}
     for place in range(len(matrix.groups)):
-        access = tuple(not row.objections[place] for row in matrix.rows)
+        access = tuple(place in row.closed for row in matrix.rows)
         places.setdefault(access, []).append(place)
     columns = (_of_groups(matrix, '', same) for same in places.values())
     return [
@@ -139,7 +139,7 @@ def access(row: Row, column: Column) -> Access:
 
     A column without hosts counts as none.
     """
-    may = [not row.objections[place] for place in column.groups]
+    may = [place not in row.closed for place in column.groups]
     if not any(may):
         return Access.NO
     return Access.YES if all(may) else Access.SOME

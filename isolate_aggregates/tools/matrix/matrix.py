@@ -6,14 +6,23 @@ Requests share most of the sets of hosts that their parts exclude, and hosts
 that are in the same ones are a group.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 import dataclasses
 import functools
 import itertools
+from typing import NamedTuple
 
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.answers.exclusions import (
     Exclusion,
@@ -26,8 +35,7 @@ from isolate_aggregates.tools.placement.provider import nodes_by_host
 from isolate_aggregates.tools.request import Request
 
 
-@dataclasses.dataclass(frozen=True)
-class Objection:
+class Objection(NamedTuple):
     """Why a request may not use hosts.
 
     :param filter_name: The request filter that excludes the hosts; None for a
@@ -49,6 +57,8 @@ class Objection:
             return self.cause
         return f'{text.named("aggregate", self.aggregates)}: {self.cause}'
 
+
+Cells = tuple[tuple[Objection, ...], ...]
 
 # By kind of objection.
 _TRAIT_CAUSES = {
@@ -75,15 +85,27 @@ class Group:
 class Row:
     """The access of a request to all hosts.
 
-    :param objections: The objections for each group of hosts, in the order of
-        the groups. The request may use a group without objections.
-    :param unenforced: In the same way, what would exclude hosts if Placement
-        had the members of aggregates that Nova has; empty if nothing would.
+    :param closed: The places of the groups that it may not use.
+    :param unenforced_at: The places of those that it may use, but could not if
+        Placement had the members of aggregates that Nova has.
     """
 
     request: Request
-    objections: tuple[tuple[Objection, ...], ...]
-    unenforced: tuple[tuple[Objection, ...], ...] = ()
+    closed: Set[int]
+    unenforced_at: Set[int]
+    # There may be many, and a table shows none of them.
+    _objections: Callable[[], Cells] = dataclasses.field(repr=False)
+    _unenforced: Callable[[], Cells] = dataclasses.field(repr=False)
+
+    @lazy_property
+    def objections(self) -> Cells:
+        """The objections for each group of hosts, in their order."""
+        return self._objections()
+
+    @lazy_property
+    def unenforced(self) -> Cells:
+        """In the same way, what is not enforced; empty if nothing is."""
+        return self._unenforced() if self.unenforced_at else ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,8 +167,10 @@ def matrix(
         tuple(
             Row(
                 request,
-                table.row(some.exclusions),
-                table.row(some.unenforced) if some.unenforced else (),
+                table.places(some.exclusions),
+                table.places(some.unenforced),
+                functools.partial(table.cells, some.exclusions),
+                functools.partial(table.cells, some.unenforced),
             )
             for request, some in exclusions
         ),
@@ -197,9 +221,12 @@ class _Table:
         self._named: dict[tuple[int, frozenset[str]], tuple[str, ...]] = {}
         self._merged = functools.cache(_of_traits)
 
-    def row(
-        self, exclusions: Iterable[Exclusion]
-    ) -> tuple[tuple[Objection, ...], ...]:
+    def places(self, exclusions: Iterable[Exclusion]) -> Set[int]:
+        """Return the places of the groups that something excludes."""
+        numbers = {each.nodes for each in exclusions}
+        return frozenset[int]().union(*map(self._places_of, numbers))
+
+    def cells(self, exclusions: Iterable[Exclusion]) -> Cells:
         """Return the objections of a request for each group."""
         cells: dict[int, list[Exclusion]] = {}
         for each in exclusions:

@@ -242,7 +242,7 @@ def figures(content: Content) -> list[Figure]:
     locked_uuids = {a.uuid for o in content.locks for a in o.lock.aggregates}
     behind = sum(len(g.hosts) for g in groups if g.aggregates & locked_uuids)
     rows = content.matrix.rows
-    nowhere = sum(all(row.objections) for row in rows)
+    nowhere = sum(len(row.closed) == len(groups) for row in rows)
     severities = [finding.severity for finding, _ in content.findings]
     return [
         Figure('Hosts', hosts, f'{behind:,} behind a lock'),
@@ -320,7 +320,7 @@ def opened(content: Content) -> dict[str, list[str]]:
     flavors = [
         (
             row.request.flavor.name,
-            {p for p, o in enumerate(row.objections) if not o},
+            {*range(len(each.groups))} - row.closed,
         )
         for each in (content.tries, *content.other_projects.values())
         for row in each.rows
