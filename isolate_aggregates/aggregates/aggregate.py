@@ -13,6 +13,9 @@ from typing import Protocol, runtime_checkable
 
 from isolate_aggregates import text
 
+# The metadata key of the availability zone.
+ZONE = 'availability_zone'
+
 
 @dataclasses.dataclass(frozen=True)
 class Aggregate:
@@ -109,9 +112,7 @@ def grants(
 def zone_of(aggregate: Aggregate) -> str | None:
     """Return the availability zone of an aggregate, if it has one."""
     # The zone is metadata in Nova, but a cloud file may have it separately.
-    return aggregate.metadata.get(
-        'availability_zone', aggregate.availability_zone
-    )
+    return aggregate.metadata.get(ZONE, aggregate.availability_zone)
 
 
 def naming(aggregates: Iterable[Aggregate]) -> str:

@@ -27,7 +27,7 @@ from typing import ClassVar
 from oslo_utils import strutils
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.aggregates.aggregate import grants, zone_of
+from isolate_aggregates.aggregates.aggregate import ZONE, grants, zone_of
 from isolate_aggregates.filters.constraints import (
     Cause,
     Constraint,
@@ -79,7 +79,7 @@ class BlazarReservation(RequestFilter):
     @property
     def METADATA(self) -> Sequence[str]:  # noqa: N802
         """The metadata keys of the zone and of the reservation's owner."""
-        return ('availability_zone', self.owner_key, PROJECT_ID)
+        return (ZONE, self.owner_key, PROJECT_ID)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex

@@ -11,7 +11,7 @@ and `Filtering hosts by isolating aggregates
 <https://docs.openstack.org/nova/latest/reference/isolate-aggregates.html>`_.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import dataclasses
 from typing import ClassVar
 
@@ -35,23 +35,16 @@ class IsolateAggregates(RequestFilter):
     :param trait_sources: The sources of traits that open an aggregate:
         ``flavor``, or ``flavor`` and ``image``. Traits of ports and device
         profiles count as the flavor's.
-    :param key_prefix: The prefix of the metadata keys that lock; the name of
-        the trait follows.
     """
 
     ENABLED_BY: ClassVar = ('scheduler', 'enable_isolated_aggregate_filtering')
     SETTINGS: ClassVar = {
         'trait_sources': ('isolate_aggregates', 'trait_sources')
     }
+    METADATA: ClassVar = (f'{TRAIT_PREFIX}*',)
     REPLACES: ClassVar = ('isolate_aggregates',)
 
     trait_sources: tuple[str, ...] = ('flavor', 'image')
-    key_prefix: str = TRAIT_PREFIX
-
-    @property
-    def METADATA(self) -> Sequence[str]:  # noqa: N802
-        """The metadata keys that lock an aggregate."""
-        return (f'{self.key_prefix}*',)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
@@ -63,8 +56,8 @@ class IsolateAggregates(RequestFilter):
             if 'image' in self.trait_sources
             else request.operator_traits
         )
-        keys = {self.key_prefix + trait for trait in traits}
-        locks = closed(aggregates, self.key_prefix, REQUIRED, keys)
+        keys = {TRAIT_PREFIX + trait for trait in traits}
+        locks = closed(aggregates, TRAIT_PREFIX, REQUIRED, keys)
         if locks.groups:
             without = lacking(
                 request.flavor.name, image.name if image else None, 'require'
@@ -80,7 +73,7 @@ class IsolateAggregates(RequestFilter):
     ) -> Iterator[Forbid]:
         for group in locks.groups:
             missing = [
-                key.removeprefix(self.key_prefix) for key in group.keys - keys
+                key.removeprefix(TRAIT_PREFIX) for key in group.keys - keys
             ]
             traits = named('trait', missing, most=None)
             yield Forbid(
@@ -93,8 +86,8 @@ class IsolateAggregates(RequestFilter):
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield a lock for each trait that aggregates require."""
         members: dict[str, list[Aggregate]] = {}
-        for group in lock_groups(aggregates, self.key_prefix, REQUIRED):
+        for group in lock_groups(aggregates, TRAIT_PREFIX, REQUIRED):
             for key in group.keys:
                 members.setdefault(key, []).extend(group.aggregates)
         for key, same in sorted(members.items()):
-            yield Lock(self.key_prefix, key, tuple(same))
+            yield Lock(TRAIT_PREFIX, key, tuple(same))

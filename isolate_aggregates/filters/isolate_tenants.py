@@ -14,8 +14,9 @@ projects. They are compared like all others; only the reason names the domain.
 """
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import dataclasses
+from typing import ClassVar
 
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import (
@@ -24,6 +25,7 @@ from isolate_aggregates.aggregates import (
     Lock,
     domains,
 )
+from isolate_aggregates.aggregates.domains import TENANTS
 from isolate_aggregates.filters.constraints import Cause, Forbid
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.request import RequestSpec
@@ -33,19 +35,14 @@ from isolate_aggregates.request import RequestSpec
 class IsolateTenants(RequestFilter):
     """Forbid the aggregates that name other projects only."""
 
-    key_prefix: str = domains.TENANTS
-
-    @property
-    def METADATA(self) -> Sequence[str]:  # noqa: N802
-        """The metadata keys that name projects."""
-        return (f'{self.key_prefix}*',)
+    METADATA: ClassVar = (f'{TENANTS}*',)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Forbid]:
         """Yield a constraint for each combination of domains."""
         foreign: dict[tuple[str, ...], list[Aggregate]] = {}
-        for aggregate in aggregates.with_prefix(self.key_prefix):
+        for aggregate in aggregates.with_prefix(TENANTS):
             if request.project_id not in self._projects(aggregate):
                 same = foreign.setdefault(domains.of(aggregate), [])
                 same.append(aggregate)
@@ -55,7 +52,7 @@ class IsolateTenants(RequestFilter):
             else 'the request has no project'
         )
         for domain_ids, same in sorted(foreign.items()):
-            owners = f'in {self.key_prefix}'
+            owners = f'in {TENANTS}'
             if domain_ids:
                 owners = f'of {text.named("domain", domain_ids)} {owners}'
             yield Forbid(
@@ -69,7 +66,7 @@ class IsolateTenants(RequestFilter):
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield a lock for each set of projects that aggregates name."""
         members: dict[str, list[Aggregate]] = {}
-        for aggregate in aggregates.with_prefix(self.key_prefix):
+        for aggregate in aggregates.with_prefix(TENANTS):
             projects = ','.join(sorted(self._projects(aggregate)))
             members.setdefault(projects, []).append(aggregate)
         labels = {
@@ -80,16 +77,16 @@ class IsolateTenants(RequestFilter):
         for projects, same in sorted(members.items()):
             label = labels[projects]
             # Until sync has updated all, they differ in the projects.
-            name = f'{self.key_prefix}={projects}'
+            name = f'{TENANTS}={projects}'
             if shared[label] == 1:
                 name = label
-            yield Lock(self.key_prefix, name, tuple(same))
+            yield Lock(TENANTS, name, tuple(same))
 
     def _label(self, aggregate: Aggregate, projects: str) -> str:
         """Return a short name for the lock of an aggregate."""
         owners = domains.of(aggregate)
         if not owners:
-            return f'{self.key_prefix}={projects}'
+            return f'{TENANTS}={projects}'
         by_hand = {
             project.strip()
             for value in domains.by_hand(aggregate).values()
@@ -102,7 +99,7 @@ class IsolateTenants(RequestFilter):
         return {
             project.strip()
             for key, value in aggregate.metadata.items()
-            if key.startswith(self.key_prefix)
+            if key.startswith(TENANTS)
             for project in value.split(',')
             if project.strip()
         }

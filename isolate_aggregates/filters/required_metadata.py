@@ -12,7 +12,7 @@ import operator
 import types
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 
 # Nova's host filter for these extra specs.
 HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
@@ -20,7 +20,6 @@ HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
 # The request filter that does, and the scope of extra specs for both.
 REQUEST_FILTER = 'aggregate_instance_extra_specs'
 
-_ZONE = 'availability_zone'
 _ALTERNATIVES = '<or>'
 _ALL = '<all-in>'
 
@@ -127,9 +126,9 @@ def required_metadata(
 def metadata_of(aggregate: Aggregate) -> Mapping[str, str]:
     """Return the metadata of an aggregate as Nova's host filters see it."""
     zone = zone_of(aggregate)
-    if zone is None or _ZONE in aggregate.metadata:
+    if zone is None or ZONE in aggregate.metadata:
         return aggregate.metadata
-    return {**aggregate.metadata, _ZONE: zone}
+    return {**aggregate.metadata, ZONE: zone}
 
 
 def values_of(text: str) -> frozenset[str]:

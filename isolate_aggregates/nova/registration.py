@@ -17,6 +17,7 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateSource, sources
+from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
@@ -162,7 +163,7 @@ def build(
     section = conf[ia_conf.GROUP]
     read_from = source(conf)
     if isinstance(read_from, NovaDatabaseSource) and not loading.may_read(
-        filters, 'availability_zone'
+        filters, ZONE
     ):
         read_from.leave_out_zones()
     is_database = _source_name(conf) == _DATABASE

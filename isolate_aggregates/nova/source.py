@@ -28,6 +28,7 @@ import sqlalchemy as sa
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.aggregates.collation import may_equal
 from isolate_aggregates.nova import database
 from isolate_aggregates.rest.connection import Connection
@@ -123,12 +124,11 @@ _WITH_TEXTS = (
 )
 # Compared byte by byte, because a collation may take another key, which locks
 # an aggregate, for that of the zone.
-_ZONE = 'availability_zone'
 _NO_ZONES = {
-    'mysql': f" WHERE `key` <> CAST('{_ZONE}' AS BINARY)",
-    'mariadb': f" WHERE `key` <> CAST('{_ZONE}' AS BINARY)",
-    'postgresql': f' WHERE key <> \'{_ZONE}\' COLLATE "C"',
-    'sqlite': f" WHERE key <> '{_ZONE}' COLLATE BINARY",
+    'mysql': f" WHERE `key` <> CAST('{ZONE}' AS BINARY)",
+    'mariadb': f" WHERE `key` <> CAST('{ZONE}' AS BINARY)",
+    'postgresql': f' WHERE key <> \'{ZONE}\' COLLATE "C"',
+    'sqlite': f" WHERE key <> '{ZONE}' COLLATE BINARY",
 }
 
 
@@ -252,7 +252,7 @@ class NovaDatabaseSource:
         # between the two statements.
         metadata, rows = tables or _read(_ALL_METADATA, _ALL_AGGREGATES)
         if not self._with_zones:
-            metadata = [row for row in metadata if row[1] != _ZONE]
+            metadata = [row for row in metadata if row[1] != ZONE]
         aggregates = _from_rows(metadata, rows, last)
         if aggregates == last:
             aggregates = last
@@ -449,7 +449,7 @@ def _from_rows(
                 name=name,
                 metadata=tags,
                 id=number,
-                availability_zone=tags.get(_ZONE),
+                availability_zone=tags.get(ZONE),
             )
         result.append(aggregate)
     return tuple(result)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import functools
 
+from isolate_aggregates.aggregates.domains import TENANTS
 from isolate_aggregates.filters.aggregate_instance_extra_specs import (
     AggregateInstanceExtraSpecs,
 )
@@ -98,4 +99,4 @@ def of_projects(request_filter: RequestFilter) -> Sequence[str]:
 
 @of_projects.register
 def _(request_filter: IsolateTenants) -> Sequence[str]:
-    return (request_filter.key_prefix,)
+    return (TENANTS,)

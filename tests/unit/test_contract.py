@@ -118,8 +118,7 @@ def test_filters_have_keys_of_reservations_and_projects():
     prefix = ReservationPrefix(('r:',), ('f:',), (), 'owner')
     keys = filter_keys.of_reservations(prefix)
     assert keys == ReservationKeys(('r:',), ('f:',), 'owner')
-    tenants = IsolateTenants('project_')
-    assert filter_keys.of_projects(tenants) == ('project_',)
+    assert filter_keys.of_projects(IsolateTenants()) == ('filter_tenant_id',)
 
 
 # No filter reads metadata that it does not declare.

@@ -79,11 +79,13 @@ def test_locks_are_sorted_by_project():
 
 
 def test_an_unknown_project_is_reported():
-    index = AggregateIndex([Aggregate('uuid', 'one', {'p:1': 'a'})])
-    [constraint] = IsolateTenants('p:')(Request(Flavor('f')), index)
+    index = AggregateIndex(
+        [Aggregate('uuid', 'one', {'filter_tenant_id1': 'a'})]
+    )
+    [constraint] = IsolateTenants()(Request(Flavor('f')), index)
     assert constraint.reason == (
-        'aggregate one: reserved for the projects in p:; the request has no '
-        'project'
+        'aggregate one: reserved for the projects in filter_tenant_id; the '
+        'request has no project'
     )
 
 

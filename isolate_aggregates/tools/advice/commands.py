@@ -15,10 +15,11 @@ from types import MappingProxyType
 from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate, collation
+from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.tools.cloud import changes
-from isolate_aggregates.tools.cloud.changes import ZONE, Change
+from isolate_aggregates.tools.cloud.changes import Change
 from isolate_aggregates.tools.placement.provider import Provider
 
 # A part of a cloud: the kind of an object, its name, and the part of it. An

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import domains
-from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.required_metadata import (
     HOST_FILTER,
@@ -16,7 +16,6 @@ from isolate_aggregates.tools import filter_sets, options
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
-from isolate_aggregates.tools.cloud.changes import ZONE
 from isolate_aggregates.tools.mirrored import nova_image
 
 # Metadata of aggregates that AggregateCoreFilter, AggregateRamFilter and

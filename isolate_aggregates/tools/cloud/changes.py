@@ -8,6 +8,7 @@ from typing import Any
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import (
     REQUIRED,
@@ -21,9 +22,6 @@ from isolate_aggregates.tools.placement.provider import Provider
 
 # Returns the snapshot after a change.
 Change = Callable[[Snapshot], Snapshot]
-
-# The metadata in which Nova stores the availability zone of an aggregate.
-ZONE = 'availability_zone'
 
 # New values by key; None removes the key.
 Values = Mapping[str, str | None]

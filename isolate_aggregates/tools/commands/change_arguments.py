@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 from typing import Any
 
-from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.advice import commands, outcome, refusals
 from isolate_aggregates.tools.cli import base, terminal
-from isolate_aggregates.tools.cloud.changes import ZONE
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import formats
 from isolate_aggregates.tools.operate import names

@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import re
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import listed, quoted
 
-_ZONE = 'availability_zone'
 _LONGEST = 255
 _KEY = re.compile(r'[a-zA-Z0-9-_:. ]*')
 
@@ -70,7 +69,7 @@ def _values(
     old: Mapping[str, str], new: Mapping[str, str], kind: str
 ) -> Iterator[str]:
     for key, value in new.items():
-        if old.get(key) == value or key == _ZONE:
+        if old.get(key) == value or key == ZONE:
             continue
         if not key or len(key) > _LONGEST:
             yield (
