@@ -26,56 +26,43 @@ Expected errors are subclasses of
 ``InvalidRequest`` and ``ServiceError``.
 
 :mod:`.blazar` uses ``actions`` and ``executor`` for slots, and ``ending`` to
-remove a reservation.
+remove a reservation. With ``dry_run`` a function changes nothing, and returns
+the status that it would lead to, with the list of actions in words.
 """
 
 from isolate_aggregates.reservations.execution import reconcile
 from isolate_aggregates.reservations.failed_hosts import FailedHosts
-from isolate_aggregates.reservations.history import (
-    PastReservation,
-    read_history,
-)
 from isolate_aggregates.reservations.hosts import (
     delete_pool,
     disable_host,
     enable_host,
     list_hosts,
-    would_delete_pool,
-    would_disable_host,
-    would_enable_host,
+    to_delete_pool,
+    to_disable,
+    to_enable,
 )
 from isolate_aggregates.reservations.operations import (
     UNCHANGED,
     create,
     end,
-    evacuate,
     move,
-    preview,
-    to_evacuate,
     update,
 )
-from isolate_aggregates.reservations.plan import FreePeriod
 from isolate_aggregates.reservations.reservation import (
-    Labels,
     PendingChange,
     Reservation,
     Shape,
     new,
 )
 from isolate_aggregates.reservations.rounds import (
+    planned_repair,
     reconcile_all,
     repair,
-    to_repair,
 )
-from isolate_aggregates.reservations.state import (
-    HostSlots,
-    HostState,
-    ReservationHost,
-)
+from isolate_aggregates.reservations.state import HostSlots, HostState
 from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import (
-    HostCalendar,
     calendar,
     earliest,
     list_reservations,
@@ -85,16 +72,11 @@ from isolate_aggregates.reservations.views import (
 __all__ = [
     'UNCHANGED',
     'FailedHosts',
-    'FreePeriod',
-    'HostCalendar',
     'HostSlots',
     'HostState',
-    'Labels',
-    'PastReservation',
     'PendingChange',
     'Phase',
     'Reservation',
-    'ReservationHost',
     'ReservationStore',
     'Shape',
     'Status',
@@ -105,21 +87,17 @@ __all__ = [
     'earliest',
     'enable_host',
     'end',
-    'evacuate',
     'list_hosts',
     'list_reservations',
     'move',
     'new',
-    'preview',
-    'read_history',
+    'planned_repair',
     'reconcile',
     'reconcile_all',
     'repair',
     'show',
-    'to_evacuate',
-    'to_repair',
+    'to_delete_pool',
+    'to_disable',
+    'to_enable',
     'update',
-    'would_delete_pool',
-    'would_disable_host',
-    'would_enable_host',
 ]

@@ -36,8 +36,6 @@ class Action(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class DeleteRevisions(Action):
-    """Delete the flavors of earlier revisions."""
-
     reservation: str
     flavors: tuple[str, ...]
     what: ClassVar[str] = 'delete old revisions of its record'
@@ -55,7 +53,6 @@ class WriteExtraSpecs(Action):
     what: ClassVar[str] = 'set the extra specs of its flavor'
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
         return state.with_extra_specs(self.flavor)
 
 
@@ -72,11 +69,9 @@ class WriteRecord(Action):
 
     @property
     def words(self) -> str:
-        """What it does."""
         return self.why
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
         return state.with_reservation(self.reservation)
 
 
@@ -96,7 +91,6 @@ class WriteSlots(Action):
 
     @property
     def words(self) -> str:
-        """What it does."""
         number = self.total - self.before.total
         if not number:
             return ''
@@ -105,7 +99,6 @@ class WriteSlots(Action):
 
     @property
     def slots(self) -> HostSlots:
-        """The slots after it."""
         return HostSlots(
             self.total,
             self.open,
@@ -114,7 +107,6 @@ class WriteSlots(Action):
         )
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
         return state.with_slots(self.host, self.reservation, self.slots)
 
 
@@ -129,7 +121,6 @@ class SwitchSlots(Action):
 
     @property
     def words(self) -> str:
-        """What it does."""
         verb = 'open' if self.is_open else 'close'
         number = text.counted(self.before.total, 'slot')
         return f'{verb} {number} on {self.host}'
@@ -147,7 +138,6 @@ class SwitchSlots(Action):
         )
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
         return self.written.after(state)
 
 
@@ -160,26 +150,21 @@ class Grant(Action):
 
     @property
     def words(self) -> str:
-        """What it does."""
         return (
             f'give {text.named("project", self.projects)} access to its flavor'
         )
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
         before = state.access.get(self.reservation, frozenset())
         return state.with_access({self.reservation: before | self.projects})
 
 
 @dataclasses.dataclass(frozen=True)
 class Revoke(Action):
-    """Revoke all access to the flavor."""
-
     reservation: str
     what: ClassVar[str] = 'revoke access to its flavor'
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
         return state.with_access({self.reservation: frozenset()})
 
 
@@ -188,7 +173,6 @@ class Wait(Action):
     """Wait for changes of other reservations, which may free their slots."""
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the same state."""
         return state
 
 
@@ -204,11 +188,9 @@ class Refuse(Action):
 
     @property
     def words(self) -> str:
-        """What it does."""
         return f'refuse the change, because it {self.why}'
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Raise, as nothing else follows."""
         raise errors.ReservationError(self.reservation.id, self.why)
 
 
@@ -220,5 +202,4 @@ class End(Action):
     what: ClassVar[str] = 'delete its servers, slots and flavor'
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
         return state.without_reservation(self.reservation.id)

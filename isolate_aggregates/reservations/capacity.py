@@ -53,7 +53,6 @@ class Unread:
     limits: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        """Return whether there are any."""
         return bool(self.servers or self.limits)
 
 
@@ -79,13 +78,7 @@ class HostClaims:
     def capacity(
         self, host: ReservationHost, tree: Sequence[ProviderSummary]
     ) -> plan.HostCapacity:
-        root, *below = tree
-        return plan.HostCapacity(
-            host=host.name,
-            capacity=root.capacity,
-            below=tuple(provider.capacity for provider in below),
-            claims=tuple(self.claims(host)),
-        )
+        return _host_capacity(host, tree, self.claims(host), {})
 
     def claims(
         self,
@@ -119,20 +112,8 @@ class HostClaims:
         tree = self.state.tree(host)
         if not tree:
             return plan.HostCapacity(host.name, obstacle='is gone')
-        ordinary = self._ordinary(host, tree)
-        return plan.HostCapacity(
-            host=host.name,
-            capacity=tree[0].capacity,
-            ordinary=ordinary.get(host.root, {}),
-            below=tuple(
-                {
-                    name: has - ordinary.get(provider.uuid, {}).get(name, 0)
-                    for name, has in provider.capacity.items()
-                }
-                for provider in tree[1:]
-            ),
-            claims=tuple(self.claims(host, but, self.state.cleaning_time)),
-        )
+        claims = self.claims(host, but, self.state.cleaning_time)
+        return _host_capacity(host, tree, claims, self._ordinary(host, tree))
 
     def others_use(self, host: ReservationHost) -> list[int]:
         """Return what is used beyond what the servers in slots need.
@@ -153,7 +134,6 @@ class HostClaims:
         return [amount for amount in rest.values() if amount]
 
     def is_unread(self, host: ReservationHost) -> bool:
-        """Return whether its servers without a slot must be read."""
         reading = self.state.readings.get(host.name)
         return (
             any(slots.used for slots in host.slots.values())
@@ -164,11 +144,26 @@ class HostClaims:
     def _ordinary(
         self, host: ReservationHost, tree: Sequence[ProviderSummary]
     ) -> Mapping[str, Mapping[str, int]]:
-        """Return what servers outside reservations use, by provider."""
         if not any(slots.used for slots in host.slots.values()):
             return {summary.uuid: summary.used for summary in tree}
         reading = self.state.readings.get(host.name)
         return (reading and reading.ordinary) or {}
+
+
+def _host_capacity(
+    host: ReservationHost,
+    tree: Iterable[ProviderSummary],
+    claims: Iterable[plan.Claim],
+    ordinary: Mapping[str, Mapping[str, int]],
+) -> plan.HostCapacity:
+    root, *below = (
+        {
+            name: has - ordinary.get(provider.uuid, {}).get(name, 0)
+            for name, has in provider.capacity.items()
+        }
+        for provider in tree
+    )
+    return plan.HostCapacity(host.name, root, tuple(below), tuple(claims))
 
 
 def _needs_in(
@@ -231,7 +226,6 @@ def demand(
     now: datetime.datetime,
     cleaning_time: datetime.timedelta = _NO_TIME,
 ) -> plan.Demand:
-    """Return what a reservation needs, from its start or from now."""
     return plan.Demand(
         start=max(reservation.start, now),
         end=reservation.end,
@@ -248,7 +242,6 @@ def assign(
     now: datetime.datetime,
     leave: Collection[str] = (),
 ) -> tuple[plan.Assignment, Unread]:
-    """Choose hosts for the slots of a reservation."""
     need = demand(reservation, now, state.cleaning_time)
     return _choose(
         Capacities(state, reservation, now),
@@ -303,7 +296,6 @@ def _choose(
 def all_hosts(
     state: ObservedState, now: datetime.datetime
 ) -> tuple[list[plan.HostCapacity], Unread]:
-    """Return the capacity of all hosts with all claims, sorted by name."""
     claims = HostClaims(state, now)
     capacities = []
     unread = set()
@@ -343,8 +335,6 @@ def shortages(
 
 
 class Capacities:
-    """The capacity that each host has for one reservation."""
-
     def __init__(
         self,
         state: ObservedState,
@@ -365,7 +355,6 @@ class Capacities:
         )
 
     def all_hosts(self) -> dict[str, plan.HostCapacity]:
-        """Return the capacity of the hosts that may have its slots."""
         only_on = self._reservation.only_on
         return {
             host.name: self._capacity(host)
@@ -487,7 +476,6 @@ class Capacities:
 
 
 def _allows(limits: Mapping[str, Any], amount: int) -> bool:
-    """Return whether an inventory accepts the amount in one allocation."""
     least = limits.get('min_unit', 1)
     step = limits.get('step_size', 1)
     return not amount % step and least <= amount <= limits.get('max_unit', 0)

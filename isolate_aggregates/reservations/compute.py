@@ -58,7 +58,6 @@ class Compute(NovaClient):
     """Nova's API, extended by what reservations need."""
 
     def nodes(self) -> list[Node]:
-        """Return all compute nodes, disabled and failed ones included."""
         with self._asking('the compute nodes') as nova:
             return [
                 Node(
@@ -107,7 +106,6 @@ class Compute(NovaClient):
             ]
 
     def record(self, flavor_id: str) -> FlavorRecord | None:
-        """Return the flavor with this id as a record; None if it is gone."""
         with self._asking_for(flavor_id) as nova:
             try:
                 flavor = nova.flavors.get(flavor_id)
@@ -161,7 +159,6 @@ class Compute(NovaClient):
             nova.flavors.update(flavor_id, description=description)
 
     def delete_flavor(self, flavor_id: str) -> None:
-        """Delete a flavor, unless it is gone."""
         with (
             self._asking_for(flavor_id) as nova,
             contextlib.suppress(nova_exceptions.NotFound),
@@ -169,7 +166,6 @@ class Compute(NovaClient):
             nova.flavors.delete(flavor_id)
 
     def projects(self, flavor_id: str) -> list[str]:
-        """Return the ids of the projects that may use a flavor."""
         with self._asking_for(flavor_id) as nova:
             try:
                 entries = nova.flavor_access.list(flavor=flavor_id)
@@ -228,13 +224,13 @@ class Compute(NovaClient):
         """
         if events.is_full(reservation):
             # Whoever writes this revision creates the same page.
-            page = names.Page(
+            page = names.page(
                 reservation.id, reservation.incarnation, reservation.pages
             )
             *past, last = reservation.events
             self.create_history(page, reservation, record.describe_page(past))
             reservation = dataclasses.replace(
-                reservation, events=(last,), pages=page.number + 1
+                reservation, events=(last,), pages=reservation.pages + 1
             )
         successor = dataclasses.replace(
             events.recorded(reservation, now),
@@ -260,14 +256,11 @@ class Compute(NovaClient):
             self.delete_flavor(_revision(reservation))
 
     def create_history(
-        self,
-        part: names.Archive | names.Page,
-        reservation: Reservation,
-        description: str,
+        self, flavor_id: str, reservation: Reservation, description: str
     ) -> None:
         """Create an archive or a page of events, unless it exists."""
         with contextlib.suppress(exception.ServiceConflict):
-            self.create_flavor(part.flavor_id, reservation.shape, description)
+            self.create_flavor(flavor_id, reservation.shape, description)
 
     # Servers.
 
@@ -301,7 +294,6 @@ class Compute(NovaClient):
             query['marker'] = page[-1]
 
     def has_server(self, server: str) -> bool:
-        """Return whether Nova has a server, soft-deleted ones included."""
         answer = self.direct.request('GET', _path(server), accept=(200, 404))
         return answer.status_code == 200
 
@@ -362,7 +354,6 @@ class Compute(NovaClient):
     # Aggregates.
 
     def create_aggregate(self, name: str) -> None:
-        """Create a host aggregate, unless one has that name."""
         with (
             self._asking(f'aggregate {name}') as nova,
             contextlib.suppress(nova_exceptions.Conflict),

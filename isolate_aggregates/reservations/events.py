@@ -55,7 +55,6 @@ def recorded(reservation: Reservation, now: datetime.datetime) -> Reservation:
 
 
 def is_full(reservation: Reservation) -> bool:
-    """Return whether the events of a record are to become a page."""
     return len(json.dumps(documents(reservation.events)[1:])) > _MOST_TEXT
 
 
@@ -104,7 +103,6 @@ def slot_time(
 
 
 def sentences(events: Iterable[Event]) -> Iterator[tuple[Event, str]]:
-    """Yield each event in words."""
     before = None
     for event in events:
         yield event, ', '.join(_differences(before, event))
@@ -159,50 +157,41 @@ def _shown(time: datetime.datetime) -> str:
 # In the description of a flavor, an event has only what differs from the one
 # before.
 
+_FIELDS = {
+    'end': stored.optional(stored.TIME),
+    'amount': stored.NUMBER,
+    'leaving': stored.TEXTS,
+    'open': stored.NUMBER_BY_KEY,
+    'down': stored.TEXTS,
+}
+
 
 def documents(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """Return events as JSON documents."""
     entries = []
     before: dict[str, Any] = {}
     for event in events:
-        values = {
-            'end': event.end and stored.written(event.end),
-            'amount': event.amount,
-            'leaving': list(event.leaving),
-            'open': dict(event.open),
-            'down': list(event.down),
-        }
-        entry: dict[str, Any] = {'at': stored.written(event.at)}
-        if event.by:
-            entry['by'] = event.by
-        entry |= {
+        values = stored.write(event, _FIELDS)
+        by = {'by': event.by} if event.by else {}
+        changed = {
             key: value
             for key, value in values.items()
             if key not in before or before[key] != value
         }
-        entries.append(entry)
+        entries.append({'at': stored.write_time(event.at), **by, **changed})
         before = values
     return entries
 
 
 def parse(entries: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
-    """Parse the documents of events."""
     events = []
     values: dict[str, Any] = {}
     for entry in entries:
         values |= entry
         events.append(
             Event(
-                at=stored.read(entry['at']),
+                at=stored.read_time(entry['at']),
                 by=str(entry.get('by', '')),
-                end=values['end'] and stored.read(values['end']),
-                amount=stored.amount(values['amount']),
-                leaving=tuple(map(str, values['leaving'])),
-                open={
-                    str(host): stored.amount(number)
-                    for host, number in values['open'].items()
-                },
-                down=tuple(map(str, values['down'])),
+                **stored.read(values, _FIELDS),
             )
         )
     return tuple(events)

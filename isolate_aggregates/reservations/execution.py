@@ -28,11 +28,11 @@ import time
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
     capacity,
-    details,
     ending,
     errors,
     history,
     planner,
+    stale,
 )
 from isolate_aggregates.reservations.actions import (
     Action,
@@ -45,10 +45,11 @@ from isolate_aggregates.reservations.actions import (
 from isolate_aggregates.reservations.executor import Executor
 from isolate_aggregates.reservations.failed_hosts import Move, no_host
 from isolate_aggregates.reservations.planner import Plan
+from isolate_aggregates.reservations.problems import status_of
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.slots import retried
-from isolate_aggregates.reservations.state import ObservedState
-from isolate_aggregates.reservations.status import Phase, Status, status_of
+from isolate_aggregates.reservations.state import HostSlots, ObservedState
+from isolate_aggregates.reservations.status import Kind, Phase, Problem, Status
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
 
@@ -96,6 +97,8 @@ class Run:
         self._move = move
         self._patience = _PATIENCE
         self._ended: Reservation | None = None
+        # The state after it has closed what it ends, and cannot delete yet.
+        self.closed: ObservedState | None = None
 
     def attempt(
         self, state: ObservedState, may_leave: Collection[str]
@@ -179,7 +182,6 @@ class Run:
     def _carry_out(
         self, action: Action, state: ObservedState
     ) -> ObservedState:
-        """Carry out an action; return the state after it."""
         compute = self._store.compute
         match action:
             case WriteRecord():
@@ -220,7 +222,7 @@ class Run:
         if reservation.amount:
             store.compute.write_record(withdrawn, self._now)
         else:
-            details.check_record(store, state, reservation)
+            stale.check_record(store, state, reservation)
             # A new reservation ends. Other runs will also see it as ended and
             # remove it if this run is interrupted.
             ended = store.compute.write_record(
@@ -238,7 +240,7 @@ class Run:
     def _end(self, reservation: Reservation, state: ObservedState) -> None:
         # The state may be minutes old, and the id may have been used again.
         check_newest(self._store, reservation)
-        details.check_record(self._store, state, reservation)
+        stale.check_record(self._store, state, reservation)
         self._ended = reservation
         waiting = ending.finish(
             self._store, self.id, state.slot_providers(self.id)
@@ -250,6 +252,10 @@ class Run:
                     closed, self._now
                 )
             self.notes.append(waiting)
+            for name, on in state.slots(self.id).items():
+                shut = HostSlots(on.total, 0, on.used, not on.used)
+                state = state.with_slots(name, self.id, shut)
+            self.closed = state.with_reservation(self._ended)
         else:
             # First, as an interruption in between must not lose it.
             history.archive(self._store, reservation, self._now)
@@ -273,14 +279,10 @@ class Run:
             last = self._ended or last
             if last is None:
                 raise tools_errors.NotFound('reservation', self.id, 'Nova')
-            return Status(last, Phase.ENDED, problems=tuple(self.notes))
+            notes = tuple(Problem(Kind.OTHER, note) for note in self.notes)
+            return Status(last, Phase.ENDED, found=notes)
         return status_of(
-            state,
-            reservation,
-            self._now,
-            short,
-            self.notes,
-            details.read(self._store, state, reservation, self._now),
+            self._store, state, reservation, self._now, short, notes=self.notes
         )
 
 
@@ -308,14 +310,16 @@ def reconcile(
     state = state or store.read()
     found = state.reservation(reservation)
     if found.has_access and planner.is_open(found, now):
-        state = state.with_access({reservation: store.access.of(found)})
+        state = store.with_access(state, [found.id])
     for _ in range(_MOST_PLANS):
         if not run.bring(state, planner.may_leave(state, move)):
             if not run.is_gone:
                 state.reservation(reservation)
             short = capacity.shortages(state, now, state.slots(reservation))
             return run.status(state, found, short)
-        if not run.is_gone:
+        if run.closed:
+            state = run.closed
+        elif not run.is_gone:
             state = store.read(state)
     raise not_complete(reservation)
 
@@ -328,7 +332,6 @@ def plan_of(
     may_leave: Collection[str] = (),
     may_wait: bool = False,
 ) -> tuple[ObservedState, Plan]:
-    """Plan, and read what that needs; see ``planner.plan``."""
     while True:
         plan = planner.plan(state, reservation, now, may_leave, may_wait)
         if not plan.unread:
@@ -361,7 +364,6 @@ def outcome(
 
 
 def not_complete(reservation: str) -> errors.ReservationError:
-    """Return the error for a run that came to no end."""
     return errors.ReservationError(
         reservation,
         f'is still not complete after {_MOST_PLANS} steps, because another '
@@ -372,4 +374,4 @@ def not_complete(reservation: str) -> errors.ReservationError:
 def check_newest(store: ReservationStore, reservation: Reservation) -> None:
     """Raise ServiceConflict unless a record is unchanged."""
     if not store.is_newest(reservation):
-        raise details.conflict(reservation.id)
+        raise stale.conflict(reservation.id)

@@ -47,7 +47,6 @@ class FailedHosts:
         self._failed: dict[str, tuple[float, float]] = {}
 
     def __call__(self, host: ReservationHost) -> bool:
-        """Return whether slots may be moved off a host."""
         since, _ = self._failed.pop(host.name, (None, None))
         if not host.has_failed:
             return False

@@ -37,11 +37,11 @@ from isolate_aggregates.reservations.record import (
 )
 from isolate_aggregates.reservations.reservation import Event, Reservation
 from isolate_aggregates.reservations.state import ObservedState
-from isolate_aggregates.reservations.status import Phase
+from isolate_aggregates.reservations.status import Phase, phase_of
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
-    Problem,
     ReservationStore,
+    Unreadable,
     log_unreadable,
 )
 from isolate_aggregates.tools import errors as tools_errors
@@ -92,10 +92,10 @@ def archive(
     )
 
 
-def _archive_id(reservation: Reservation) -> names.Archive:
+def _archive_id(reservation: Reservation) -> str:
     assert reservation.end
-    return names.Archive(
-        reservation.end, reservation.id, reservation.incarnation
+    return names.archive(
+        reservation.id, reservation.incarnation, reservation.end
     )
 
 
@@ -128,8 +128,8 @@ def remove_expired(
         for archived in expired[:_DELETED]:
             # The archive knows how many pages there are, so it goes last.
             for page in _pages(archived):
-                store.compute.delete_flavor(page.flavor_id)
-            store.compute.delete_flavor(_archive_id(archived).flavor_id)
+                store.compute.delete_flavor(page)
+            store.compute.delete_flavor(_archive_id(archived))
     except exception.IsolateAggregatesError as exc:
         # Reservations start and end all the same.
         LOG.error('Old history was not deleted: %s', exc)
@@ -180,7 +180,7 @@ def read_history(
     }
     since = since or datetime.datetime.min.replace(tzinfo=datetime.UTC)
     until = min(until or now, now)
-    entries = [(one, _phase(one, now)) for one in live]
+    entries = [(one, phase_of(one, now)) for one in live]
     for archived in _readable(records.archives, on_unreadable):
         # Not one whose record is about to be deleted.
         key = archived.id, archived.incarnation
@@ -204,13 +204,7 @@ def _first(reservation: Reservation) -> datetime.datetime:
     return min(reservation.start, reservation.end or reservation.start)
 
 
-def _phase(reservation: Reservation, now: datetime.datetime) -> Phase:
-    if reservation.has_ended(now):
-        return Phase.ENDING
-    return Phase.ACTIVE if reservation.has_started(now) else Phase.PLANNED
-
-
-def _ignore(problem: Problem) -> None:
+def _ignore(problem: Unreadable) -> None:
     """Leave alone what may be no archive; ``read_history`` names it."""
 
 
@@ -227,19 +221,18 @@ def _readable(
 
 
 def _read(entry: FlavorRecord) -> Reservation:
-    """Parse an archive."""
-    archive_id = names.archive_of(entry.flavor.id)
-    assert archive_id
-    with _reading(archive_id.reservation, entry) as document:
+    reservation = names.archive_of(entry.flavor.id)
+    assert reservation
+    with _reading(reservation, entry) as document:
         return record.parse(
-            dataclasses.replace(entry.flavor, id=archive_id.reservation),
+            dataclasses.replace(entry.flavor, id=reservation),
             json.dumps(document['record']),
         )
 
 
-def _pages(reservation: Reservation) -> list[names.Page]:
+def _pages(reservation: Reservation) -> list[str]:
     return [
-        names.Page(reservation.id, reservation.incarnation, number)
+        names.page(reservation.id, reservation.incarnation, number)
         for number in range(reservation.pages)
     ]
 
@@ -253,14 +246,14 @@ def _with_pages(
     """
     past: list[Event] = []
     for page in _pages(reservation):
-        if page.flavor_id not in flavors:
+        if page not in flavors:
             raise errors.ReservationError(
                 reservation.id,
                 'has lost a part of its history: flavor '
-                f'{names.flavor(page.flavor_id)} is gone; restore it from a '
+                f'{names.flavor(page)} is gone; restore it from a '
                 'backup of the database of Nova',
             )
-        with _reading(reservation.id, flavors[page.flavor_id]) as document:
+        with _reading(reservation.id, flavors[page]) as document:
             past += events.parse(document['events'])
     return dataclasses.replace(
         reservation, events=(*past, *reservation.events)

@@ -7,8 +7,11 @@ is added to the pool first and removed from it last, so that ordinary servers
 are kept out all the time.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 import contextlib
+import dataclasses
+from functools import partial
+import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
@@ -27,6 +30,8 @@ from isolate_aggregates.tools.placement import (
     inventories,
 )
 
+LOG = logging.getLogger(__name__)
+
 # What to do about a pool that may be Blazar's.
 _POOL_ADVICE = (
     'set [blazar:physical:host] aggregate_freepool_name to another name, or '
@@ -34,18 +39,15 @@ _POOL_ADVICE = (
 )
 
 
-def would_enable_host(store: ReservationStore, name: str) -> bool:
-    """Return whether enabling a host would change anything."""
-    state, node, host = read_enablable(store, name)
-    pool = state.pool
-    return not (
-        host
-        and host.is_enabled
-        and host.is_marked
-        and pool
-        and not missing_metadata(pool)
-        and _is_mirrored(store, pool, node.uuid)
-    )
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """One change of a host or the pool, which can be repeated.
+
+    :param words: What it does, in the imperative.
+    """
+
+    words: str
+    carry_out: Callable[[], object]
 
 
 def enable_host(store: ReservationStore, name: str) -> ReservationHost:
@@ -66,24 +68,53 @@ def enable(
     host: ReservationHost | None,
 ) -> ReservationHost:
     """Do what is missing until a host can have slots; see read_enablable."""
-    pool = _locked_pool(store, state.pool)
-    joins = node.service not in pool.hosts
-    if joins:
-        _add_to_pool(store, pool, node.service)
-    # Nova mirrors the membership to Placement, but does not retry.
-    edits.change_aggregates(
-        store.placement, node.uuid, lambda before: before | {pool.uuid}
-    )
-    if not (host and host.is_ready and host.is_marked):
-        try:
-            # Check again: a server may have come before the host joined.
-            _refuse_ordinary(store, node, host)
-        except errors.ReservationHostError:
-            if joins:
-                remove_from_pool(store, pool, node.service, node.uuid)
-            raise
-        _create_provider(store, node, host)
+    _carry_out(_enabling(store, state, node, host))
     return store.read().hosts[node.name]
+
+
+def to_enable(store: ReservationStore, name: str) -> list[Action]:
+    """Return what is to be done to enable a host; see :func:`enable_host`."""
+    return list(_enabling(store, *read_enablable(store, name)))
+
+
+def _carry_out(actions: Iterable[Action]) -> None:
+    for action in actions:
+        action.carry_out()
+
+
+def _enabling(
+    store: ReservationStore,
+    state: ObservedState,
+    node: Node,
+    host: ReservationHost | None,
+) -> Iterator[Action]:
+    pool = state.pool
+    joins = not (pool and node.service in pool.hosts)
+    if pool is None:
+        yield Action(
+            f'create aggregate {store.pool} with a lock',
+            partial(_lock_pool, store, None),
+        )
+    elif missing_metadata(pool):
+        yield Action(
+            f'lock aggregate {pool.name}', partial(_lock_pool, store, pool)
+        )
+    if joins:
+        yield Action(
+            f'add it to aggregate {store.pool}',
+            partial(_add_to_pool, store, pool, node.service),
+        )
+    if not (pool and _is_mirrored(store, pool, node.uuid)):
+        # Nova mirrors the membership to Placement, but does not retry.
+        yield Action(
+            f'add it to aggregate {store.pool} in Placement',
+            partial(_mirror, store, pool, node.uuid),
+        )
+    if not (host and host.is_ready and host.is_marked):
+        yield Action(
+            'create its resource provider for slots',
+            partial(_create_provider, store, node, host, joins),
+        )
 
 
 def read_enablable(
@@ -139,14 +170,6 @@ def _lease_of(state: ObservedState, service: str) -> Aggregate | None:
     return None
 
 
-def would_disable_host(store: ReservationStore, name: str) -> bool:
-    """Return whether disabling a host would change anything."""
-    state, root, host = _read_disablable(store, name)
-    if host and (host.provider or _leaves_pool(state, host)):
-        return True
-    return bool(state.pool and _is_mirrored(store, state.pool, root))
-
-
 @retried
 def disable_host(store: ReservationStore, name: str) -> None:
     """Disable a host for reservations, unless it is an ordinary one.
@@ -154,21 +177,38 @@ def disable_host(store: ReservationStore, name: str) -> None:
     :raises ReservationHostError: if reservations have slots there, or it may
         be a host of Blazar.
     """
+    _carry_out(to_disable(store, name))
+
+
+def to_disable(store: ReservationStore, name: str) -> list[Action]:
     state, root, host = _read_disablable(store, name)
+    actions = []
     if host and host.provider:
-        _remove_trait(store, host)
-        try:
-            inventories.delete_provider(store.placement, host.provider)
-        except exception.ServiceConflict:
-            raise errors.ReservationHostError(
-                host.name, 'has a reservation provider that is in use'
-            ) from None
-    if state.pool is None:
-        return
-    if host and host.service and _leaves_pool(state, host):
-        remove_from_pool(store, state.pool, host.service, root)
-    else:
-        _remove_mirrored(store, state.pool, root)
+        actions.append(
+            Action(
+                'delete its resource provider for slots',
+                partial(_delete_provider, store, host),
+            )
+        )
+    pool = state.pool
+    if pool is None:
+        return actions
+    service = host and _leaves_pool(state, host) and host.service
+    if service:
+        actions.append(
+            Action(
+                f'remove it from aggregate {pool.name}',
+                partial(store.compute.remove_host, pool, service),
+            )
+        )
+    if service or _is_mirrored(store, pool, root):
+        actions.append(
+            Action(
+                f'remove it from aggregate {pool.name} in Placement',
+                partial(_remove_mirrored, store, pool, root),
+            )
+        )
+    return actions
 
 
 def _read_disablable(
@@ -227,40 +267,48 @@ def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
         )
 
 
-def would_delete_pool(
-    store: ReservationStore, disabled: Collection[str]
-) -> bool:
-    """Return whether deleting the pool would change anything; change nothing.
-
-    :param disabled: The names of hosts to regard as disabled already.
-    """
-    state = store.read()
-    _refuse_use(state, disabled)
-    return state.pool is not None or names.TRAIT in edits.known_traits(
-        store.placement
-    )
-
-
 def delete_pool(store: ReservationStore) -> None:
     """Delete the pool and the trait of reservation providers.
 
     :raises InvalidRequest: if the pool has hosts or other metadata, or there
         are reservations.
     """
-    state = store.read()
-    _refuse_use(state)
-    if state.pool is not None:
-        # Safe if a host is added meanwhile: Nova refuses to delete an
-        # aggregate that has hosts.
-        store.compute.delete_aggregate(state.pool)
-    edits.delete_trait(store.placement, names.TRAIT)
+    _carry_out(to_delete_pool(store))
     with contextlib.suppress(exception.ServiceConflict):
         # Another pool may have hosts.
         inventories.delete_class(store.placement, names.MARKER)
 
 
-def _refuse_use(state: ObservedState, disabled: Collection[str] = ()) -> None:
-    """Raise if the pool is still needed."""
+def to_delete_pool(
+    store: ReservationStore, disabled: Collection[str] = ()
+) -> list[Action]:
+    """Return what is to be done to delete the pool.
+
+    :param disabled: The names of hosts to regard as disabled already.
+    """
+    state = store.read()
+    _refuse_use(state, disabled)
+    actions = []
+    if pool := state.pool:
+        # Safe if a host is added meanwhile: Nova refuses to delete an
+        # aggregate that has hosts.
+        actions.append(
+            Action(
+                f'delete aggregate {pool.name} with its lock',
+                partial(store.compute.delete_aggregate, pool),
+            )
+        )
+    if names.TRAIT in edits.known_traits(store.placement):
+        actions.append(
+            Action(
+                f'delete trait {names.TRAIT}',
+                partial(edits.delete_trait, store.placement, names.TRAIT),
+            )
+        )
+    return actions
+
+
+def _refuse_use(state: ObservedState, disabled: Collection[str]) -> None:
     pool = state.pool
     if pool is None:
         return
@@ -283,7 +331,6 @@ def _refuse_use(state: ObservedState, disabled: Collection[str] = ()) -> None:
 def _reason_to_keep(
     state: ObservedState, pool: Aggregate, hosts: Collection[str]
 ) -> str | None:
-    """Return why the pool is still needed, as the predicate of a sentence."""
     if hosts:
         return f'has hosts: {text.listed(hosts)}'
     reservations = {*state.records.reservations, *state.records.problems}
@@ -312,18 +359,25 @@ def list_hosts(store: ReservationStore) -> list[ReservationHost]:
     return list(store.read().hosts.values())
 
 
-def _remove_trait(store: ReservationStore, host: ReservationHost) -> None:
-    """Remove the trait, so that no more slots are added to the host.
+def _delete_provider(store: ReservationStore, host: ReservationHost) -> None:
+    """Delete the reservation provider of a host.
 
-    It is removed with the generation at which there were no slots, and slots
-    are written only with a generation at which the provider had the trait. So
-    one of two concurrent writers fails.
+    First its trait, so that no more slots are added: it is removed with the
+    generation at which there were no slots, and slots are written only with a
+    generation at which the provider had the trait. So one of two concurrent
+    writers fails.
     """
-    if not host.is_ready or host.provider is None:
-        return
-    generations.replace(
-        store.placement, host.provider, 'traits', [], host.generation
-    )
+    assert host.provider
+    if host.is_ready:
+        generations.replace(
+            store.placement, host.provider, 'traits', [], host.generation
+        )
+    try:
+        inventories.delete_provider(store.placement, host.provider)
+    except exception.ServiceConflict:
+        raise errors.ReservationHostError(
+            host.name, 'has a reservation provider that is in use'
+        ) from None
 
 
 def _find_node(state: ObservedState, name: str) -> Node:
@@ -381,22 +435,23 @@ def may_be_blazars(pool: Aggregate) -> bool:
     )
 
 
-def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:
-    """Return the pool; create and lock it if necessary."""
-    edits.create_trait(store.placement, names.TRAIT)
+def _lock_pool(store: ReservationStore, pool: Aggregate | None) -> None:
     if pool is None:
         store.compute.create_aggregate(store.pool)
-        pool = store.read_pool()
-        if pool is None:
-            raise tools_errors.NotFound('aggregate', store.pool, 'Nova')
+        pool = _existing_pool(store)
     missing = missing_metadata(pool)
     if missing:
         store.compute.set_metadata(pool, missing)
+
+
+def _existing_pool(store: ReservationStore) -> Aggregate:
+    pool = store.read_pool()
+    if pool is None:
+        raise tools_errors.NotFound('aggregate', store.pool, 'Nova')
     return pool
 
 
 def missing_metadata(pool: Aggregate) -> dict[str, str]:
-    """Return the metadata that the lock of the pool lacks."""
     return {
         key: value
         for key, value in names.POOL_METADATA.items()
@@ -405,13 +460,12 @@ def missing_metadata(pool: Aggregate) -> dict[str, str]:
 
 
 def _add_to_pool(
-    store: ReservationStore, pool: Aggregate, service: str
+    store: ReservationStore, pool: Aggregate | None, service: str
 ) -> None:
     try:
-        store.compute.add_host(pool, service)
+        store.compute.add_host(pool or _existing_pool(store), service)
     except exception.ServiceConflict:
-        now = store.read_pool()
-        if now is None or service not in now.hosts:
+        if service not in _existing_pool(store).hosts:
             raise
         # Another client added it first.
 
@@ -419,7 +473,6 @@ def _add_to_pool(
 def remove_from_pool(
     store: ReservationStore, pool: Aggregate, service: str, root: str
 ) -> None:
-    """Take a host out of the pool, in Nova and in Placement."""
     store.compute.remove_host(pool, service)
     _remove_mirrored(store, pool, root)
 
@@ -432,22 +485,40 @@ def _is_mirrored(store: ReservationStore, pool: Aggregate, root: str) -> bool:
         return False
 
 
+def _mirror(
+    store: ReservationStore, pool: Aggregate | None, root: str
+) -> None:
+    uuid = (pool or _existing_pool(store)).uuid
+    edits.change_aggregates(
+        store.placement, root, lambda before: before | {uuid}
+    )
+
+
 def _remove_mirrored(
     store: ReservationStore, pool: Aggregate, root: str
 ) -> None:
-    try:
+    # Unless the compute node is gone.
+    with contextlib.suppress(exception.ServiceNotFound):
         edits.change_aggregates(
             store.placement, root, lambda before: before - {pool.uuid}
         )
-    except exception.ServiceNotFound:
-        # The compute node is gone.
-        return
 
 
 def _create_provider(
-    store: ReservationStore, node: Node, host: ReservationHost | None
+    store: ReservationStore,
+    node: Node,
+    host: ReservationHost | None,
+    has_joined: bool,
 ) -> None:
-    """Create the reservation provider and give it its trait."""
+    try:
+        # Check again: a server may have come before the host joined.
+        _refuse_ordinary(store, node, host)
+    except errors.ReservationHostError:
+        if has_joined:
+            pool = _existing_pool(store)
+            remove_from_pool(store, pool, node.service, node.uuid)
+        raise
+    edits.create_trait(store.placement, names.TRAIT)
     uuid = host.provider if host else None
     if uuid is None:
         uuid = names.provider_uuid(node.uuid)

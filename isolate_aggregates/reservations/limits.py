@@ -47,7 +47,7 @@ def limit_of(pool: Aggregate | None, project: str) -> int | None:
 
 def excess(
     state: ObservedState,
-    before: Reservation | None,
+    before: Reservation,
     target: Reservation,
     now: datetime.datetime,
 ) -> str | None:
@@ -56,8 +56,6 @@ def excess(
     A limit may be lowered at any time. So what a reservation has already does
     not count, only what it asks for beyond it.
 
-    :param before: The reservation before the change; None if it is new.
-    :param target: The reservation after the change.
     :returns: None if it does not.
     """
     limit = limit_of(state.pool, target.project)
@@ -75,9 +73,7 @@ def excess(
     )
 
 
-def _asks_for_slots(before: Reservation | None, target: Reservation) -> bool:
-    if before is None or not before.amount:
-        return True
+def _asks_for_slots(before: Reservation, target: Reservation) -> bool:
     return target.amount > before.amount or (
         before.end is not None
         and (target.end is None or target.end > before.end)

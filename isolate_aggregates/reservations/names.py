@@ -54,15 +54,10 @@ HISTORY_KEY = 'reservation_history_days'
 
 _PROVIDER = 'blazar_'
 _FLAVOR = 'reservation:'
-# Nova sorts flavors by id, so that archives follow all records.
 _ARCHIVE = re.compile(
-    r'history\.([0-9]{8}T[0-9]{6})\.([0-9a-f-]{36})\.([0-9a-f]{8})'
+    r'history\.[0-9]{8}T[0-9]{6}\.([0-9a-f-]{36})\.[0-9a-f]{8}'
 )
-_TIME = '%Y%m%dT%H%M%S'
-_HISTORY = 'history.'
-_PAGE = re.compile(
-    r'history\.events\.([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{4,})'
-)
+_PAGE = re.compile(r'history\.events\.([0-9a-f-]{36})\.[0-9a-f]{8}\.[0-9]{4,}')
 _REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')
 
 
@@ -90,72 +85,38 @@ class Revision:
 
 
 def revision_of(flavor_id: str) -> Revision | None:
-    """Return the revision that a flavor id stands for; None if it does not."""
     match = _REVISION.fullmatch(flavor_id)
     return Revision(match[1], match[2], int(match[3])) if match else None
 
 
-@dataclasses.dataclass(frozen=True)
-class Archive:
-    """Identifies the archive of a reservation that has ended."""
+def archive(reservation: str, incarnation: str, end: datetime.datetime) -> str:
+    """Return the flavor id of the archive of a reservation that has ended.
 
-    end: datetime.datetime
-    reservation: str
-    incarnation: str
-
-    @property
-    def flavor_id(self) -> str:
-        """The id of the flavor that holds the archive.
-
-        Archives sort by the end of their reservations.
-        """
-        end = self.end.astimezone(datetime.UTC).strftime(_TIME)
-        return f'history.{end}.{self.reservation}.{self.incarnation}'
+    Nova lists flavors sorted by id: archives follow all records, sorted by the
+    end of their reservations, and pages follow all archives.
+    """
+    at = end.astimezone(datetime.UTC).strftime('%Y%m%dT%H%M%S')
+    return f'history.{at}.{reservation}.{incarnation}'
 
 
-def archive_of(flavor_id: str) -> Archive | None:
-    """Return the archive that a flavor id stands for; None if it does not."""
+def page(reservation: str, incarnation: str, number: int) -> str:
+    """Return the flavor id of a page of the events of a reservation."""
+    return f'history.events.{reservation}.{incarnation}.{number:04}'
+
+
+def archive_of(flavor_id: str) -> str | None:
+    """Return the id of the reservation whose archive a flavor is, if any."""
     match = _ARCHIVE.fullmatch(flavor_id)
-    try:
-        return match and Archive(
-            datetime.datetime.strptime(match[1], _TIME).replace(
-                tzinfo=datetime.UTC
-            ),
-            match[2],
-            match[3],
-        )
-    except ValueError:
-        return None
+    return match and match[1]
 
 
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """Identifies a page of the events of a reservation."""
-
-    reservation: str
-    incarnation: str
-    number: int
-
-    @property
-    def flavor_id(self) -> str:
-        """The id of the flavor that holds the page.
-
-        Pages sort after all archives.
-        """
-        return (
-            f'{_HISTORY}events.{self.reservation}.{self.incarnation}.'
-            f'{self.number:04}'
-        )
-
-
-def page_of(flavor_id: str) -> Page | None:
-    """Return the page that a flavor id stands for; None if it does not."""
+def page_of(flavor_id: str) -> str | None:
+    """Return the id of the reservation that a page is about, if any."""
     match = _PAGE.fullmatch(flavor_id)
-    return Page(match[1], match[2], int(match[3])) if match else None
+    return match and match[1]
 
 
 def is_history(flavor_id: str) -> bool:
-    """Return whether a flavor id stands for an archive or a page."""
     return bool(archive_of(flavor_id) or page_of(flavor_id))
 
 
@@ -186,7 +147,6 @@ def _marked(text: str) -> str:
 
 
 def resource_class(reservation: str) -> str:
-    """Return the resource class of a reservation's slots."""
     return RESERVATION_CLASS + reservation.upper().replace('-', '_')
 
 

@@ -10,66 +10,68 @@ import contextlib
 import dataclasses
 import datetime
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.reservations import (
-    details,
     errors,
     execution,
     limits,
     planner,
     rounds,
+    stale,
 )
+from isolate_aggregates.reservations.problems import find_reservation
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
-    Labels,
     PendingChange,
     Reservation,
     check_amount,
+    check_texts,
     utc,
 )
 from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.status import Phase, Status
-from isolate_aggregates.reservations.store import (
-    ReservationStore,
-    find_reservation,
+from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.views import (
+    differences,
+    outlook,
+    show,
+    status_in,
 )
-from isolate_aggregates.reservations.views import show, status_in, would_be
 from isolate_aggregates.tools import errors as tools_errors
 
 # How often a command retries because another one changed the reservation.
 _ATTEMPTS = 10
 
 
-# Returns the wanted change, given the current state.
+# Returns the change, given the current state.
 _Decide = Callable[[ObservedState, Reservation], PendingChange]
 
 
 def _present(reservation: Reservation) -> PendingChange:
-    """Return a pending change that equals the current values."""
     return PendingChange(
         reservation.amount, reservation.end, reservation.leaving
     )
 
 
 @retried
-def _preview_change(
+def _planned_change(
     store: ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
     decide: _Decide,
     names_end: bool = False,
+    labelled: Callable[[Reservation], Reservation] = lambda same: same,
 ) -> Status:
-    """Return the status that a change would lead to; change nothing."""
     state = store.read()
-    reservation = find_reservation(store, state, reservation_id)
+    found = find_reservation(store, state, reservation_id)
     # A pending change of another command is completed first.
-    current = reservation.settled
-    _last_change(store, state, current, now, names_end)
-    change = decide(state, current)
-    if change != _present(current):
-        current = dataclasses.replace(current, pending=change)
-    return would_be(store, state, current, now)
+    wanted = found.settled
+    _last_change(store, state, wanted, now, names_end)
+    change = decide(state, wanted)
+    if change != _present(wanted):
+        wanted = dataclasses.replace(wanted, pending=change)
+    return outlook(store, state, found, labelled(wanted), now)
 
 
 def _check_changeable(
@@ -98,7 +100,7 @@ def _last_change(
     :raises ReservationError: if the reservation is over.
     """
     try:
-        details.check_record(store, state, reservation)
+        stale.check_record(store, state, reservation)
     except errors.StaleRecord as exc:
         if not names_end:
             raise
@@ -185,7 +187,6 @@ def _after_record(
 
 
 def _contended(reservation_id: str) -> errors.ReservationError:
-    """Return the error for a command that gave up because of conflicts."""
     return errors.ReservationError(
         reservation_id,
         'was changed repeatedly by other commands; run this command again',
@@ -193,7 +194,10 @@ def _contended(reservation_id: str) -> errors.ReservationError:
 
 
 def create(
-    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+    store: ReservationStore,
+    reservation: Reservation,
+    now: datetime.datetime,
+    dry_run: bool = False,
 ) -> Status:
     """Create a reservation, or complete an interrupted attempt to.
 
@@ -201,13 +205,11 @@ def create(
     :raises ReservationError: if it does not fit, or the id is taken; nothing
         is left behind then.
     """
-    _check_new(reservation, now)
+    if dry_run:
+        return _planned_creation(store, reservation, now)
     before = store.read()
+    _check_new(before, reservation, now)
     rounds.remove_strays(store, before)
-    # Now, as a record without a plan would be left behind.
-    _ = before.cleaning_time
-    limits.limit_of(before.pool, reservation.project)
-    _check_hosts(before, reservation)
     wanted = dataclasses.replace(reservation, asked_by=store.user)
     state = None
     if store.compute.create_record(wanted):
@@ -231,7 +233,7 @@ def create(
             break
         return status
     # Another run refused it, because it did not fit, or a command ended it.
-    preview(store, reservation, now)
+    _planned_creation(store, reservation, now)
     raise errors.ReservationError(
         reservation.id,
         'was refused or ended by another command while it was created; run '
@@ -260,38 +262,36 @@ def _take_over(
     return change
 
 
-def preview(
+def _planned_creation(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> Status:
-    """Return the status that creating would lead to; change nothing."""
-    _check_new(reservation, now)
     state = store.read()
-    _check_hosts(state, reservation)
-    if _is_taken(state.records, reservation):
-        raise _taken_error(reservation.id)
-    present = state.records.reservations.get(reservation.id)
-    _check_not_ending(present, now)
-    if present is not None and not present.was_refused:
-        # It would be completed, with its own times.
-        reservation = present
-    return would_be(store, state, reservation, now)
+    _check_new(state, reservation, now)
+    present = _created_before(state.records, reservation, now)
+    if present is None:
+        return outlook(store, state, None, reservation, now)
+    # It would be completed, with its own times.
+    before = present if present.amount else None
+    return outlook(store, state, before, present, now)
 
 
-def _check_hosts(state: ObservedState, reservation: Reservation) -> None:
+def _check_new(
+    state: ObservedState, reservation: Reservation, now: datetime.datetime
+) -> None:
+    """Raise InvalidRequest before a record without a plan is written."""
+    if reservation.has_ended(now):
+        raise tools_errors.InvalidRequest(
+            f'A reservation cannot end at {reservation.end}, which is in the '
+            'past.'
+        )
     for name in reservation.only_on:
         if name not in state.hosts:
             raise tools_errors.InvalidRequest(
                 f'{name} is not a host for reservations; see reservation host '
                 'list.'
             )
-
-
-def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
-    if reservation.has_ended(now):
-        raise tools_errors.InvalidRequest(
-            f'A reservation cannot end at {reservation.end}, which is in the '
-            'past.'
-        )
+    _ = state.cleaning_time
+    limits.limit_of(state.pool, reservation.project)
 
 
 def _write_record(
@@ -309,39 +309,35 @@ def _write_record(
         if present is not None and present.was_refused:
             with contextlib.suppress(tools_errors.NotFound):
                 execution.reconcile(store, reservation.id, now)
-        elif _is_taken(records, reservation):
-            break
-        elif present is not None:
-            _check_not_ending(present, now)
+        elif present := _created_before(records, reservation, now):
             return present.change if not present.amount else reservation.change
-    raise _taken_error(reservation.id)
+    raise _taken(reservation.id)
 
 
-def _check_not_ending(
-    reservation: Reservation | None, now: datetime.datetime
-) -> None:
-    """Raise if a reservation with the id ends, and would not be kept."""
-    if (
-        reservation
-        and reservation.settled.has_ended(now)
-        and not reservation.was_refused
-    ):
+def _created_before(
+    records: Records, reservation: Reservation, now: datetime.datetime
+) -> Reservation | None:
+    """Return what an earlier attempt to create a reservation has created.
+
+    :raises ReservationError: if another reservation or flavor has the id.
+    """
+    present = records.reservations.get(reservation.id)
+    if present is None and reservation.id in records.foreign:
+        raise _taken(reservation.id)
+    if present is None or present.was_refused:
+        return None
+    if not _is_same(present, reservation):
+        raise _taken(reservation.id)
+    if present.settled.has_ended(now):
         raise errors.ReservationError(
             reservation.id,
             'cannot be created, because an earlier reservation with that id '
             'is still ending; try again when reconcile has removed it',
         )
+    return present
 
 
-def _is_taken(records: Records, reservation: Reservation) -> bool:
-    """Return whether the id is taken by another reservation or flavor."""
-    present = records.reservations.get(reservation.id)
-    if present is None:
-        return reservation.id in records.foreign
-    return not (present.was_refused or _is_same(present, reservation))
-
-
-def _taken_error(reservation_id: str) -> errors.ReservationError:
+def _taken(reservation_id: str) -> errors.ReservationError:
     return errors.ReservationError(
         reservation_id,
         'cannot be created, because another reservation or a flavor already '
@@ -404,7 +400,7 @@ def update(
     """
     if amount is not None:
         check_amount(amount)
-    Labels(name or '', note or '').check()
+    check_texts(name or '', note or '')
     if not isinstance(end, Unchanged):
         end = end and utc('end', end)
 
@@ -427,7 +423,6 @@ def update(
         )
 
     def labelled(reservation: Reservation) -> Reservation:
-        labels = reservation.labels
         shared = {*reservation.shared, *share} - {*unshare}
         return dataclasses.replace(
             reservation,
@@ -435,10 +430,8 @@ def update(
             warn_before=reservation.warn_before
             if warn_before is None
             else warn_before,
-            labels=Labels(
-                labels.name if name is None else name,
-                labels.note if note is None else note,
-            ),
+            name=reservation.name if name is None else name,
+            note=reservation.note if note is None else note,
         )
 
     affects_flavor = bool(share or unshare or warn_before is not None)
@@ -446,29 +439,21 @@ def update(
     needs_plan = (
         not has_labels or amount is not None or not isinstance(end, Unchanged)
     )
-    if dry_run:
-        status = (
-            _preview_change(
-                store,
-                reservation_id,
-                now,
-                decide,
-                names_end=not isinstance(end, Unchanged),
-            )
-            if needs_plan
-            else show(store, reservation_id, now)
+    names_end = not isinstance(end, Unchanged)
+    if dry_run and needs_plan:
+        return _planned_change(
+            store, reservation_id, now, decide, names_end, labelled
         )
+    if dry_run:
+        status = show(store, reservation_id, now)
+        after = labelled(status.reservation)
+        planned = differences(status.reservation, after)
         return dataclasses.replace(
-            status, reservation=labelled(status.reservation)
+            status, reservation=after, planned=tuple(planned)
         )
     if needs_plan:
         status = _change(
-            store,
-            reservation_id,
-            now,
-            decide,
-            is_done,
-            names_end=not isinstance(end, Unchanged),
+            store, reservation_id, now, decide, is_done, names_end
         )
         if not has_labels:
             return status
@@ -516,6 +501,7 @@ def move(
     reservation_id: str,
     now: datetime.datetime,
     hosts: Collection[str],
+    evacuate: bool = False,
     dry_run: bool = False,
 ) -> Status:
     """Move a reservation to other hosts, together with its servers.
@@ -525,6 +511,8 @@ def move(
     moved or deleted.
 
     :param hosts: The names of the hosts to leave; empty to stay on all.
+    :param evacuate: Whether to evacuate the servers of failed hosts that it is
+        leaving. Nova does so asynchronously; call again if some fail.
     :raises ReservationError: if it does not fit elsewhere; nothing is changed
         then.
     """
@@ -551,40 +539,33 @@ def move(
             name in leaving or name not in status.hosts for name in hosts
         )
 
-    if dry_run:
-        return _preview_change(store, reservation_id, now, decide)
-    return _change(store, reservation_id, now, decide, is_done)
+    if not dry_run:
+        status = _change(store, reservation_id, now, decide, is_done)
+        if evacuate:
+            for server in _to_evacuate(store, status):
+                store.compute.evacuate(server)
+        return status
+    status = _planned_change(store, reservation_id, now, decide)
+    if evacuate:
+        planned = [
+            f'evacuate server {server}'
+            for server in _to_evacuate(store, status)
+        ]
+        status = dataclasses.replace(
+            status, planned=(*status.planned, *planned)
+        )
+    return status
 
 
-def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
-    """Evacuate servers from the failed hosts that a reservation is leaving.
-
-    Nova evacuates them asynchronously; call again if some evacuations fail.
-
-    :returns: The ids of the servers.
-    """
-    servers = to_evacuate(store, reservation_id)
-    for server in servers:
-        store.compute.evacuate(server)
-    return servers
-
-
-def to_evacuate(
-    store: ReservationStore,
-    reservation_id: str,
-    leaving: Collection[str] | None = None,
-) -> list[str]:
-    """Return the servers on the failed hosts that a reservation is leaving.
-
-    :param leaving: The names of these hosts; None for the recorded ones.
-    """
-    state = store.read()
-    reservation = find_reservation(store, state, reservation_id)
-    hosts = reservation.leaving if leaving is None else leaving
+def _to_evacuate(store: ReservationStore, status: Status) -> list[str]:
+    """Return the servers on the failed hosts that a reservation is leaving."""
+    reservation = status.reservation
     services = {
         host.service
-        for host in state.hosts.values()
-        if host.name in hosts and host.has_failed and host.service
+        for host in store.read().hosts.values()
+        if host.name in reservation.leaving
+        and host.has_failed
+        and host.service
     }
     return [
         server
@@ -594,13 +575,18 @@ def to_evacuate(
 
 
 def end(
-    store: ReservationStore, reservation_id: str, now: datetime.datetime
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    dry_run: bool = False,
 ) -> Status:
     """End a reservation now, whether or not it has started.
 
     Its servers are deleted. Until they are gone it is ``ending``; call again
     or reconcile to complete it.
     """
+    if dry_run:
+        return _planned_end(store, reservation_id, now)
     change = 0
     for _ in range(_ATTEMPTS):
         state = store.read()
@@ -637,6 +623,20 @@ def end(
         if status.reservation.has_ended(now):
             return status
     raise _contended(reservation_id)
+
+
+def _planned_end(
+    store: ReservationStore, reservation_id: str, now: datetime.datetime
+) -> Status:
+    status = show(store, reservation_id, now)
+    reservation = status.reservation
+    servers = len(store.compute.servers_of(reservation.id))
+    what = f'end reservation {reservation.id} of project {reservation.project}'
+    if servers:
+        what += ', and permanently delete its ' + text.counted(
+            servers, 'server'
+        )
+    return dataclasses.replace(status, planned=(what,))
 
 
 def _check_end(

@@ -60,11 +60,9 @@ class Demand:
 class HostCapacity:
     """The capacity of a host for one reservation.
 
-    :param capacity: The capacity of its root provider, by resource class.
-    :param ordinary: The usage of the root provider by servers without a
-        reservation, by resource class.
-    :param below: For each child provider, its capacity for reservations by
-        resource class.
+    :param capacity: The capacity of its root provider for reservations, by
+        resource class: without what servers without a reservation use.
+    :param below: That of each child provider.
     :param claims: The slots of all other reservations.
     :param own: The number of slots of this reservation on the host.
     :param used: The number of these slots with a server.
@@ -74,7 +72,6 @@ class HostCapacity:
 
     host: str
     capacity: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    ordinary: Mapping[str, int] = dataclasses.field(default_factory=dict)
     below: tuple[Mapping[str, int], ...] = ()
     claims: tuple[Claim, ...] = ()
     own: int = 0
@@ -106,7 +103,6 @@ def later(
 
 
 def capacity(host: HostCapacity) -> dict[str, int]:
-    """Return a host's capacity for reservations, by resource class."""
     return {
         name: max(0, sum(_shares(host, name)))
         for name in sorted({*host.capacity}.union(*host.below))
@@ -201,10 +197,10 @@ def _slot_sizes(
 
 def _shares(host: HostCapacity, resource_class: str) -> list[int]:
     """Return the capacity of each provider of a host for reservations."""
-    own = host.capacity.get(resource_class, 0)
     return [
-        own - host.ordinary.get(resource_class, 0),
-        *(has[resource_class] for has in host.below if resource_class in has),
+        has[resource_class]
+        for has in (host.capacity, *host.below)
+        if resource_class in has
     ]
 
 
@@ -311,7 +307,6 @@ class Assignment:
 
     @property
     def _obstacles_text(self) -> str:
-        """The hosts that cannot take slots, by cause, as text."""
         by_cause: dict[str, list[str]] = {}
         for host, obstacle in self.obstacles.items():
             by_cause.setdefault(obstacle.removeprefix('is '), []).append(host)
@@ -325,7 +320,6 @@ class Assignment:
 
     @property
     def _free_text(self) -> str:
-        """The hosts with free capacity, the largest first, as text."""
         hosts = sorted(
             ((name, free) for name, free in self.free.items() if free),
             key=lambda entry: (-entry[1], entry[0]),
@@ -463,7 +457,6 @@ class _FreeSlots:
             self._slots[index] = slots
 
     def _slots_on(self, host: HostCapacity, demand: Demand) -> int:
-        """Return how many slots a host can contribute."""
         free = free_slots(host, demand)
         if demand.affinity is None:
             return free
@@ -573,5 +566,4 @@ def _on_one_host(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
 
 
 def _surplus(numbers: Collection[int], demand: Demand) -> int:
-    """Return by how much the slots exceed the demand."""
     return max(0, sum(numbers) - demand.amount)

@@ -111,7 +111,6 @@ class _Planning:
         self._may_wait = may_wait
 
     def actions(self) -> Iterator[Action]:
-        """Yield the next actions."""
         state, reservation = self._state, self._reservation
         old_flavors = state.records.old_flavors.get(reservation.id)
         if old_flavors:
@@ -209,7 +208,6 @@ class _Planning:
         yield Refuse(reservation, excess or self._refusal(assignment))
 
     def _refusal(self, assignment: Assignment) -> str:
-        """Return why a change does not fit, and when a new one would."""
         if self._reservation.amount:
             return assignment.refusal
         later, unread = capacity.first_fit(
@@ -314,7 +312,6 @@ def _order(write: WriteSlots) -> int:
 
 
 def may_leave(state: ObservedState, move: Move) -> set[str]:
-    """Return the hosts that slots without a server may be moved off."""
     return {
         host.name for host in state.hosts.values() if host.slots and move(host)
     }
@@ -326,7 +323,6 @@ def _to_leave(
     now: datetime.datetime,
     hosts: Collection[str],
 ) -> set[str]:
-    """Return the hosts whose slots without a server are to be moved."""
     names = [n for n in state.slots(reservation.id) if n in hosts]
     if not names:
         return set()
@@ -367,7 +363,6 @@ def _hosts_to_switch(
     reservation: Reservation,
     now: datetime.datetime,
 ) -> dict[str, bool]:
-    """Return the hosts whose slots have to be opened, or closed."""
     hosts = {}
     for name, slots in sorted(state.slots(reservation.id).items()):
         to_open = (

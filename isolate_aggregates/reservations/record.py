@@ -17,7 +17,6 @@ no effect; the command notices when it reads the record again.
 import base64
 from collections.abc import Iterable, Mapping
 import dataclasses
-import datetime
 import json
 from typing import Any
 import zlib
@@ -26,7 +25,6 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, events, names, stored
 from isolate_aggregates.reservations.reservation import (
     Event,
-    Labels,
     PendingChange,
     Reservation,
     Shape,
@@ -48,6 +46,29 @@ HISTORY_VERSION = 1
 # The key that marks the descriptions of Blazar's reservations; see
 # blazar.record.
 BLAZAR_MARK = 'isolate-aggregates-blazar'
+
+
+_FIELDS = {
+    'incarnation': stored.TEXT,
+    'project': stored.TEXT,
+    'start': stored.TIME,
+    'end': stored.optional(stored.TIME),
+    'amount': stored.NUMBER,
+    'affinity': stored.AFFINITY,
+    'name': stored.TEXT,
+    'note': stored.TEXT,
+    'shared': stored.TEXTS,
+    'only_on': stored.TEXTS,
+    'warn_before': stored.optional(stored.SECONDS),
+    'unused_since': stored.optional(stored.TIME),
+    'leaving': stored.TEXTS,
+    'has_access': stored.FLAG,
+    'change': stored.NUMBER,
+    'asked_by': stored.TEXT,
+    'pages': stored.NUMBER,
+}
+_SHAPE = {'extra_specs': stored.TEXT_BY_KEY}
+_PENDING = {name: _FIELDS[name] for name in ('amount', 'end', 'leaving')}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,43 +103,18 @@ class Records:
 
 
 def describe(reservation: Reservation) -> str:
-    """Return the description of the flavor of a reservation."""
     document: dict[str, Any] = {
         _MARK: _VERSION,
-        'incarnation': reservation.incarnation,
-        'project': reservation.project,
-        'start': _text(reservation.start),
-        'end': _text(reservation.end),
-        'amount': reservation.amount,
-        'affinity': reservation.affinity,
-        'name': reservation.labels.name,
-        'note': reservation.labels.note,
-        'shared': list(reservation.shared),
-        'only_on': list(reservation.only_on),
-        'warn_before': None
-        if reservation.warn_before is None
-        else int(reservation.warn_before.total_seconds()),
-        'unused_since': _text(reservation.unused_since),
-        'leaving': list(reservation.leaving),
-        'has_access': reservation.has_access,
-        'change': reservation.change,
-        'asked_by': reservation.asked_by,
+        **stored.write(reservation, _FIELDS),
         'events': events.documents(reservation.events),
-        'pages': reservation.pages,
-        'extra_specs': dict(sorted(reservation.shape.extra_specs.items())),
+        **stored.write(reservation.shape, _SHAPE),
     }
-    pending = reservation.pending
-    if pending is not None:
-        document['asked'] = {
-            'amount': pending.amount,
-            'end': _text(pending.end),
-            'leaving': list(pending.leaving),
-        }
+    if reservation.pending:
+        document['asked'] = stored.write(reservation.pending, _PENDING)
     return _packed(document, 'incarnation')
 
 
 def describe_page(past: Iterable[Event]) -> str:
-    """Return the description of the flavor of a page of events."""
     return _packed(
         {HISTORY_MARK: HISTORY_VERSION, 'events': events.documents(past)}
     )
@@ -154,12 +150,10 @@ def unpacked(description: str) -> Any:
 
 
 def is_ours(description: str | None) -> bool:
-    """Return whether a flavor's description has our mark."""
     return _MARK in (description or '')
 
 
 def read(flavors: Iterable[FlavorRecord]) -> Records:
-    """Parse records and their revisions."""
     originals = {}
     archives = []
     revisions: dict[str, list[tuple[names.Revision, str]]] = {}
@@ -232,8 +226,10 @@ def _replaced(
     )
     return errors.ReservationError(
         flavor.id,
-        f'has a flavor {flavor.name} whose description was replaced; set it '
-        f'to the description of flavor {names.flavor(newest.flavor_id)}',
+        f'has a flavor {flavor.name} whose description was replaced; run '
+        'openstack flavor set --description TEXT '
+        f'{flavor.name} with the description of flavor '
+        f'{names.flavor(newest.flavor_id)}',
     )
 
 
@@ -251,50 +247,23 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 f'was written in format {version}, but this release only '
                 f'knows format {_VERSION}; use the newer release for it',
             )
-        pending = document.get('asked')
         if names.reservation_id(flavor.id) != flavor.id:
             raise ValueError(f'{flavor.id} is not written as a uuid')
-        past = events.parse(document.get('events', ()))
+        pending = document.get('asked')
+        past = events.parse(document['events'])
         last = past[-1] if past else None
         return Reservation(
             id=flavor.id,
-            project=str(document['project']),
-            start=stored.read(document['start']),
-            end=_time(document['end']),
-            amount=stored.amount(document['amount']),
             shape=dataclasses.replace(
-                Shape.like(flavor),
-                extra_specs={
-                    str(key): str(value)
-                    for key, value in document['extra_specs'].items()
-                },
+                Shape.like(flavor), **stored.read(document, _SHAPE)
             ),
-            affinity=_affinity(document['affinity']),
-            labels=Labels(
-                str(document.get('name', '')), str(document.get('note', ''))
-            ),
-            shared=_texts(document, 'shared'),
-            only_on=_texts(document, 'only_on'),
-            warn_before=None
-            if document['warn_before'] is None
-            else datetime.timedelta(seconds=int(document['warn_before'])),
-            unused_since=_time(document['unused_since']),
-            leaving=_texts(document, 'leaving'),
-            has_access=document['has_access'] is True,
             pending=pending
-            and PendingChange(
-                stored.amount(pending['amount']),
-                _time(pending['end']),
-                _texts(pending, 'leaving'),
-            ),
-            change=stored.amount(document['change']),
-            asked_by=str(document.get('asked_by', '')),
+            and PendingChange(**stored.read(pending, _PENDING)),
             open=last.open if last else {},
             down=last.down if last else (),
             events=past,
-            pages=stored.amount(document.get('pages', 0)),
-            incarnation=str(document['incarnation']),
             revision=revision,
+            **stored.read(document, _FIELDS),
         )
     except (
         LookupError,
@@ -307,24 +276,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         raise errors.ReservationError(
             flavor.id,
             f'has a flavor {flavor.name} whose description is broken '
-            f'({exc!r}); correct it, or delete the flavor once nothing uses '
-            'it',
+            f'({exc!r}); correct it with openstack flavor set --description '
+            f'TEXT {flavor.name}, or run openstack flavor delete '
+            f'{flavor.name} once nothing uses it',
         ) from exc
-
-
-def _text(time: datetime.datetime | None) -> str | None:
-    return None if time is None else stored.written(time)
-
-
-def _time(text: str | None) -> datetime.datetime | None:
-    return None if text is None else stored.read(text)
-
-
-def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    return tuple(str(text) for text in document[key])
-
-
-def _affinity(value: object) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    raise ValueError(f'{value!r} is not an affinity')

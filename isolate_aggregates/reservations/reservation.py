@@ -50,7 +50,6 @@ class Shape:
 
     @classmethod
     def like(cls, flavor: Flavor) -> 'Shape':
-        """Return the shape of servers of a flavor."""
         return cls(
             vcpus=flavor.vcpus,
             ram=flavor.ram,
@@ -64,35 +63,6 @@ class Shape:
 # The most characters of a name and of a note.
 MOST_IN_NAME = 255
 MOST_IN_NOTE = 1000
-
-
-@dataclasses.dataclass(frozen=True)
-class Labels:
-    """Texts of the operator, which mean nothing here.
-
-    :param name: A name; several reservations may have it.
-    :param note: For example the number of an order.
-    """
-
-    name: str = ''
-    note: str = ''
-
-    def check(self) -> None:
-        """Raise if a text is too long or has control characters."""
-        for kind, label, most in (
-            ('name', self.name, MOST_IN_NAME),
-            ('note', self.note, MOST_IN_NOTE),
-        ):
-            if len(label) > most:
-                raise errors.InvalidRequest(
-                    f'The {kind} of a reservation may have {most} '
-                    f'characters, not {len(label)}.'
-                )
-            if not label.isprintable():
-                raise errors.InvalidRequest(
-                    f'The {kind} of a reservation may have no control '
-                    f'characters, as "{text.escaped(label)}" has.'
-                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +107,8 @@ class Reservation:
         slots are still pending.
     :param affinity: True for all slots on one host, False for no two slots on
         one host, None for no restriction.
+    :param name: A name; several reservations may have it.
+    :param note: For example the number of an order.
     :param shared: The ids of other projects that may use it, too.
     :param only_on: The names of the hosts that may have its slots; empty for
         any.
@@ -171,7 +143,8 @@ class Reservation:
     amount: int
     shape: Shape
     affinity: bool | None = None
-    labels: Labels = Labels()
+    name: str = ''
+    note: str = ''
     shared: tuple[str, ...] = ()
     only_on: tuple[str, ...] = ()
     warn_before: datetime.timedelta | None = None
@@ -190,7 +163,6 @@ class Reservation:
 
     @property
     def resource_class(self) -> str:
-        """The resource class of its slots."""
         return names.resource_class(self.id)
 
     @property
@@ -218,7 +190,6 @@ class Reservation:
 
     @property
     def boot_until(self) -> datetime.datetime | None:
-        """Until when servers can be booted; None for no end."""
         return self.end and self.end - (
             self.warn_before or datetime.timedelta()
         )
@@ -230,7 +201,6 @@ class Reservation:
 
     @property
     def projects(self) -> frozenset[str]:
-        """The ids of all projects that may use it."""
         return frozenset({self.project, *self.shared})
 
     @property
@@ -291,7 +261,6 @@ def _keys(extra_specs: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_granular(key: str, value: str) -> bool:
-    """Return whether it belongs to a suffixed request group."""
     return any(spec.suffix for spec in xs.parse({key: value}))
 
 
@@ -320,7 +289,8 @@ def new(
     affinity: bool | None = None,
     reservation_id: str | None = None,
     allow_uncounted: bool = False,
-    labels: Labels = Labels(),
+    name: str = '',
+    note: str = '',
     shared: Iterable[str] = (),
     only_on: Iterable[str] = (),
     warn_before: datetime.timedelta | None = None,
@@ -340,7 +310,7 @@ def new(
         reservation_id or names.new_reservation_id()
     )
     check_amount(amount)
-    labels.check()
+    check_texts(name, note)
     # Times of one time zone are compared by the clock on the wall, which shows
     # an hour twice when summer time ends.
     start = utc('start', start)
@@ -358,7 +328,8 @@ def new(
         amount=0,
         shape=shape,
         affinity=affinity,
-        labels=labels,
+        name=name,
+        note=note,
         shared=tuple(sorted({*shared} - {project})),
         only_on=tuple(sorted(set(only_on))),
         warn_before=warn_before,
@@ -386,6 +357,23 @@ def new(
             'A slot of a reservation must request at least one resource.'
         )
     return reservation
+
+
+def check_texts(name: str, note: str) -> None:
+    for kind, text_given, most in (
+        ('name', name, MOST_IN_NAME),
+        ('note', note, MOST_IN_NOTE),
+    ):
+        if len(text_given) > most:
+            raise errors.InvalidRequest(
+                f'The {kind} of a reservation may have {most} characters, not '
+                f'{len(text_given)}.'
+            )
+        if not text_given.isprintable():
+            raise errors.InvalidRequest(
+                f'The {kind} of a reservation may have no control characters, '
+                f'as "{text.escaped(text_given)}" has.'
+            )
 
 
 def check_amount(amount: int) -> None:

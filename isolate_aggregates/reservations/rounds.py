@@ -4,7 +4,7 @@
 A round also deletes what interrupted commands have left behind.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 import contextlib
 import datetime
 import logging
@@ -29,16 +29,15 @@ from isolate_aggregates.reservations.failed_hosts import (
     every_host,
     no_host,
 )
+from isolate_aggregates.reservations.problems import find_unreadable
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.status import Status
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
-    Problem,
     ReservationStore,
-    find_reservation,
-    find_unreadable,
+    Unreadable,
     log_unreadable,
 )
 from isolate_aggregates.tools.placement import inventories
@@ -65,7 +64,7 @@ def reconcile_all(
     """
     before, host_problems = host_health.mend_hosts(store, store.read(), now)
     state = before
-    problems: list[Problem] = [
+    problems: list[Unreadable] = [
         *find_unreadable(store, before),
         *host_problems,
     ]
@@ -79,8 +78,8 @@ def reconcile_all(
         for reservation in before.reservations
     }
     due = list(runs.values())
-    access = store.access.some(_with_access(before.reservations, now))
-    state = state.with_access(access)
+    state = _with_access(store, state, before.reservations, now)
+    access = state.access
     for _ in range(_MOST_PASSES):
         leave = planner.may_leave(state, move)
         due = [run for run in due if run.attempt(state, leave)]
@@ -110,8 +109,8 @@ def repair(
     """Move slots without a server off hosts that cannot serve them.
 
     Such hosts are down, disabled or gone, or too small for their slots. If all
-    reservations are repaired, resource classes and flavors that interrupted
-    commands left behind are deleted as well.
+    reservations are repaired, what interrupted commands left behind is deleted
+    as well.
 
     :returns: The resulting statuses, with what could not be done among their
         problems.
@@ -125,62 +124,58 @@ def repair(
     return [reconcile(store, reservation.id, now, move=every_host)]
 
 
-def to_repair(
+def planned_repair(
     store: ReservationStore,
+    statuses: Iterable[Status],
     now: datetime.datetime,
-    reservation_id: str | None = None,
-) -> tuple[dict[str, list[str]], list[str]]:
-    """Return what :func:`repair` would do.
+    is_of_all: bool,
+) -> list[str]:
+    """Return what :func:`repair` would do, in words.
 
-    :returns: What would be done in words, by id of the reservation, and the
-        names of resource classes and flavors of reservations that no longer
-        exist.
+    :param statuses: The reservations to repair, as they are.
     """
     # Read before the records, as in repair.
     classes = inventories.classes(store.placement)
     state = store.read()
-    records = state.records
-    reservations = list(state.reservations)
-    remnants: list[str] = []
-    if reservation_id is None:
-        remnants += orphans(records, classes)
-        remnants += [stray.flavor_id for stray in records.strays]
-    else:
-        reservations = [find_reservation(store, state, reservation_id)]
-    return to_do(store, state, reservations, now, every_host), remnants
-
-
-def to_do(
-    store: ReservationStore,
-    state: ObservedState,
-    reservations: Collection[Reservation],
-    now: datetime.datetime,
-    move: Move,
-) -> dict[str, list[str]]:
-    """Return what is to be done, in words, by id of the reservation."""
-    state = state.with_access(
-        store.access.some(_with_access(reservations, now))
-    )
-    leave = planner.may_leave(state, move)
-    words = {}
-    for reservation in reservations:
-        _, actions = outcome(store, state, reservation.id, now, leave)
-        if actions:
-            words[reservation.id] = [
-                action.words for action in actions if action.words
-            ]
-    return words
+    reservations = [
+        state.records.reservations[status.reservation.id]
+        for status in statuses
+        if status.reservation.id in state.records.reservations
+    ]
+    state = _with_access(store, state, reservations, now)
+    leave = planner.may_leave(state, every_host)
+    planned = []
+    for name in [reservation.id for reservation in reservations]:
+        _, actions = outcome(store, state, name, now, leave)
+        planned += [
+            f'reservation {name}: {action.words}'
+            for action in actions
+            if action.words
+        ]
+    if is_of_all:
+        remnants = [
+            *orphans(state.records, classes),
+            *(stray.flavor_id for stray in state.records.strays),
+        ]
+        planned += [
+            f'delete {name} of an ended reservation' for name in remnants
+        ]
+    return planned
 
 
 def _with_access(
-    reservations: Iterable[Reservation], now: datetime.datetime
-) -> list[Reservation]:
-    """Return the active reservations whose project was given access."""
-    return [
-        reservation
+    store: ReservationStore,
+    state: ObservedState,
+    reservations: Iterable[Reservation],
+    now: datetime.datetime,
+) -> ObservedState:
+    """Read the access to a few active reservations that it was given to."""
+    active = [
+        reservation.id
         for reservation in reservations
         if reservation.has_access and not reservation.has_ended(now)
     ]
+    return store.with_access(state, store.next_to_check(active))
 
 
 def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
@@ -200,7 +195,6 @@ def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
 
 
 def orphans(records: Records, classes: Iterable[str]) -> list[str]:
-    """Return the resource classes of reservations that are gone."""
     reservations = {
         *records.reservations,
         *records.problems,

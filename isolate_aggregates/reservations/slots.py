@@ -79,12 +79,10 @@ def inventory(slots: HostSlots, change: int = 0) -> dict[str, Any]:
 
 
 def opened(total: int, change: int = 0) -> dict[str, Any]:
-    """Return the inventory of open slots."""
     return inventory(HostSlots(total, total, 0), change)
 
 
 def change_of(body: InventoryBody) -> int:
-    """Return the number of the change that an inventory was written for."""
     number: int = body['max_unit'] - 1
     return number
 
@@ -92,7 +90,6 @@ def change_of(body: InventoryBody) -> int:
 def from_inventories(
     by_class: Mapping[str, InventoryBody], used: Mapping[str, int]
 ) -> dict[str, HostSlots]:
-    """Return the slots in a provider's inventories, by reservation id."""
     return {
         reservation: _slots(body, used.get(name, 0))
         for name, body in by_class.items()

@@ -49,7 +49,6 @@ class HostSlots:
 
     @property
     def oversold(self) -> int:
-        """The number of servers for which there is no slot."""
         return max(0, self.used - self.total)
 
 
@@ -98,7 +97,6 @@ class ReservationHost:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it has been enabled for reservations."""
         return self.is_ready and self.in_pool
 
     @property
@@ -205,7 +203,6 @@ class ObservedState:
 
     @property
     def reservations(self) -> list[Reservation]:
-        """All reservations, sorted by start."""
         return sorted(
             self.records.reservations.values(), key=lambda r: (r.start, r.id)
         )
@@ -231,14 +228,12 @@ class ObservedState:
         return trees
 
     def slot_providers(self, reservation: str) -> list[str]:
-        """Return the reservation providers with slots of a reservation."""
         providers = (
             self.hosts[name].provider for name in self.slots(reservation)
         )
         return [provider for provider in providers if provider]
 
     def slots(self, reservation: str) -> dict[str, HostSlots]:
-        """Return the slots of a reservation by name of the host."""
         return dict(self._by_reservation.get(reservation, {}))
 
     @lazy_property
@@ -252,7 +247,6 @@ class ObservedState:
     # The state after a change.
 
     def with_reservation(self, reservation: Reservation) -> 'ObservedState':
-        """Return the state with other values of a reservation."""
         return self._with_records(
             reservations={
                 **self.records.reservations,
@@ -261,7 +255,6 @@ class ObservedState:
         )
 
     def without_reservation(self, reservation: str) -> 'ObservedState':
-        """Return the state without a reservation and its slots."""
         state = self
         for name in self.slots(reservation):
             state = state.with_slots(name, reservation, HostSlots(0, 0, 0))
@@ -270,13 +263,11 @@ class ObservedState:
         )
 
     def without_old_flavors(self, reservation: str) -> 'ObservedState':
-        """Return the state without earlier revisions of a reservation."""
         return self._with_records(
             old_flavors=_without(self.records.old_flavors, reservation)
         )
 
     def with_extra_specs(self, flavor: Flavor) -> 'ObservedState':
-        """Return the state with all extra specs of a flavor set."""
         extra_specs = {
             **self.extra_specs.get(flavor.id, {}),
             **flavor.extra_specs,
@@ -288,7 +279,6 @@ class ObservedState:
     def with_access(
         self, access: Mapping[str, frozenset[str]]
     ) -> 'ObservedState':
-        """Return the state with other access to some flavors."""
         return self._replace(access={**self.access, **access})
 
     def with_slots(

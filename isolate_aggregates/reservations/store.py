@@ -7,22 +7,28 @@ included. Only hosts that are not in its answer are read individually, and the
 inventories of slots whose number it does not tell; see ``slots``.
 """
 
+import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent import futures
 import contextlib
 import dataclasses
 import datetime
 import logging
 from typing import Any
+from uuid import uuid4
 
 from keystoneauth1 import exceptions as ks_exceptions
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.reservations import errors, names, record, slots
-from isolate_aggregates.reservations.access import FlavorAccess
+from isolate_aggregates.reservations import (
+    errors,
+    names,
+    parallel,
+    record,
+    slots,
+)
 from isolate_aggregates.reservations.capacity import Unread
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.locks import Locks
@@ -36,7 +42,6 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement import inventories, providers
 from isolate_aggregates.tools.placement.client import (
     PlacementClient,
@@ -44,19 +49,19 @@ from isolate_aggregates.tools.placement.client import (
 )
 from isolate_aggregates.tools.placement.group import ResourceRequest
 
-# Parallel requests: enough to hide latency, without overloading Placement.
-_PARALLEL = 8
-
 DEFAULT_POOL = 'freepool'
+
+# How many reservations' access is checked per round.
+_CHECKED = 20
 
 
 LOG = logging.getLogger(__name__)
 
 # A reservation that cannot be read, or a host with a problem.
-Problem = errors.ReservationError | errors.ReservationHostError
+Unreadable = errors.ReservationError | errors.ReservationHostError
 
 # Called for each of these.
-OnUnreadable = Callable[[Problem], None]
+OnUnreadable = Callable[[Unreadable], None]
 
 
 class ReservationStore:
@@ -80,7 +85,9 @@ class ReservationStore:
         self._pipeline = pipeline
         self._session = connection.session
         self.compute = Compute(connection)
-        self.access = FlavorAccess(self.compute)
+        # The id of the reservation whose access was checked last. It is random
+        # first: processes of one round each do not check the same every time.
+        self._checked_last = str(uuid4())
         self.placement = PlacementClient(connection.adapter('placement'))
 
     def now(self) -> datetime.datetime:
@@ -177,19 +184,13 @@ class ReservationStore:
         )
 
     def read_more(self, state: ObservedState, unread: Unread) -> ObservedState:
-        """Read more of some hosts."""
-        names = sorted(unread.servers | unread.limits)
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            readings = pool.map(
-                lambda name: self._reading(state, name, unread), names
-            )
-            return dataclasses.replace(
-                state,
-                readings={
-                    **state.readings,
-                    **dict(zip(names, readings, strict=True)),
-                },
-            )
+        readings = parallel.each(
+            lambda name: self._reading(state, name, unread),
+            sorted(unread.servers | unread.limits),
+        )
+        return dataclasses.replace(
+            state, readings={**state.readings, **readings}
+        )
 
     def _reading(
         self, state: ObservedState, name: str, unread: Unread
@@ -248,12 +249,32 @@ class ReservationStore:
             if consumer not in reserved
         }
 
+    def with_access(
+        self, state: ObservedState, reservations: Iterable[str]
+    ) -> ObservedState:
+        """Read which projects have access to the flavors of reservations."""
+        return state.with_access(
+            parallel.each(
+                lambda reservation: frozenset(
+                    self.compute.projects(reservation)
+                ),
+                reservations,
+            )
+        )
+
+    def next_to_check(self, reservations: Iterable[str]) -> list[str]:
+        """Return a few reservations whose access is to be read, in turn."""
+        ids = sorted(reservations)
+        first = bisect.bisect(ids, self._checked_last)
+        turn = [*ids[first:], *ids[:first]][:_CHECKED]
+        if turn:
+            self._checked_last = turn[-1]
+        return turn
+
     def records(self) -> record.Records:
-        """Read only the records."""
         return record.read(self.compute.records())
 
     def is_newest(self, reservation: Reservation) -> bool:
-        """Return whether the record of a reservation is unchanged."""
         records = record.read(self.compute.revisions(reservation))
         return records.reservations.get(reservation.id) == reservation
 
@@ -292,10 +313,11 @@ class ReservationStore:
     def _read_each(
         self, entries: Iterable[Mapping[str, Any]]
     ) -> dict[str, ProviderSummary]:
-        """Read providers one by one, without those that are gone."""
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            summaries = pool.map(self._read_provider, entries)
-            return {summary.uuid: summary for summary in summaries if summary}
+        by_uuid = {entry['uuid']: entry for entry in entries}
+        summaries = parallel.each(
+            lambda uuid: self._read_provider(by_uuid[uuid]), by_uuid
+        )
+        return {uuid: found for uuid, found in summaries.items() if found}
 
     def _read_provider(
         self, entry: Mapping[str, Any]
@@ -325,7 +347,6 @@ class ReservationStore:
         summaries: Mapping[str, ProviderSummary],
         records: record.Records,
     ) -> dict[str, dict[str, HostSlots]]:
-        """Return the slots by uuid of the reservation provider."""
         changing = {
             reservation.id
             for reservation in records.reservations.values()
@@ -336,16 +357,10 @@ class ReservationStore:
             for host in hosts
             if (summary := summaries.get(host.provider or ''))
         }
-        unclear = [
-            summaries[uuid]
-            for uuid, read in by_provider.items()
-            if read is None
-        ]
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            readings = pool.map(self._read_slots, unclear)
-            by_provider |= dict(
-                zip((s.uuid for s in unclear), readings, strict=True)
-            )
+        by_provider |= parallel.each(
+            lambda uuid: self._read_slots(summaries[uuid]),
+            [uuid for uuid, read in by_provider.items() if read is None],
+        )
         return {uuid: read or {} for uuid, read in by_provider.items()}
 
     def _read_slots(self, summary: ProviderSummary) -> dict[str, HostSlots]:
@@ -406,93 +421,5 @@ def _state(node: Node | None) -> HostState:
     return HostState.UP if node.is_up else HostState.DOWN
 
 
-def log_unreadable(problem: Problem) -> None:
+def log_unreadable(problem: Unreadable) -> None:
     LOG.error('%s', problem)
-
-
-def find_unreadable(
-    store: ReservationStore, state: ObservedState
-) -> list[errors.ReservationError]:
-    """Return what is wrong with each reservation that cannot be read.
-
-    Their slots stay, and nothing else can be planned on the hosts of a
-    reservation that has no record at all.
-    """
-    records = state.records
-    readable_or_foreign = {*records.reservations, *records.foreign}
-    lost: dict[str, dict[str, HostSlots]] = {}
-    for host in state.hosts.values():
-        for name, on_host in host.slots.items():
-            if name not in readable_or_foreign and _is_lost(store, host, name):
-                lost.setdefault(name, {})[host.name] = on_host
-    return [
-        *records.problems.values(),
-        *(
-            errors.ReservationError(name, _problem(state, name, lost[name]))
-            for name in sorted(lost)
-        ),
-    ]
-
-
-def find_reservation(
-    store: ReservationStore, state: ObservedState, reservation: str
-) -> Reservation:
-    """Return a reservation that a command names.
-
-    :raises NotFound: if there is none.
-    :raises ReservationError: if it cannot be read, or there are only slots.
-    """
-    try:
-        return state.reservation(reservation)
-    except tools_errors.NotFound:
-        for problem in find_unreadable(store, state):
-            if problem.reservation == names.reservation_id(reservation):
-                raise problem from None
-        raise
-
-
-def _is_lost(
-    store: ReservationStore, host: ReservationHost, reservation: str
-) -> bool:
-    """Return whether a host has slots of a reservation without a record.
-
-    The slots and the records were not read at the same time, and the
-    reservation may have ended in between: then its slots were deleted before
-    its record.
-    """
-    if store.compute.record(reservation) is not None:
-        return False
-    try:
-        current = inventories.read(store.placement, host.provider or '')
-    except exception.ServiceNotFound:
-        return False
-    return names.resource_class(reservation) in current.by_class
-
-
-def _problem(
-    state: ObservedState, reservation: str, slots: Mapping[str, HostSlots]
-) -> str:
-    """Return the predicate of a sentence about a reservation."""
-    total = sum(on_host.total for on_host in slots.values())
-    used = sum(on_host.used for on_host in slots.values())
-    name = names.resource_class(reservation)
-    providers = sorted(state.hosts[host].provider or '' for host in slots)
-    free = ' and '.join(
-        'openstack resource provider inventory delete --resource-class '
-        f'{name} {provider}'
-        for provider in providers
-    )
-    servers = (
-        f', {used} with {text.plural(used, "a server", "servers")}'
-        if used
-        else ''
-    )
-    first = 'first delete the servers, then ' if used else ''
-    return (
-        f'has no record in Nova, but {text.counted(total, "slot")} on '
-        f'{text.named("host", slots)}{servers}; no other slots are planned '
-        'there. To keep '
-        f'it, run reservation create --id {reservation} --amount {total} '
-        'with its project and size; to '
-        f'free its slots, {first}run {free}'
-    )

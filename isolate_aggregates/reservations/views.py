@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
 
+from isolate_aggregates import text
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import (
     capacity,
-    details,
     errors,
     execution,
     host_health,
@@ -16,44 +16,106 @@ from isolate_aggregates.reservations import (
 )
 from isolate_aggregates.reservations.actions import Refuse
 from isolate_aggregates.reservations.plan import FreePeriod
+from isolate_aggregates.reservations.problems import (
+    find_reservation,
+    find_unreadable,
+    status_of,
+)
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     utc,
 )
+from isolate_aggregates.reservations.stale import stale_records
 from isolate_aggregates.reservations.state import ObservedState
-from isolate_aggregates.reservations.status import Status, status_of
+from isolate_aggregates.reservations.status import Status, phase_of
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
-    Problem,
     ReservationStore,
-    find_reservation,
-    find_unreadable,
     log_unreadable,
 )
 from isolate_aggregates.tools import errors as tools_errors
 
 
-def would_be(
+def outlook(
     store: ReservationStore,
     state: ObservedState,
-    reservation: Reservation,
+    before: Reservation | None,
+    wanted: Reservation,
     now: datetime.datetime,
 ) -> Status:
-    """Return the status of a reservation with its pending change applied.
+    """Return the status that a wanted reservation leads to, with the plan.
 
+    :param before: The reservation as it is; None if there is none.
+    :param wanted: The reservation with the change as its pending one.
+    :returns: The present status if nothing is to be done.
     :raises ReservationError: if the change does not fit.
     """
-    before = state.with_reservation(reservation)
-    after, actions = execution.outcome(store, before, reservation.id, now)
+    after, actions = execution.outcome(
+        store, state.with_reservation(wanted), wanted.id, now
+    )
     for action in actions:
         if isinstance(action, Refuse):
-            raise errors.ReservationError(reservation.id, action.why)
-    return dataclasses.replace(
-        status_of(after, after.reservation(reservation.id), now, {}),
-        problems=(),
-        planned=tuple(action.words for action in actions if action.words),
+            raise errors.ReservationError(wanted.id, action.why)
+    reached = after.reservation(wanted.id)
+    planned = (
+        *(
+            differences(before, reached)
+            if before
+            else [_created(reached, after)]
+        ),
+        *(action.words for action in actions if action.words),
     )
+    if before and not planned:
+        return status_in(store, state, before, now)
+    return Status(
+        reached,
+        phase_of(reached, now),
+        after.slots(wanted.id),
+        planned=tuple(planned),
+    )
+
+
+def differences(before: Reservation, after: Reservation) -> list[str]:
+    def values(one: Reservation) -> dict[str, object]:
+        return {
+            'end': _moment(one.end),
+            'amount': one.amount,
+            'name': one.name,
+            'note': one.note,
+            'shared': ', '.join(one.shared),
+            'warn_before': one.warn_before
+            and f'{one.warn_before.total_seconds():.0f}s',
+            'leaving': ', '.join(one.leaving),
+        }
+
+    def shown(value: object) -> str:
+        return 'never' if value is None else str(value) or 'none'
+
+    old, new = values(before), values(after)
+    return [
+        f'{key}: {shown(old[key])} -> {shown(new[key])}'
+        for key in old
+        if old[key] != new[key]
+    ]
+
+
+def _created(reservation: Reservation, state: ObservedState) -> str:
+    hosts = ', '.join(
+        f'{name} ({on_host.total})'
+        for name, on_host in sorted(state.slots(reservation.id).items())
+    )
+    end = _moment(reservation.end)
+    until = f' until {end}' if end else ', without an end,'
+    return (
+        f'reserve {text.counted(reservation.amount, "slot")} for project '
+        f'{reservation.project} from {_moment(reservation.start)}{until} on '
+        f'{hosts}'
+    )
+
+
+def _moment(time: datetime.datetime | None) -> str | None:
+    return None if time is None else time.isoformat(timespec='seconds')
 
 
 def earliest(
@@ -89,7 +151,6 @@ def earliest(
 def show(
     store: ReservationStore, reservation_id: str, now: datetime.datetime
 ) -> Status:
-    """Return the status of a reservation."""
     state = store.read()
     reservation = find_reservation(store, state, reservation_id)
     return status_in(store, state, reservation, now)
@@ -101,21 +162,15 @@ def status_in(
     reservation: Reservation,
     now: datetime.datetime,
 ) -> Status:
-    """Return the status of a reservation in a state."""
     if reservation.id not in state.access:
-        state = state.with_access(store.access.all([reservation]))
+        state = store.with_access(state, [reservation.id])
     return status_of(
+        store,
         state,
         reservation,
         now,
         capacity.shortages(state, now, state.slots(reservation.id)),
-        details=details.read(
-            store,
-            state,
-            reservation,
-            now,
-            details.stale_records(store, state, [reservation]),
-        ),
+        stale_records(store, state, [reservation]).get(reservation.id, ''),
     )
 
 
@@ -134,24 +189,23 @@ def list_reservations(
         slots and for each reservation.
     """
     state = store.read()
-    problems: list[Problem] = [
-        *find_unreadable(store, state),
-        *host_health.host_problems(store, state, now),
-    ]
-    for problem in problems:
+    for unreadable in find_unreadable(store, state):
+        on_unreadable(unreadable)
+    for problem in host_health.host_problems(store, state, now):
         on_unreadable(problem)
     short = capacity.shortages(state, now)
     stale: Mapping[str, str] = {}
     if is_thorough:
-        stale = details.stale_records(store, state, state.reservations)
-        state = state.with_access(store.access.all(state.reservations))
+        stale = stale_records(store, state, state.reservations)
+        state = store.with_access(state, state.records.reservations)
     return [
         status_of(
+            store,
             state,
             reservation,
             now,
             short,
-            details=details.read(store, state, reservation, now, stale),
+            stale.get(reservation.id, ''),
         )
         for reservation in state.reservations
     ]
@@ -218,7 +272,6 @@ def calendar(
     start: datetime.datetime,
     end: datetime.datetime,
 ) -> list[HostCalendar]:
-    """Return the free capacity of each host for reservations over a period."""
     if utc('end', end) <= utc('start', start):
         raise tools_errors.InvalidRequest(
             f'A calendar cannot end at {end.isoformat()}, because it starts '

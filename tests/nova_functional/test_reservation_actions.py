@@ -9,7 +9,7 @@ from base import host_of
 from reservation_cloud import TAKEN, ReservationTest
 
 from isolate_aggregates.reservations.commands import times
-from isolate_aggregates.reservations.status import LATE
+from isolate_aggregates.reservations.problems import LATE
 
 
 class MoveTest(ReservationTest):

@@ -61,8 +61,7 @@ def capacities(draw: st.DrawFn, host: str, may_hold: bool) -> HostCapacity:
     own = draw(st.integers(0, 2)) if may_hold else 0
     return HostCapacity(
         host,
-        capacity=draw(amounts(0, 9)),
-        ordinary=draw(amounts(0, 2)),
+        capacity=draw(amounts(-2, 9)),
         claims=tuple(draw(st.lists(claims(), max_size=3))),
         own=own,
         used=draw(st.integers(0, own)),
@@ -105,7 +104,7 @@ def fits(host: HostCapacity, demand: Demand, slots: int) -> bool:
         ):
             continue
         for name, need in demand.needs.items():
-            taken = host.ordinary[name] + slots * need
+            taken = slots * need
             for claim in host.claims:
                 if claim.start <= hour and not (
                     claim.end is not None and claim.end <= hour
@@ -270,9 +269,7 @@ def test_free_room_equals_the_unused_room_of_each_hour(
         ]
         assert period.slots == sum(claim.slots for claim in claims)
         for name in ('VCPU', 'MEMORY_MB'):
-            taken = host.ordinary[name] + sum(
-                claim.slots * claim.needs[name] for claim in claims
-            )
+            taken = sum(claim.slots * claim.needs[name] for claim in claims)
             assert period.free[name] == max(0, host.capacity[name] - taken)
 
 
@@ -280,8 +277,7 @@ def test_free_room_includes_devices_and_ends_between_hours() -> None:
     half = NOW + datetime.timedelta(minutes=30)
     host = HostCapacity(
         'h1',
-        TEN,
-        ordinary={'VCPU': 1},
+        {**TEN, 'VCPU': 9},
         below=({'VGPU': 2}, {'VGPU': 3}),
         claims=(Claim(NOW, half, {'VCPU': 4, 'VGPU': 1}, 2),),
     )

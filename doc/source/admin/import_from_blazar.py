@@ -95,9 +95,7 @@ def reservation_of(state, row, lease):
         ),
         affinity=row['affinity'],
         # Tenants choose the names of leases.
-        labels=reservations.Labels(
-            text.escaped(lease['name'] or '')[:MOST_IN_NAME]
-        ),
+        name=text.escaped(lease['name'] or '')[:MOST_IN_NAME],
         incarnation=uuid.uuid4().hex[:8],
     )
 

@@ -119,7 +119,6 @@ class Backend:
         }
 
     def grant(self, reservation: str, project: str) -> None:
-        """Give a project access to the flavor of a reservation."""
         self._nova.grant(reservation, project)
 
     def mark_end(self, reservation: str, by: str) -> None:
@@ -133,7 +132,6 @@ class Backend:
             self.write(dataclasses.replace(mark, end=end))
 
     def agree(self, reservation: str, until: datetime.datetime) -> None:
-        """Record a new end of the lease of a reservation."""
         record = self._nova.record(reservation)
         if record is not None:
             mark = self._own(record)
@@ -152,7 +150,6 @@ class Backend:
         return None if mark.end else mark.until
 
     def write(self, mark: BlazarRecord) -> None:
-        """Write a record into the flavor of its reservation."""
         self._nova.describe_flavor(mark.reservation, mark.describe())
 
     def finish(self, reservation: str) -> str | None:
@@ -168,7 +165,6 @@ class Backend:
         return waiting
 
     def records(self) -> list[BlazarRecord]:
-        """Return the records of all Blazars' reservations."""
         marks = map(parse, self._nova.records())
         return sorted(
             (mark for mark in marks if mark is not None),
@@ -176,7 +172,6 @@ class Backend:
         )
 
     def slots(self, reservation: str) -> dict[str, int]:
-        """Return the number of slots of a reservation by host."""
         present = self._read().slots(reservation)
         return {name: on.total for name, on in present.items()}
 

@@ -13,8 +13,6 @@ from isolate_aggregates.rest.connection import TIMEOUT, Connection
 
 @dataclasses.dataclass(frozen=True)
 class Connections:
-    """The connections to Nova and Placement."""
-
     nova: Connection
     placement: Connection
 

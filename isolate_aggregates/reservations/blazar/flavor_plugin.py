@@ -18,8 +18,6 @@ from isolate_aggregates.reservations.blazar.planning import CHOOSING
 
 
 class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
-    """Plugin for Nova flavors that are reserved in Placement."""
-
     title = 'Plugin for Nova flavor-based server reservations with Placement'
 
     def __init__(self) -> None:
@@ -33,7 +31,6 @@ class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
     def reserve_resource(
         self, reservation_id: str, values: dict[str, Any]
     ) -> Any:
-        """Create a reservation."""
         with CHOOSING:
             resource = super().reserve_resource(reservation_id, values)
         self._instance_plugin.create(reservation_id)

@@ -95,7 +95,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def reserve_resource(
         self, reservation_id: str, values: dict[str, Any]
     ) -> Any:
-        """Create a reservation."""
         resource = super().reserve_resource(reservation_id, values)
         self.create(reservation_id)
         return resource
@@ -125,7 +124,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 raise
 
     def cleanup_resources(self, instance_reservation: Any) -> None:
-        """Remove a reservation from Nova and Placement."""
         if rows.is_old(instance_reservation):
             super().cleanup_resources(instance_reservation)
             return
@@ -275,7 +273,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     # What is completed later.
 
     def complete(self) -> None:
-        """Complete what could not be done when an event was handled."""
         if not self._has_loaded:
             self._doubtful.update(rows.active())
             self._unfinished.update(rows.lingering())
@@ -373,7 +370,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 raise
 
     def _write_or_postpone(self, reservation: str) -> None:
-        """Update Nova and Placement, now or later."""
         try:
             self._write(reservation)
         except errors.ReservationError as exc:
@@ -458,7 +454,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
 
 def _lock(reservation: str) -> contextlib.AbstractContextManager[Any]:
-    """Return a lock for starting and ending a reservation."""
     lock: contextlib.AbstractContextManager[Any] = lockutils.lock(
         f'isolate-aggregates-{reservation}'
     )
@@ -479,7 +474,6 @@ def _extended(until: datetime.datetime, end: datetime.datetime) -> str:
 
 
 def _by_user() -> str:
-    """Return the requesting user, as the end of a sentence."""
     try:
         user = context.BlazarContext.current().user_name
     except RuntimeError:

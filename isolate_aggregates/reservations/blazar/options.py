@@ -27,5 +27,4 @@ _OPTIONS = [
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Register the options."""
     conf.register_opts(_OPTIONS, GROUP)

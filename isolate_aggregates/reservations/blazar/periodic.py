@@ -30,33 +30,26 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         self._interval = interval
 
     def is_notification_enabled(self) -> bool:
-        """Return False: no notifications are needed."""
         return False
 
     def get_notification_event_types(self) -> list[str]:
-        """Return an empty list."""
         return []
 
     def get_notification_topics(self) -> list[str]:
-        """Return an empty list."""
         return []
 
     def notification_callback(
         self, event_type: str, payload: Any
     ) -> dict[str, Any]:
-        """Ignore a notification."""
         return {}
 
     def is_polling_enabled(self) -> bool:
-        """Return True: it is to be polled."""
         return True
 
     def get_polling_interval(self) -> int:
-        """Return the seconds between two calls."""
         return self._interval()
 
     def poll(self) -> dict[str, Any]:
-        """Do the pending work, as far as possible."""
         try:
             self._complete()
         except exception.IsolateAggregatesError as exc:
@@ -68,5 +61,4 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         return 0
 
     def heal(self) -> dict[str, Any]:
-        """Do nothing; see get_healing_interval."""
         return {}

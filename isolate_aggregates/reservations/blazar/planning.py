@@ -50,14 +50,12 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     def reserve_resource(
         self, reservation_id: str, values: dict[str, Any]
     ) -> Any:
-        """Create a reservation."""
         with CHOOSING:
             return super().reserve_resource(reservation_id, values)
 
     def update_reservation(
         self, reservation_id: str, new_values: dict[str, Any]
     ) -> None:
-        """Change a reservation."""
         changes: list[str] = []
         token = CHANGED.set(changes)
         try:

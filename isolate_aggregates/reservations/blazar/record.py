@@ -10,8 +10,8 @@ records both.
 import dataclasses
 import datetime
 import json
-from typing import Any
 
+from isolate_aggregates.reservations import stored
 from isolate_aggregates.reservations.record import BLAZAR_MARK, FlavorRecord
 
 # The version of the format.
@@ -20,8 +20,6 @@ _VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """The fact that a reservation is to end."""
-
     by: str
     at: datetime.datetime
 
@@ -40,19 +38,22 @@ class BlazarRecord:
     until: datetime.datetime | None = None
 
     def describe(self) -> str:
-        """Return the description of the flavor."""
-        document: dict[str, Any] = {
-            BLAZAR_MARK: _VERSION,
-            'database': self.database,
-        }
-        if self.until is not None:
-            document['until'] = self.until.isoformat(timespec='seconds')
-        if self.end is not None:
-            document['end'] = {
-                'by': self.end.by,
-                'at': self.end.at.isoformat(timespec='seconds'),
-            }
-        return json.dumps(document)
+        return json.dumps(
+            {BLAZAR_MARK: _VERSION, **stored.write(self, _FIELDS)}
+        )
+
+
+_END = {'by': stored.TEXT, 'at': stored.TIME}
+_FIELDS = {
+    'database': stored.TEXT,
+    'until': stored.optional(stored.TIME),
+    'end': stored.optional(
+        (
+            lambda end: stored.write(end, _END),
+            lambda document: End(**stored.read(document, _END)),
+        )
+    ),
+}
 
 
 def parse(flavor: FlavorRecord) -> BlazarRecord | None:
@@ -61,16 +62,6 @@ def parse(flavor: FlavorRecord) -> BlazarRecord | None:
         document = json.loads(flavor.description)
         if document[BLAZAR_MARK] != _VERSION:
             return None
-        end = document.get('end')
-        until = document.get('until')
-        return BlazarRecord(
-            flavor.flavor.id,
-            str(document['database']),
-            end
-            and End(
-                str(end['by']), datetime.datetime.fromisoformat(end['at'])
-            ),
-            until and datetime.datetime.fromisoformat(until),
-        )
-    except (LookupError, TypeError, ValueError):
+        return BlazarRecord(flavor.flavor.id, **stored.read(document, _FIELDS))
+    except (LookupError, TypeError, ValueError, AttributeError):
         return None

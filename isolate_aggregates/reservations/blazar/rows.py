@@ -32,7 +32,6 @@ def is_old(row: Any) -> bool:
 
 
 def allocations(reservation: str | None) -> list[dict[str, Any]]:
-    """Return the slots of a reservation, each with its host."""
     return [row for row in _rows(reservation) if not _is_left_behind(row)]
 
 
@@ -73,7 +72,6 @@ def leave_behind(reservation: str, numbers: Mapping[str, int]) -> None:
 
 
 def with_slots_left_behind() -> list[str]:
-    """Return the ids of the reservations with slots left behind."""
     return sorted(
         {
             row['reservation_id']
@@ -84,7 +82,6 @@ def with_slots_left_behind() -> list[str]:
 
 
 def hostnames(hosts: Iterable[str]) -> list[str]:
-    """Return the hypervisor hostnames of hosts."""
     return [db_api.host_get(host)['hypervisor_hostname'] for host in hosts]
 
 
@@ -107,7 +104,6 @@ def forget_slots(reservation: str) -> None:
 
 
 def numbers(reservation: str) -> Counter[str]:
-    """Return the number of slots of a reservation by hypervisor hostname."""
     return Counter(
         hostnames(row['compute_host_id'] for row in allocations(reservation))
     )
@@ -143,24 +139,20 @@ def lease_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def end_of(lease: Mapping[str, Any]) -> datetime.datetime:
-    """Return the end of a lease by the database, with the time zone UTC."""
     end: datetime.datetime = lease['end_date']
     return end.replace(tzinfo=datetime.UTC)
 
 
 def is_deleting(reservation: str) -> bool:
-    """Return whether somebody deletes the lease of a reservation."""
     row = db_api.reservation_get(reservation)
     return bool(row) and lease_of(row)['status'] == status.lease.DELETING
 
 
 def has_none(reservation: str) -> bool:
-    """Return whether the database has no slots of a reservation."""
     return not _rows(reservation)
 
 
 def lost_slots(reservation: str) -> errors.ReservationError:
-    """Return the error that the database has lost the slots of one."""
     return errors.ReservationError(
         reservation,
         'has slots in Placement, but no allocation in the database of '
@@ -169,7 +161,6 @@ def lost_slots(reservation: str) -> errors.ReservationError:
 
 
 def has_started(row: dict[str, Any]) -> bool:
-    """Return whether a reservation has started, or is being started."""
     lease = lease_of(row)
     return bool(
         row['status'] == status.reservation.ACTIVE
@@ -178,7 +169,6 @@ def has_started(row: dict[str, Any]) -> bool:
 
 
 def is_ending(reservation: str) -> bool:
-    """Return whether a reservation ends or has ended, by the database."""
     row = db_api.reservation_get(reservation)
     if not row:
         # It is not in the database.
@@ -209,7 +199,6 @@ def report(reservation: str, is_missing: bool) -> None:
 
 
 def active() -> list[str]:
-    """Return the ids of the active reservations of these plugins."""
     active_rows = db_api.reservation_get_all_by_values(
         status=status.reservation.ACTIVE
     )

@@ -24,7 +24,6 @@ _EPHEMERAL = 'OS-FLV-EXT-DATA:ephemeral'
 
 
 def shape_of(row: Any) -> Shape:
-    """Return the size of a slot of a reservation."""
     flavor = _reserved_flavor(row)
     if flavor is None:
         return Shape(row['vcpus'], row['memory_mb'], row['disk_gb'])
@@ -65,7 +64,6 @@ def capacity(host: Mapping[str, Any]) -> dict[str, int]:
 
 
 def claims(host: str, reservations: Iterable[Any]) -> tuple[Claim, ...]:
-    """Return the slots of reservations on a host."""
     return tuple(_claim(host, reservation) for reservation in reservations)
 
 

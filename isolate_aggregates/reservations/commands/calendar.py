@@ -15,7 +15,7 @@ from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import output
 
 
-class ShowCalendar(output.ReportLister):
+class ShowCalendar(common.WithTimes, output.ReportLister):
     """Show the free capacity of hosts for reservations over time.
 
     A row is a time in which the free capacity of a host does not change. All
@@ -38,7 +38,6 @@ class ShowCalendar(output.ReportLister):
         )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_start(parser, '--start', 'Start of the period')
         parser.add_argument(
@@ -49,17 +48,12 @@ class ShowCalendar(output.ReportLister):
             help=f'End of the period, {common.TIME}, or a duration from its '
             'start, such as 7d; default: 30d',
         )
-        self._usage = parser
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        """Read the calendar of the hosts."""
         now = times.now()
-        try:
-            start = times.resolve(args.start, now)
-            end = times.resolve(args.end, start)
-        except argparse.ArgumentTypeError as exc:
-            self._usage.error(str(exc))
+        start = self.time(args.start, now)
+        end = self.time(args.end, start)
         store = common.store(self.app.conf, self.app.connect())
         found = views.Calendar(
             start, end, reservations.calendar(store, now, start, end)
@@ -73,7 +67,6 @@ class ShowCalendar(output.ReportLister):
 
 
 def _document(calendar: views.Calendar) -> documents.Calendar:
-    """Return the hosts with their periods as a JSON document."""
     return documents.Calendar(
         start=times.text(calendar.start),
         end=times.text(calendar.end),

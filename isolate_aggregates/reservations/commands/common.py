@@ -2,7 +2,7 @@
 """Options and output that the reservation commands have in common."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import datetime
 from typing import Any
 
@@ -16,10 +16,10 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import HostSlots, Status, errors
 from isolate_aggregates.reservations.commands import documents, times
 from isolate_aggregates.reservations.reservation import Shape
-from isolate_aggregates.reservations.store import Problem
+from isolate_aggregates.reservations.store import Unreadable
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import filter_sets
-from isolate_aggregates.tools.cli import consent, fields, output
+from isolate_aggregates.tools.cli import consent, fields, output, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.documents import content
 
@@ -35,7 +35,6 @@ _AFFINITY = {value: name for name, value in AFFINITY.items()}
 def store(
     conf: cfg.ConfigOpts, connection: Connection
 ) -> reservations.ReservationStore:
-    """Return the reservation store of the configured cloud."""
     return reservations.ReservationStore(
         connection,
         conf[ia_conf.BLAZAR].aggregate_freepool_name,
@@ -45,14 +44,13 @@ def store(
 
 
 def document(status: Status) -> documents.Reservation:
-    """Return a reservation as a JSON document."""
     reservation = status.reservation
     shape = reservation.shape
     pending = reservation.pending
     return documents.Reservation(
         id=reservation.id,
-        name=reservation.labels.name,
-        note=reservation.labels.note,
+        name=reservation.name,
+        note=reservation.note,
         project=reservation.project,
         state=status.state.value,
         start=times.text(reservation.start),
@@ -79,11 +77,11 @@ def document(status: Status) -> documents.Reservation:
         if pending
         else None,
         problems=tuple(status.problems),
+        planned=tuple(status.planned),
     )
 
 
 def shape_document(shape: Shape) -> documents.Shape:
-    """Return the size of a slot as a JSON document."""
     return documents.Shape(
         vcpus=shape.vcpus,
         ram=shape.ram,
@@ -94,7 +92,6 @@ def shape_document(shape: Shape) -> documents.Shape:
 
 
 def hosts(slots: Mapping[str, HostSlots]) -> dict[str, documents.Slots]:
-    """Return slots by name of the host as a JSON document."""
     return {
         name: documents.Slots(slots=on.total, open=on.open, used=on.used)
         for name, on in sorted(slots.items())
@@ -104,7 +101,7 @@ def hosts(slots: Mapping[str, HostSlots]) -> dict[str, documents.Slots]:
 # Shown only if there is something.
 _OPTIONAL = (
     *('asked', 'leaving', 'name', 'note'),
-    *('shared', 'only_on', 'warn_before', 'unused_since'),
+    *('shared', 'only_on', 'warn_before', 'unused_since', 'planned'),
 )
 
 
@@ -125,16 +122,8 @@ def columns_of(
     return tuple(values), tuple(values.values())
 
 
-class OneReservation(output.ShowOne):
-    """Base class of commands that show one reservation."""
-
-    app: Any
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
-        parser = super().get_parser(prog_name)
-        self._usage = parser
-        return parser
+class WithTimes(usage.Command):
+    """A mixin for commands that take points in time."""
 
     def time(
         self, moment: times.Moment, since: datetime.datetime
@@ -146,14 +135,38 @@ class OneReservation(output.ShowOne):
             self._usage.error(str(exc))
 
 
-class OneChanged(consent.Confirming, OneReservation):
-    """Base class of commands that change a reservation after confirmation."""
+class OneChanged(consent.Confirming, WithTimes, output.ShowOne):
+    """A command that changes a reservation after confirmation."""
+
+    app: Any
+
+    def change(
+        self,
+        args: argparse.Namespace,
+        act: Callable[[datetime.datetime, bool], Status],
+        now: Callable[[], datetime.datetime],
+    ) -> Status:
+        """Plan, ask, and act; return the status after it.
+
+        :param act: Takes the time, and whether it is a dry run.
+        :param now: Returns the time of a change.
+        """
+        status: Status
+
+        def find() -> Sequence[str]:
+            nonlocal status
+            status = act(times.now(), True)
+            return status.planned
+
+        if args.yes or self.agrees(args, find(), find):
+            self.is_agreed = True
+            status = act(now(), False)
+        return status
 
 
 def add_start(
     parser: argparse.ArgumentParser, name: str, meaning: str
 ) -> None:
-    """Add an option for a point in time or a duration from now."""
     parser.add_argument(
         name,
         type=times.moment,
@@ -165,7 +178,6 @@ def add_start(
 
 
 def add_labels(parser: argparse.ArgumentParser) -> None:
-    """Add the options ``--name`` and ``--note``."""
     parser.add_argument(
         '--name', metavar='<name>', help='Name; need not be unique'
     )
@@ -177,7 +189,6 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
 
 
 def add_warning(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--warn-before``."""
     parser.add_argument(
         '--warn-before',
         type=times.duration,
@@ -189,7 +200,6 @@ def add_warning(parser: argparse.ArgumentParser) -> None:
 
 
 def add_share(parser: argparse.ArgumentParser, option: str, help: str) -> None:
-    """Add an option for other projects."""
     parser.add_argument(
         option, action='append', default=[], metavar='<project>', help=help
     )
@@ -212,39 +222,18 @@ def add_reservation(
     )
 
 
-def changes(before: Status, after: Status) -> list[str]:
-    """Describe what a change does, one line each."""
-    old, new = content(document(before)), content(document(after))
-    return [
-        f'{key}: {_value(old[key])} -> {_value(new[key])}'
-        for key in (
-            *('end', 'amount', 'name', 'note'),
-            *('shared', 'warn_before', 'leaving'),
-        )
-        if old[key] != new[key]
-    ] + [*after.planned]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ', '.join(value) or 'none'
-    return 'never' if value is None else str(value) or 'none'
-
-
 class ReservationLister(output.ReportLister):
     """Base class of commands that list reservations and log problems."""
 
     @lazy_property
     def unreadable(self) -> set[str]:
-        """What is wrong with reservations that cannot be read."""
         return set()
 
     @lazy_property
     def host_problems(self) -> set[str]:
-        """What is wrong with hosts for reservations."""
         return set()
 
-    def log_unreadable(self, problem: Problem) -> None:
+    def log_unreadable(self, problem: Unreadable) -> None:
         """Log an unreadable reservation or a host, once for each problem."""
         is_host = isinstance(problem, errors.ReservationHostError)
         known = self.host_problems if is_host else self.unreadable
@@ -280,7 +269,7 @@ class ReservationLister(output.ReportLister):
             'Unused Since',
         )
         empty = set()
-        if not any(each.reservation.labels.name for each in statuses):
+        if not any(each.reservation.name for each in statuses):
             empty.add('Name')
         if not any(unused_since(each) for each in statuses):
             empty.add('Unused Since')
@@ -292,7 +281,7 @@ class ReservationLister(output.ReportLister):
             rows=[
                 (
                     each.reservation.id,
-                    each.reservation.labels.name,
+                    each.reservation.name,
                     each.reservation.project,
                     each.state.value,
                     times.text(each.reservation.start),
@@ -312,7 +301,6 @@ class ReservationLister(output.ReportLister):
 
 
 def unused_since(status: Status) -> str | None:
-    """Return since when a reservation has had no server."""
     return None if status.used else times.text(status.reservation.unused_since)
 
 
@@ -347,7 +335,6 @@ def log_problems(
 
 
 def slots_by_host(slots: Mapping[str, HostSlots]) -> str:
-    """Describe the number of slots on each host in one line."""
     return ', '.join(
         f'{name} ({on.total})' for name, on in sorted(slots.items())
     )
@@ -357,7 +344,6 @@ class Hosts(fields.Lines):
     """A column for slots by name of the host."""
 
     def human_readable(self) -> str:
-        """Return a line for each host."""
         return '\n'.join(
             f'{text.escaped(name)}: {text.counted(on_host["slots"], "slot")}, '
             f'{on_host["open"]} open, {on_host["used"]} used'
@@ -369,5 +355,4 @@ class End(columns.FormattableColumn[str | None]):
     """A column for an end, which may be None for never."""
 
     def human_readable(self) -> str:
-        """Return the time, or the word for no end."""
         return self._value or 'never'

@@ -8,11 +8,14 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates import exception, reservations, text
+from isolate_aggregates import exception, reservations
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import Labels, Reservation, Shape, errors
+from isolate_aggregates.reservations import (
+    Reservation,
+    Shape,
+    Status,
+)
 from isolate_aggregates.reservations.commands import common, times
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cli import base
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +34,6 @@ class CreateReservation(common.OneChanged):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         base.add_project_arguments(
             parser, 'Name or id of the project that may use it', required=True
@@ -80,7 +82,6 @@ class CreateReservation(common.OneChanged):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Create it."""
         self._check_size(parsed_args)
         now = times.now()
         start = self.time(parsed_args.start, now)
@@ -97,35 +98,30 @@ class CreateReservation(common.OneChanged):
             common.AFFINITY[parsed_args.affinity],
             parsed_args.id,
             parsed_args.allow_uncounted,
-            Labels(parsed_args.name or '', parsed_args.note or ''),
+            parsed_args.name or '',
+            parsed_args.note or '',
             [cloud.project(project) for project in parsed_args.share],
             parsed_args.host,
             parsed_args.warn_before,
         )
         store = common.store(self.app.conf, self.app.connect())
-        status: reservations.Status
 
-        def find() -> list[str]:
-            nonlocal status, reservation
-            now = times.now()
-            if parsed_args.earliest:
+        def create(now: datetime.datetime, dry_run: bool) -> Status:
+            nonlocal reservation
+            if parsed_args.earliest and (dry_run or parsed_args.yes):
                 reservation = reservations.earliest(store, wanted, now)
-            status = reservations.preview(store, reservation, now)
-            exists = parsed_args.id and _exists(store, reservation.id, now)
-            return [] if exists else [_summary(status)]
+            return reservations.create(store, reservation, now, dry_run)
 
-        if parsed_args.yes or self.agrees(parsed_args, find(), find):
-            if parsed_args.yes and parsed_args.earliest:
-                reservation = reservations.earliest(store, wanted, now)
-            try:
-                status = reservations.create(store, reservation, store.now())
-            except exception.ServiceError:
+        try:
+            status = self.change(parsed_args, create, store.now)
+        except exception.ServiceError:
+            if self.is_agreed:
                 LOG.warning(
                     'Reservation %s may be incomplete; reservation reconcile '
                     'completes it, and reservation end removes it.',
                     reservation.id,
                 )
-                raise
+            raise
         if _differs(parsed_args, status.reservation):
             LOG.warning(
                 'Reservation %s was created before, with other times, name or '
@@ -149,7 +145,6 @@ class CreateReservation(common.OneChanged):
 
 
 def _shape(args: argparse.Namespace, flavor: Callable[[str], Flavor]) -> Shape:
-    """Return the size of a slot, from the arguments or a flavor."""
     if args.like:
         return Shape.like(flavor(args.like))
     sizes = {name: getattr(args, name) for name in _SIZES}
@@ -169,36 +164,9 @@ def _differs(args: argparse.Namespace, reservation: Reservation) -> bool:
         argument != value and not isinstance(argument, datetime.timedelta)
         for argument, value in (
             *(() if args.earliest else times_given),
-            (args.name or target.labels.name, target.labels.name),
-            (args.note or target.labels.note, target.labels.note),
+            (args.name or target.name, target.name),
+            (args.note or target.note, target.note),
         )
-    )
-
-
-def _exists(
-    store: reservations.ReservationStore,
-    reservation_id: str,
-    now: datetime.datetime,
-) -> bool:
-    """Return whether a reservation was created before, and in full."""
-    try:
-        reservation = reservations.show(store, reservation_id, now)
-    except (tools_errors.NotFound, errors.ReservationError):
-        return False
-    created = (reservations.Phase.PLANNED, reservations.Phase.ACTIVE)
-    return reservation.state in created and not reservation.missing
-
-
-def _summary(status: reservations.Status) -> str:
-    """Describe what creating a reservation does, for the confirmation."""
-    reservation = status.reservation
-    slots = text.counted(reservation.amount, 'slot')
-    end = times.text(reservation.end)
-    until = f' until {end}' if end else ', without an end,'
-    return (
-        f'reserve {slots} for project {reservation.project} from '
-        f'{times.text(reservation.start)}{until} on '
-        f'{common.slots_by_host(status.hosts)}'
     )
 
 

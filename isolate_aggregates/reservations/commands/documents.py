@@ -75,6 +75,7 @@ class Reservation:
     leaving: Annotated[Names, 'The hosts that it leaves.']
     asked: Asked | None
     problems: Names
+    planned: Annotated[Names, 'What would be done, if it was not.']
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,13 @@ class Reservations:
     """Reservations, sorted by start."""
 
     reservations: tuple[Reservation, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repaired(Reservations):
+    """Reservations that were to be repaired."""
+
+    planned: Annotated[Names, 'What would be done, if it was not.']
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,11 +224,13 @@ class ChangedHosts:
     """What became of hosts that were enabled or disabled."""
 
     hosts: tuple[ChangedHost, ...]
+    planned: Annotated[Names, 'What would be done, if it was not.']
     effect: PreviewedEffect
 
 
 RESERVATION = documents.schema(Reservation, 'A reservation')
 RESERVATIONS = documents.schema(Reservations, 'Reservations')
+REPAIRED = documents.schema(Repaired, 'Repaired reservations')
 OWN = documents.schema(OwnReservations, 'The reservations of a project')
 HISTORY = documents.schema(History, 'What was reserved')
 CALENDAR = documents.schema(Calendar, 'Free capacity over time')
@@ -236,9 +246,9 @@ SCHEMAS = {
         RESERVATION,
     ),
     **dict.fromkeys(
-        ('reservation list', 'reservation reconcile', 'reservation repair'),
-        RESERVATIONS,
+        ('reservation list', 'reservation reconcile'), RESERVATIONS
     ),
+    'reservation repair': REPAIRED,
     'reservation calendar list': CALENDAR,
     'reservation history list': HISTORY,
     'reservation host list': HOSTS,

@@ -23,7 +23,7 @@ _FOR_PEOPLE = (
 )
 
 
-class ShowHistory(common.ReservationLister):
+class ShowHistory(common.WithTimes, common.ReservationLister):
     """Show what was reserved, by whom and when, and how it was changed.
 
     Reservations that have ended are kept for 400 days, or for the number of
@@ -35,7 +35,6 @@ class ShowHistory(common.ReservationLister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         for name, edge in (('--since', 'Start'), ('--until', 'End')):
             parser.add_argument(
@@ -53,19 +52,14 @@ class ShowHistory(common.ReservationLister):
         base.add_project_arguments(
             parser, 'Show only the reservations of this project, by name or id'
         )
-        self._usage = parser
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        """Read the history."""
         now = times.now()
-        try:
-            since, until = (
-                moment and times.resolve(moment, now)
-                for moment in (args.since, args.until)
-            )
-        except argparse.ArgumentTypeError as exc:
-            self._usage.error(str(exc))
+        since, until = (
+            moment and self.time(moment, now)
+            for moment in (args.since, args.until)
+        )
         project = base.project_from(args, base.live_cloud(self.app))
         found = history.read_history(
             common.store(self.app.conf, self.app.connect()),
@@ -76,7 +70,7 @@ class ShowHistory(common.ReservationLister):
             args.reservation,
             self.log_unreadable,
         )
-        has_names = any(past.reservation.labels.name for past in found)
+        has_names = any(past.reservation.name for past in found)
         return output.Report(
             document=lambda: documents.History(
                 reservations=tuple(map(_document, found))
@@ -103,8 +97,8 @@ def _row(past: PastReservation) -> Sequence[Any]:
     hours = _hours(past)
     return (
         reservation.id,
-        reservation.labels.name,
-        reservation.labels.note,
+        reservation.name,
+        reservation.note,
         reservation.project,
         past.state.value,
         times.text(first.at) if first else None,
@@ -128,7 +122,6 @@ def _row(past: PastReservation) -> Sequence[Any]:
 
 
 def _hours(past: PastReservation) -> documents.Hours:
-    """Return the hours of slots, exact to the second."""
     return documents.Hours(
         sold=round(past.time.sold / _HOUR, 4),
         open=round(past.time.open / _HOUR, 4),
@@ -150,8 +143,8 @@ def _document(past: PastReservation) -> documents.PastReservation:
     reservation = past.reservation
     return documents.PastReservation(
         id=reservation.id,
-        name=reservation.labels.name,
-        note=reservation.labels.note,
+        name=reservation.name,
+        note=reservation.note,
         project=reservation.project,
         state=past.state.value,
         start=times.text(reservation.start),

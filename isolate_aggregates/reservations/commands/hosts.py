@@ -40,7 +40,6 @@ class SetHosts(preview.Previewing, output.ReportLister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'host',
@@ -65,7 +64,6 @@ class SetHosts(preview.Previewing, output.ReportLister):
             help='With --disable: also delete the pool, with its lock and its '
             'trait; refused if it has other hosts or there are reservations',
         )
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -78,20 +76,23 @@ class SetHosts(preview.Previewing, output.ReportLister):
         return super().run(parsed_args)
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        """Change all hosts, after confirmation."""
         results = self._changed(args)
+        # The changes were only shown.
+        planned = self.changes if self.is_undone else ()
         return output.Report(
             document=lambda: documents.ChangedHosts(
                 hosts=tuple(
                     documents.ChangedHost(host=host, result=result)
                     for host, result in results.items()
                 ),
+                planned=tuple(planned),
                 effect=self.effect_document(),
             ),
             columns=('Host', 'Result'),
             rows=results.items(),
-            # The changes were only shown.
-            after=self.effect_lines() if self.is_undone else (),
+            after=('', 'To be done:', *planned, *self.effect_lines())
+            if planned
+            else (),
             status=ExitStatus.ERROR
             if _FAILED in results.values()
             else ExitStatus.DONE,
@@ -105,21 +106,29 @@ class SetHosts(preview.Previewing, output.ReportLister):
         # Remove duplicates, but keep the order.
         hosts = list(dict.fromkeys(args.host))
         results: dict[str, str] = {}
-        verb = 'enable' if args.enable else 'disable'
+        plan = (
+            reservations.to_enable if args.enable else reservations.to_disable
+        )
 
         def find() -> list[str]:
             nonlocal hosts, results
-            results |= _results_of(
-                hosts, lambda host: _plan(store, args, host)
-            )
+            changes: list[str] = []
+
+            def planned(host: str) -> str:
+                words = [
+                    f'host {host}: {action.words}'
+                    for action in plan(store, host)
+                ]
+                changes.extend(words)
+                return consent.PLANNED if words else _UNCHANGED
+
+            results |= _results_of(hosts, planned)
             hosts = [
                 host for host in hosts if results[host] == consent.PLANNED
             ]
-            changes = [
-                f'{verb} host {host} for reservations' for host in hosts
-            ]
-            if _FAILED not in results.values():
-                changes += _also(store, args)
+            if args.delete_pool and _FAILED not in results.values():
+                actions = reservations.to_delete_pool(store, args.host)
+                changes += [action.words for action in actions]
             return changes
 
         def effect() -> list[str]:
@@ -127,11 +136,11 @@ class SetHosts(preview.Previewing, output.ReportLister):
 
         if args.yes:
             self.is_agreed = True
-            # Raises now if it will be refused, before anything is changed.
-            list(_also(store, args))
-        else:
-            if not self.agrees(args, find(), find, effect):
-                return results
+            if args.delete_pool:
+                # Raises now if it will be refused, before anything is changed.
+                reservations.to_delete_pool(store, args.host)
+        elif not self.agrees(args, find(), find, effect):
+            return results
         act = self._enable if args.enable else _disable
         results |= _results_of(hosts, lambda host: act(store, host))
         if args.disable:
@@ -198,28 +207,6 @@ class SetHosts(preview.Previewing, output.ReportLister):
             )
 
 
-def _plan(
-    store: reservations.ReservationStore, args: argparse.Namespace, host: str
-) -> str:
-    is_needed = (
-        reservations.would_enable_host
-        if args.enable
-        else reservations.would_disable_host
-    )
-    return consent.PLANNED if is_needed(store, host) else _UNCHANGED
-
-
-def _also(
-    store: reservations.ReservationStore, args: argparse.Namespace
-) -> Iterable[str]:
-    """Yield the deletion of the pool, if it is requested.
-
-    It raises if it will be refused.
-    """
-    if args.delete_pool and reservations.would_delete_pool(store, args.host):
-        yield 'delete the pool with its lock and its trait'
-
-
 def _disable(store: reservations.ReservationStore, host: str) -> str:
     reservations.disable_host(store, host)
     return _DONE
@@ -228,7 +215,6 @@ def _disable(store: reservations.ReservationStore, host: str) -> str:
 def _results_of(
     hosts: Iterable[str], act: Callable[[str], str]
 ) -> dict[str, str]:
-    """Return the result for each host."""
     results = {}
     for host in hosts:
         try:
@@ -247,7 +233,6 @@ class ListHosts(output.ReportLister):
     """
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        """List the hosts."""
         store = common.store(self.app.conf, self.app.connect())
         state = store.read()
         hosts = list(state.hosts.values())

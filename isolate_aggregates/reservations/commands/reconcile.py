@@ -3,12 +3,14 @@
 
 import argparse
 from collections.abc import Callable, Iterator
+import dataclasses
 import datetime
 
 from oslo_log import log as logging
 
 from isolate_aggregates import reservations
-from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations import Status
+from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.reservations.failed_hosts import (
     FailedHosts,
     Move,
@@ -32,7 +34,6 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser, '?', '; default: all')
         which = parser.add_mutually_exclusive_group()
@@ -59,13 +60,12 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
         plan = self._plan_repair
         act = self._repair
         if args.hosts or args.call_off or args.evacuate:
             plan, act = self._plan_moves, self._move
-        statuses: list[reservations.Status] = []
+        statuses: list[Status] = []
 
         def find() -> list[str]:
             nonlocal statuses
@@ -74,40 +74,41 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
 
         if args.yes or self.agrees(args, find(), find):
             statuses = act(store, args)
-        return self.listed(statuses, self.status_of(statuses))
+        listed = self.listed(statuses, self.status_of(statuses))
+        planned = self.changes if self.is_undone else ()
+        return dataclasses.replace(
+            listed,
+            document=lambda: documents.Repaired(
+                reservations=tuple(map(common.document, statuses)),
+                planned=tuple(planned),
+            ),
+            after=('', 'To be done:', *planned) if planned else (),
+        )
 
     def _present(
         self,
         store: reservations.ReservationStore,
         name: str | None,
         now: datetime.datetime,
-    ) -> list[reservations.Status]:
+    ) -> list[Status]:
         if name:
             return [reservations.show(store, name, now)]
         return reservations.list_reservations(store, now, self.log_unreadable)
 
     def _plan_repair(
         self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> tuple[list[reservations.Status], list[str]]:
+    ) -> tuple[list[Status], list[str]]:
         now = times.now()
         name = args.reservation
         statuses = self._present(store, name, now)
-        due, remnants = reservations.to_repair(store, now, name)
-        return statuses, [
-            *(
-                f'reservation {status.reservation.id}: {words}'
-                for status in statuses
-                for words in due.get(status.reservation.id, ())
-            ),
-            *(
-                f'delete {remnant} of an ended reservation'
-                for remnant in remnants
-            ),
-        ]
+        planned = reservations.planned_repair(
+            store, statuses, now, is_of_all=name is None
+        )
+        return statuses, planned
 
     def _repair(
         self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> list[reservations.Status]:
+    ) -> list[Status]:
         return reservations.repair(
             store, store.now(), args.reservation, self.log_unreadable
         )
@@ -117,7 +118,7 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         store: reservations.ReservationStore,
         args: argparse.Namespace,
         now: datetime.datetime,
-    ) -> Iterator[tuple[reservations.Status, list[str]]]:
+    ) -> Iterator[tuple[Status, list[str]]]:
         """Yield reservations with the hosts that each is to leave."""
         hosts = {host.name: host for host in reservations.list_hosts(store)}
         for name in args.hosts or ():
@@ -141,34 +142,32 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
 
     def _plan_moves(
         self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> tuple[list[reservations.Status], list[str]]:
+    ) -> tuple[list[Status], list[str]]:
         now = times.now()
-        plan = []
-        statuses = []
-        for before, hosts in self._moving(store, args, now):
-            name = before.reservation.id
-            after = reservations.move(store, name, now, hosts, dry_run=True)
-            changes = common.changes(before, after)
-            statuses.append(after if changes else before)
-            plan += [f'reservation {name}: {change}' for change in changes]
-            if args.evacuate:
-                plan += [
-                    f'evacuate server {server}'
-                    for server in reservations.to_evacuate(store, name, hosts)
-                ]
-        return statuses, plan
+        statuses = [
+            reservations.move(
+                store, before.reservation.id, now, hosts, args.evacuate, True
+            )
+            for before, hosts in self._moving(store, args, now)
+        ]
+        return statuses, [
+            words
+            if words.startswith('evacuate ')
+            else f'reservation {status.reservation.id}: {words}'
+            for status in statuses
+            for words in status.planned
+        ]
 
     def _move(
         self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> list[reservations.Status]:
+    ) -> list[Status]:
         now = store.now()
-        statuses = []
-        for before, hosts in self._moving(store, args, now):
-            name = before.reservation.id
-            statuses.append(reservations.move(store, name, now, hosts))
-            if args.evacuate:
-                reservations.evacuate(store, name)
-        return statuses
+        return [
+            reservations.move(
+                store, before.reservation.id, now, hosts, args.evacuate
+            )
+            for before, hosts in self._moving(store, args, now)
+        ]
 
 
 class ReconcileReservations(common.ReservationLister):
@@ -180,7 +179,6 @@ class ReconcileReservations(common.ReservationLister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--watch',
@@ -197,11 +195,9 @@ class ReconcileReservations(common.ReservationLister):
             'compute service has been down for this many seconds; by default '
             'they stay, because hosts usually come back',
         )
-        self._usage = parser
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        """Reconcile them."""
         store = common.store(self.app.conf, self.app.connect())
         statuses = reservations.reconcile_all(
             store, store.now(), on_unreadable=self.log_unreadable

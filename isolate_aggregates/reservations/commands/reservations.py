@@ -5,20 +5,26 @@ import argparse
 from collections.abc import Iterable, Sequence
 import contextlib
 import datetime
-import functools
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from isolate_aggregates import exception, reservations, text
-from isolate_aggregates.reservations import Phase, Shape, names, review, views
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import (
+    Phase,
+    Shape,
+    Status,
+    names,
+    review,
+    views,
+)
 from isolate_aggregates.reservations.commands import common, documents, times
-from isolate_aggregates.reservations.review import Review
 from isolate_aggregates.reservations.views import OwnReservation
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.reservation_review import Review
 
 LOG = logging.getLogger(__name__)
 
@@ -28,11 +34,12 @@ _NOT_SHOWN = (
 )
 
 
-class ShowReservation(common.OneReservation):
+class ShowReservation(output.ShowOne):
     """Show everything about a reservation."""
 
+    app: Any
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
         return parser
@@ -40,7 +47,6 @@ class ShowReservation(common.OneReservation):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Read the reservation."""
         store = common.store(self.app.conf, self.app.connect())
         status = reservations.show(store, parsed_args.reservation, times.now())
         return common.columns_of(status, parsed_args.formatter)
@@ -76,7 +82,6 @@ class ListReservations(common.ReservationLister):
         return review.summary()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         which = parser.add_mutually_exclusive_group()
         which.add_argument(
@@ -171,7 +176,6 @@ class UpdateReservation(common.OneChanged):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
         parser.add_argument(
@@ -202,7 +206,6 @@ class UpdateReservation(common.OneChanged):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Change it."""
         end = parsed_args.end
         options = ('amount', 'name', 'note', 'warn_before')
         if (
@@ -220,34 +223,24 @@ class UpdateReservation(common.OneChanged):
         if isinstance(end, datetime.timedelta):
             state = store.read()
             end = self.time(end, state.reservation(name).start)
-        change = functools.partial(
-            reservations.update,
-            store,
-            name,
-            amount=parsed_args.amount,
-            end=end,
-            name=parsed_args.name,
-            note=parsed_args.note,
-            warn_before=parsed_args.warn_before,
-            share=[cloud.project(name) for name in parsed_args.share],
-            unshare=[cloud.project(name) for name in parsed_args.unshare],
-        )
-        status: reservations.Status
 
-        def find() -> list[str]:
-            nonlocal status
-            now = times.now()
-            preview = change(now=now, dry_run=True)
-            before = reservations.show(store, name, now)
-            changes = common.changes(before, preview)
-            status = preview if changes else before
-            return changes
+        def change(now: datetime.datetime, dry_run: bool) -> Status:
+            return reservations.update(
+                store,
+                name,
+                now,
+                parsed_args.amount,
+                end,
+                parsed_args.name,
+                parsed_args.note,
+                [cloud.project(name) for name in parsed_args.share],
+                [cloud.project(name) for name in parsed_args.unshare],
+                parsed_args.warn_before,
+                dry_run,
+            )
 
-        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.columns_of(status, parsed_args.formatter)
-        return common.columns_of(
-            change(now=store.now()), parsed_args.formatter
-        )
+        status = self.change(parsed_args, change, store.now)
+        return common.columns_of(status, parsed_args.formatter)
 
 
 class EndReservation(common.OneChanged):
@@ -258,7 +251,6 @@ class EndReservation(common.OneChanged):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
         return parser
@@ -266,35 +258,17 @@ class EndReservation(common.OneChanged):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """End it."""
         store = common.store(self.app.conf, self.app.connect())
-        name = parsed_args.reservation
 
-        def find() -> list[str]:
-            self._ended = reservations.show(store, name, times.now())
-            reservation = self._ended.reservation
-            servers = len(store.compute.servers_of(reservation.id))
-            change = (
-                f'end reservation {reservation.id} of project '
-                f'{reservation.project}'
+        def end(now: datetime.datetime, dry_run: bool) -> Status:
+            return reservations.end(
+                store, parsed_args.reservation, now, dry_run
             )
-            if servers:
-                change += (
-                    ', and permanently delete its '
-                    f'{text.counted(servers, "server")}'
-                )
-            return [change]
 
-        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.columns_of(self._ended, parsed_args.formatter)
-        self._ended = reservations.end(store, name, store.now())
+        self._ended = self.change(parsed_args, end, store.now)
         return common.columns_of(self._ended, parsed_args.formatter)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command.
-
-        :returns: 0, or 3 while servers are being deleted.
-        """
         code = super().run(parsed_args)
         is_over = self._ended.state is Phase.ENDED
         return code or (0 if is_over else ExitStatus.LEFT)

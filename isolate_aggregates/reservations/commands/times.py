@@ -54,18 +54,15 @@ def moment(text: str) -> Moment:
 
 
 def past(text: str) -> Moment:
-    """Parse an argument as a point in time or a duration before now."""
     parsed = moment(text)
     return -parsed if isinstance(parsed, datetime.timedelta) else parsed
 
 
 def end(text: str) -> Moment | None:
-    """Parse an argument for an end; None for ``never``."""
     return None if text == _NEVER else moment(text)
 
 
 def duration(text: str) -> datetime.timedelta:
-    """Parse an argument as a duration."""
     length = _duration(text)
     if length is None:
         raise argparse.ArgumentTypeError(
@@ -75,7 +72,6 @@ def duration(text: str) -> datetime.timedelta:
 
 
 def resolve(moment: Moment, since: datetime.datetime) -> datetime.datetime:
-    """Resolve a parsed argument to a point in time."""
     if isinstance(moment, datetime.datetime):
         return moment
     try:
@@ -87,7 +83,6 @@ def resolve(moment: Moment, since: datetime.datetime) -> datetime.datetime:
 
 
 def now() -> datetime.datetime:
-    """Return the current time in UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 

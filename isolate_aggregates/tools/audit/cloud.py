@@ -18,7 +18,6 @@ from isolate_aggregates.tools.advice import Effects
 from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.spelling import Speller
 from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.audit.review import Review
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -33,6 +32,7 @@ from isolate_aggregates.tools.placement.provider import (
     nodes_by_host,
     trees,
 )
+from isolate_aggregates.tools.reservation_review import Review
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

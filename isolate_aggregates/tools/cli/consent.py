@@ -52,6 +52,8 @@ class Confirming:
     is_agreed = False
     # The changes were shown, and the answer was no.
     is_declined = False
+    # The changes that were found last.
+    changes: Sequence[str] = ()
     # The output contains more than the changes.
     shows_more = False
 
@@ -95,6 +97,7 @@ class Confirming:
         if not changes:
             return False
         self.is_undone = True
+        self.changes = changes
         if args.dry_run:
             preview()
             return False
@@ -107,6 +110,7 @@ class Confirming:
         self._say('To be done:\n')
         while self._confirms(changes, preview()):
             previous, changes = changes, plan_again()
+            self.changes = changes
             if set(changes) <= set(previous):
                 self.is_undone = False
                 self.is_agreed = True

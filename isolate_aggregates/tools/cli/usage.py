@@ -245,13 +245,17 @@ class Command(command.Command):
     # The last paragraph of the help.
     epilog = ''
 
+    # Reports arguments that do not go together.
+    _usage: argparse.ArgumentParser
+
     def get_epilog(self) -> str:
         # cliff reads the metadata of all installed packages, which takes as
         # long as to import a command, to name the one that has it.
         return self.epilog
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        return CommandParser.like(super().get_parser(prog_name))
+        self._usage = CommandParser.like(super().get_parser(prog_name))
+        return self._usage
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.

@@ -10,10 +10,11 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import entry_points
+from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.audit.review import may_exist
 from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 
 def command(name: str) -> Any:
@@ -39,6 +40,19 @@ def with_review(
         is_thorough,
     )
     return dataclasses.replace(cloud, reservations=review)
+
+
+def may_exist(snapshot: Snapshot) -> bool:
+    """Return whether a cloud may have reservations.
+
+    Each host that is enabled for reservations has a unit of such a class, and
+    so has each slot.
+    """
+    return any(
+        resource_class.startswith(RESERVATION_CLASS)
+        for provider in snapshot.providers
+        for resource_class in provider.inventories
+    )
 
 
 def _unknown(name: str, problem: str) -> errors.InvalidRequest:

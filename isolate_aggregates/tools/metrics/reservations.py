@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from isolate_aggregates.tools.audit.review import Review
+from isolate_aggregates.tools.reservation_review import Review
 
 _PREFIX = 'isolate_aggregates'
 

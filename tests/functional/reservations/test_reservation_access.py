@@ -7,7 +7,7 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import access
+from isolate_aggregates.reservations import store
 
 pytestmark = pytest.mark.usefixtures('one_host')
 
@@ -51,7 +51,7 @@ def test_granting_the_first_access_is_not_logged(world, caplog):
 
 
 def test_each_round_checks_some_reservations_in_turn(world, monkeypatch):
-    monkeypatch.setattr(access, '_CHECKED', ASKED)
+    monkeypatch.setattr(store, '_CHECKED', ASKED)
     made = [reserve(world) for _ in range(2 * ASKED + 1)]
     reserve(world, start=1)
     assert tick(world) == ASKED
@@ -68,7 +68,7 @@ def test_each_round_checks_some_reservations_in_turn(world, monkeypatch):
 
 def test_a_new_process_checks_only_some_reservations(world, monkeypatch):
     """What the record has is not asked again."""
-    monkeypatch.setattr(access, '_CHECKED', ASKED)
+    monkeypatch.setattr(store, '_CHECKED', ASKED)
     for _ in range(2 * ASKED):
         reserve(world)
     world.store = world.new_store()

@@ -83,7 +83,7 @@ def test_the_document_has_every_property(run_json):
         'problems': [],
         **{'name': '', 'note': '', 'asked': None, 'leaving': []},
         **{'shared': [], 'only_on': []},
-        **{'warn_before': None, 'unused_since': None},
+        **{'warn_before': None, 'unused_since': None, 'planned': []},
     }
     assert run_json('show', ID) == result
     assert run_json('list') == {'reservations': [result]}
@@ -430,7 +430,7 @@ def test_slots_whose_record_was_deleted_can_be_freed(command, run_json, world):
         'DELETE', f'/resource_providers/{provider}/inventories/{name}'
     )
     assert run_json('list') == {'reservations': []}
-    assert run_json('repair') == {'reservations': []}
+    assert run_json('repair') == {'reservations': [], 'planned': []}
     assert world.slots() == {}
 
 
@@ -533,6 +533,7 @@ def test_each_host_is_enabled_and_disabled_independently(
             {'host': 'h3', 'result': 'done'},
             {'host': 'h4', 'result': 'failed'},
         ],
+        'planned': [],
         'effect': None,
     }
     assert result.err.splitlines()[1:] == [

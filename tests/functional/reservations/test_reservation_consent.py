@@ -60,8 +60,10 @@ RESERVATIONS = [
      f'end reservation {ID} of project {PROJECT}, and permanently delete its '
      '1 server'),
     (['repair'], f'delete {ORPHAN} of an ended reservation'),
-    (['host', 'set', '--enable', 'h3'], 'enable host h3 for reservations'),
-    (['host', 'set', '--disable', 'h2'], 'disable host h2 for reservations'),
+    (['host', 'set', '--enable', 'h3'],
+     'host h3: create its resource provider for slots'),
+    (['host', 'set', '--disable', 'h2'],
+     'host h2: remove it from aggregate freepool'),
 ]  # fmt: skip
 
 
@@ -94,11 +96,11 @@ def test_nothing_is_done_without_a_terminal(reservation_command):
 def test_a_dry_run_changes_nothing_and_asks_nothing(
     reservation_command, answer
 ):
-    run_it, _ = reservation_command
+    run_it, preview = reservation_command
     answer('y\n')
     result, has_changed = run_it('--dry-run', '-f', 'json')
     assert (result.code, result.err, has_changed) == (3, '', False)
-    assert json.loads(result.out)
+    assert preview in json.loads(result.out)['planned']
 
 
 def test_a_plan_is_shown_and_carried_out_after_confirmation(
@@ -232,8 +234,8 @@ def test_a_pool_that_must_stay_is_not_offered_for_deletion(
     result = command('host', 'set', '--disable', *hosts, '--delete-pool')
     assert result.code == code
     assert problem in result.err
-    assert 'delete the pool' not in result.err
-    assert ('  disable host h2' in result.err) is message
+    assert 'delete aggregate' not in result.err
+    assert ('  host h2: remove it from ' in result.err) is message
 
 
 def test_no_host_is_disabled_for_a_pool_that_cannot_be_deleted(
@@ -257,7 +259,7 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
     )
     answer('y\n')
     result = command('host', 'set', '--enable', 'h1', 'h2', '-f', 'json')
-    assert 'enable host h1' not in result.err
+    assert 'host h1:' not in result.err
     assert json.loads(result.out)['hosts'] == [
         {'host': 'h1', 'result': 'nothing to do'},
         {'host': 'h2', 'result': 'done'},

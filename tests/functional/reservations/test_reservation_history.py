@@ -65,7 +65,7 @@ def test_the_events_of_a_reservation_are_told(world):
     reservations.end(world.store, ID, NOW + 5 * HOUR)
     [entry] = past(world, NOW + 6 * HOUR)
     assert entry.state is reservations.Phase.ENDED
-    assert entry.reservation.labels.name == 'x'
+    assert entry.reservation.name == 'x'
     assert events_of(entry) == [
         (0 * HOUR, 'created with 2 slots'),
         (0 * HOUR, 'extended to 2027-03-02T00:00:00+00:00'),

@@ -427,7 +427,7 @@ def test_an_id_cannot_be_used_twice(world):
     with pytest.raises(errors.ReservationError, match='already has that id'):
         reservations.create(world.store, reservation, NOW)
     with pytest.raises(errors.ReservationError, match='already has that id'):
-        reservations.preview(world.store, reservation, NOW)
+        reservations.create(world.store, reservation, NOW, dry_run=True)
     # An identical command is a retry after an error.
     again = dataclasses.replace(
         reservation, pending=dataclasses.replace(reservation.pending, amount=1)
@@ -439,11 +439,11 @@ def test_an_id_cannot_be_used_twice(world):
 def test_the_id_of_a_flavor_of_others_is_taken(world):
     reservation = reservations.new(PROJECT, 1, SHAPE, NOW)
     world.store.compute.create_flavor(reservation.id, SHAPE, 'made by Blazar')
-    for act in (reservations.preview, reservations.create):
+    for dry_run in (True, False):
         with pytest.raises(
             errors.ReservationError, match='already has that id'
         ):
-            act(world.new_store(), reservation, NOW)
+            reservations.create(world.new_store(), reservation, NOW, dry_run)
 
 
 def test_the_id_of_a_reservation_that_is_ending_is_not_free_yet(world):
@@ -453,14 +453,16 @@ def test_the_id_of_a_reservation_that_is_ending_is_not_free_yet(world):
     again = reservations.new(
         PROJECT, 1, SHAPE, NOW + 3 * HOUR, reservation_id=reservation.id
     )
-    for act in (reservations.preview, reservations.create):
+    for dry_run in (True, False):
         with pytest.raises(errors.ReservationError, match='is still ending'):
-            act(world.store, again, NOW + 2 * HOUR)
+            reservations.create(world.store, again, NOW + 2 * HOUR, dry_run)
     reservations.reconcile_all(world.store, NOW + 2 * HOUR)
     world.nova.finish(uuid(3, 's1'))
     reservations.reconcile_all(world.store, NOW + 2 * HOUR)
-    for act in (reservations.preview, reservations.create):
-        status = act(world.store, again, NOW + 2 * HOUR)
+    for dry_run in (True, False):
+        status = reservations.create(
+            world.store, again, NOW + 2 * HOUR, dry_run
+        )
         assert status.reservation.start == NOW + 3 * HOUR
         assert status.slots == 1
 
@@ -492,7 +494,7 @@ def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
     )
     before = world.picture()
     reservation = reservations.earliest(world.store, booking, NOW)
-    status = reservations.preview(world.store, reservation, NOW)
+    status = reservations.create(world.store, reservation, NOW, dry_run=True)
     assert world.picture() == before
     if length is None:
         assert reservation.end is None

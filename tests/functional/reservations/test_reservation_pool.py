@@ -99,7 +99,7 @@ def test_a_host_of_blazar_stays_in_its_pool(world, provider):
     """Ordinary servers would use the hosts, unknown to Blazar."""
     blazars(world, 'h2', provider)
     before = world.picture()
-    for act in (reservations.would_disable_host, reservations.disable_host):
+    for act in (reservations.to_disable, reservations.disable_host):
         with pytest.raises(errors.ReservationHostError) as caught:
             act(world.store, 'h2')
         assert names.POOL_KEY in str(caught.value)
@@ -126,10 +126,10 @@ def test_a_host_of_blazar_outside_the_pool_keeps_its_provider(world):
         },
     )
     before = world.picture()
-    for act in (reservations.would_disable_host, reservations.disable_host):
+    for act in (reservations.to_disable, reservations.disable_host):
         with pytest.raises(errors.ReservationHostError, match='of Blazar'):
             act(world.store, 'h2')
-    for act in (reservations.would_enable_host, reservations.enable_host):
+    for act in (reservations.to_enable, reservations.enable_host):
         with pytest.raises(errors.ReservationHostError, match='blazar_h2'):
             act(world.store, 'h2')
     assert world.picture() == before
@@ -138,12 +138,12 @@ def test_a_host_of_blazar_outside_the_pool_keeps_its_provider(world):
 def test_nodes_leave_the_pool_with_the_last_node_of_their_service(world):
     world.nova.nodes[uuid(1, 'h2')]['service'] = {'host': 'h1'}
     assert reservations.enable_host(world.store, 'h2').is_enabled
-    assert reservations.would_delete_pool(world.store, ['h2', 'h1'])
+    assert reservations.to_delete_pool(world.store, ['h2', 'h1'])
     with pytest.raises(tools_errors.InvalidRequest, match='it has hosts: h1'):
-        reservations.would_delete_pool(world.store, ['h2'])
+        reservations.to_delete_pool(world.store, ['h2'])
     reservations.disable_host(world.store, 'h2')
     assert world.nova.aggregates[1]['hosts'] == ['h1']
-    assert not reservations.would_disable_host(world.store, 'h2')
+    assert not reservations.to_disable(world.store, 'h2')
     hosts = reservations.list_hosts(world.store)
     assert {host.name: host.is_enabled for host in hosts} == {
         'h1': True,

@@ -129,12 +129,10 @@ def add_extra_spec(world):
     world.nova.flavors[ID]['extra_specs']['hw:numa_nodes'] = '2'
 
 
-def oversell(world):
-    for server in ('s', 't'):
-        assert world.boot(server, 'h1', ID, SLOT)
+def write_total(world, number):
     inventory = inventories.read(world.direct, world.child('h1'))
     by_class = {
-        name: {**body, 'total': 1} if names.reservation_of(name) else body
+        name: {**body, 'total': number} if names.reservation_of(name) else body
         for name, body in inventory.by_class.items()
     }
     inventories.write(
@@ -142,6 +140,12 @@ def oversell(world):
         world.child('h1'),
         inventories.Inventories(inventory.generation, by_class),
     )
+
+
+def oversell(world):
+    for server in ('s', 't'):
+        assert world.boot(server, 'h1', ID, SLOT)
+    write_total(world, 1)
     reservation = world.store.read().reservation(ID)
     world.store.compute.write_record(
         dataclasses.replace(reservation, amount=1), times.now()
@@ -154,6 +158,19 @@ def lose_the_record(world):
     for key in list(world.nova.flavors):
         if names.revision_of(key):
             del world.nova.flavors[key]
+
+
+def delete_a_slot(world):
+    """Have a slot that is on no host, besides one that is."""
+    write_total(world, 1)
+
+
+def block_the_end(world):
+    """End on a failed host, where Nova takes its time to delete a server."""
+    fail_with_a_server(world)
+    world.nova.is_slow = True
+    reservations.end(world.store, ID, times.now())
+    world.nova.is_slow = False
 
 
 def is_left(world):
@@ -181,6 +198,11 @@ REPAIR = f'reservation repair {ID}'
             REPAIR,
         ),
         (delete_slots, '2 slots of 2 have no host', 'reservation reconcile'),
+        (
+            delete_a_slot,
+            '1 slot of 2 has no host',
+            f'reservation set {ID} --amount 1',
+        ),
         (fill_the_cloud, '2 slots of 2 have no host', f'reservation end {ID}'),
         (
             lock,
@@ -264,6 +286,96 @@ def test_a_problem_with_servers_is_over_when_they_have_left(
     for server in world.nova.servers:
         world.direct.send('DELETE', f'/allocations/{server}')
     assert command('reconcile').code == 0
+
+
+def replace_the_description(world):
+    world.nova.flavors[ID]['description'] = 'GPU servers'
+
+
+def copy_the_description(world, problem):
+    """Do as the problem says: copy the description of its newest flavor."""
+    assert 'openstack flavor set --description TEXT' in problem
+    newest = problem.rstrip('.').split('reservation:')[-1]
+    description = world.nova.flavors[newest]['description']
+    world.nova.flavors[ID]['description'] = description
+
+
+def break_the_description(world):
+    key = max(filter(names.revision_of, world.nova.flavors))
+    world.nova.flavors[key]['description'] += '}'
+
+
+def correct_the_description(world, problem):
+    key = max(filter(names.revision_of, world.nova.flavors))
+    flavor = f'reservation:{ID}'
+    assert f'openstack flavor set --description TEXT {flavor}' in problem
+    description = world.nova.flavors[key]['description']
+    world.nova.flavors[key]['description'] = description[:-1]
+
+
+def delete_the_flavors(world):
+    for flavor in [*world.nova.flavors]:
+        del world.nova.flavors[flavor]
+
+
+def delete_the_slots(world, problem):
+    *_, resource_class, provider = problem.rstrip('.').split()
+    world.direct.send(
+        'DELETE',
+        f'/resource_providers/{provider}/inventories/{resource_class}',
+    )
+
+
+def create_again(command, problem):
+    assert f'run reservation create --id {ID} --amount 2 with' in problem
+    create(command)
+
+
+@pytest.mark.parametrize(
+    ('happen', 'sentence', 'mend'),
+    [
+        (
+            replace_the_description,
+            f'has a flavor reservation:{ID} whose description was replaced',
+            copy_the_description,
+        ),
+        (
+            break_the_description,
+            f'has a flavor reservation:{ID} whose description is broken',
+            correct_the_description,
+        ),
+        (
+            delete_the_flavors,
+            'has no record in Nova, but 2 slots on host h1',
+            delete_the_slots,
+        ),
+        (
+            delete_the_flavors,
+            'has no record in Nova, but 2 slots on host h1',
+            create_again,
+        ),
+    ],
+)
+def test_what_cannot_be_read_names_what_mends_it(
+    world, command, happen, sentence, mend
+):
+    create(command)
+    happen(world)
+    [problem] = command('list').err.splitlines()
+    assert problem.startswith(f'Reservation {ID} {sentence}')
+    mend(command if mend is create_again else world, problem)
+    assert command('list').err == ''
+
+
+def test_servers_that_keep_an_end_from_completing_are_deleted(world, command):
+    create(command)
+    block_the_end(world)
+    problem = problem_of(command, 'host h1 still has server ')
+    assert 'run reservation reconcile to delete it' in problem
+    assert command('reconcile').code == 3
+    assert command('reconcile').code == 0
+    assert command('list').err == ''
+    assert world.nova.servers == {}
 
 
 def unset(world, option, value):

@@ -219,7 +219,9 @@ def on_one_host(world, amount):
         PROJECT, amount, reservations.Shape(1, 64, 10), NOW, affinity=True
     )
     world.wire.calls.clear()
-    [host] = reservations.preview(world.store, reservation, NOW).hosts
+    [host] = reservations.create(
+        world.store, reservation, NOW, dry_run=True
+    ).hosts
     return host
 
 

@@ -10,8 +10,8 @@ from thorough import every
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors, names
+from isolate_aggregates.reservations.problems import LATE
 from isolate_aggregates.reservations.review import review
-from isolate_aggregates.reservations.status import LATE
 from isolate_aggregates.tools.placement import inventories
 
 pytestmark = pytest.mark.usefixtures('two_hosts')

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what is wrong with reservations, and names what mends it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import datetime
+
+from isolate_aggregates import exception, text
+from isolate_aggregates.reservations import errors, names, slots
+from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.state import (
+    HostSlots,
+    HostState,
+    ObservedState,
+    ReservationHost,
+)
+from isolate_aggregates.reservations.status import (
+    Kind,
+    Phase,
+    Problem,
+    Status,
+    phase_of,
+)
+from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools.placement import inventories
+
+# How long after its time a start or an end counts as missed. The pages let
+# reconcile run twice a minute.
+LATE = datetime.timedelta(minutes=10)
+
+
+def status_of(
+    store: ReservationStore,
+    state: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+    short: Mapping[str, str],
+    stale: str = '',
+    notes: Iterable[str] = (),
+) -> Status:
+    """Return the status of a reservation.
+
+    What no list has is read, if there is a problem that needs it.
+
+    :param short: The capacity problems of hosts, by name of the host.
+    :param stale: What is wrong if its record is older than its slots.
+    :param notes: What else is wrong.
+    """
+    found = _Problems(store, state, reservation, now)
+    return Status(
+        reservation,
+        found.phase,
+        found.slots,
+        (
+            *(Problem(Kind.OTHER, note) for note in notes),
+            *found.missed(),
+            *found.unusable(short),
+            *found.oversold(),
+            *found.remaining(),
+            *([Problem(Kind.STALE, stale)] if stale else []),
+        ),
+    )
+
+
+class _Problems:
+    def __init__(
+        self,
+        store: ReservationStore,
+        state: ObservedState,
+        reservation: Reservation,
+        now: datetime.datetime,
+    ) -> None:
+        self.phase = phase_of(reservation, now)
+        self.slots = state.slots(reservation.id)
+        self._store = store
+        self._state = state
+        self._reservation = reservation
+        self._now = now
+
+    def missed(self) -> Iterator[Problem]:
+        """Yield what has been due for so long that nothing seems to do it."""
+        reservation, now = self._reservation, self._now
+        is_open = any(on_host.open for on_host in self.slots.values())
+        if is_open and reservation.end and now - reservation.end >= LATE:
+            yield _missed(
+                Kind.END,
+                reservation.end,
+                'ended, and its slots are still open',
+            )
+        elif (
+            self.phase is Phase.ACTIVE
+            and self.slots
+            and not (is_open or reservation.has_access)
+            and now - reservation.start >= LATE
+        ):
+            yield _missed(
+                Kind.START,
+                reservation.start,
+                'started, and its slots are still closed',
+            )
+
+    def unusable(self, short: Mapping[str, str]) -> Iterator[Problem]:
+        """Yield tampering, and slots that no server can use."""
+        if self.phase in (Phase.ASKED, Phase.ENDING):
+            return
+        yield from self._tampering()
+        yield from self._missing()
+        leaving = self._reservation.leaving
+        closed = self._state.closed(
+            self._reservation,
+            [
+                name
+                for name in self.slots
+                if name not in leaving
+                and self._state.hosts[name].obstacle is None
+            ],
+        )
+        own = self._reservation.id
+        for name, on in sorted(self.slots.items()):
+            if name in short:
+                repair = f'; run reservation repair {own}'
+                if on.used == on.total:
+                    repair += f' --from {name}'
+                yield Problem(Kind.OTHER, short[name], repair, name)
+            if name in leaving:
+                there = text.counted(on.used, 'server')
+                yield Problem(
+                    Kind.OTHER,
+                    f'is being left and still has {there}',
+                    '; migrate or delete '
+                    f'{text.plural(on.used, "it", "them")}, or run '
+                    f'reservation repair {own} --call-off',
+                    name,
+                )
+                continue
+            host = self._state.hosts[name]
+            what = host.obstacle or closed.get(name)
+            if what is None:
+                continue
+            kind = Kind.HOST if host.obstacle else Kind.CLOSED
+            if host.state is HostState.GONE:
+                what = 'left the cloud'
+            yield Problem(kind, what, _stuck(own, host, on), name, on.total)
+
+    def _tampering(self) -> Iterator[Problem]:
+        """Yield what was added to its flavor by others."""
+        reservation, flavor = self._reservation, self._reservation.flavor
+        access = self._state.access.get(reservation.id, frozenset())
+        for project in sorted(access - reservation.projects):
+            yield Problem(
+                Kind.OTHER,
+                f'project {project} has access to its flavor without being '
+                'one of its projects',
+                f'; run openstack flavor unset --project {project} '
+                f'{flavor.name}, or reservation set {reservation.id} --share '
+                f'{project}',
+            )
+        extra_specs = self._state.extra_specs.get(reservation.id, {})
+        for key in sorted(extra_specs.keys() - flavor.extra_specs.keys()):
+            yield Problem(
+                Kind.OTHER,
+                'its flavor has an extra spec that it was not created with: '
+                f'{key}={extra_specs[key]}',
+                f'; run openstack flavor unset --property {key} {flavor.name}',
+            )
+
+    def _missing(self) -> Iterator[Problem]:
+        reservation = self._reservation
+        status = Status(reservation, self.phase, self.slots)
+        if not status.missing:
+            return
+        have = text.plural(status.missing, 'has', 'have')
+        less = (
+            f'set {reservation.id} --amount {status.slots}'
+            if status.slots
+            else f'end {reservation.id}'
+        )
+        yield Problem(
+            Kind.MISSING,
+            f'{text.counted(status.missing, "slot")} of {reservation.amount} '
+            f'{have} no host',
+            '; run reservation reconcile once there is room, for example '
+            'after reservation host set --enable with another host, or '
+            f'reservation {less}',
+            slots=status.missing,
+        )
+
+    def oversold(self) -> Iterator[Problem]:
+        own = self._reservation
+        on_hosts = {
+            name: on for name, on in sorted(self.slots.items()) if on.oversold
+        }
+        # Nova lists those that were created last first.
+        servers = self._store.compute.servers_of(own.id) if on_hosts else []
+        for name, on in on_hosts.items():
+            what = (
+                f'has {text.counted(on.total, "slot")} for {on.used} servers'
+            )
+            holders = self._holders(name)
+            newest = [server for server in servers if server in holders]
+            if newest:
+                newest = newest[: on.oversold]
+                what += f'; created last: {text.named("server", newest)}'
+            yield Problem(
+                Kind.OVERSOLD,
+                what,
+                '; run openstack server delete with one of them, or '
+                f'reservation set {own.id} --amount '
+                f'{own.amount + on.oversold}',
+                name,
+                on.oversold,
+            )
+
+    def remaining(self) -> Iterator[Problem]:
+        """Yield what keeps an end from completing.
+
+        On a host that has not failed, servers may take some time to be
+        deleted. They are not deleted before all slots are closed.
+        """
+        end = self._reservation.end
+        if self.phase is not Phase.ENDING or any(
+            on_host.open for on_host in self.slots.values()
+        ):
+            return
+        assert end is not None
+        is_late = self._now - end >= LATE
+        for name, on_host in sorted(self.slots.items()):
+            host = self._state.hosts[name]
+            if on_host.used and (is_late or host.has_failed):
+                holders = sorted(self._holders(name))
+                has_server = self._store.compute.has_server
+                servers = [holder for holder in holders if has_server(holder)]
+                others = [h for h in holders if h not in servers]
+                if holders:
+                    yield Problem(
+                        Kind.REMAINING,
+                        _blocked(host, servers, others),
+                        host=name,
+                    )
+
+    def _holders(self, host: str) -> set[str]:
+        provider = self._state.hosts[host].provider
+        return slots.holders(
+            self._store.placement,
+            [provider] if provider else [],
+            self._reservation.resource_class,
+        )
+
+
+def _missed(kind: Kind, due: datetime.datetime, what: str) -> Problem:
+    return Problem(
+        kind,
+        f'at {due.isoformat(timespec="seconds")} it {what}',
+        '; let reservation reconcile run regularly',
+    )
+
+
+def _stuck(reservation: str, host: ReservationHost, on: HostSlots) -> str:
+    """Return how many slots a host cannot serve, and what to do about it."""
+    there = f': {text.counted(on.total, "slot")} there'
+    repair = f'reservation repair {reservation}'
+    if on.used:
+        servers = text.plural(on.used, 'a server', 'servers')
+        there += f', {on.used} with {servers}'
+        repair += f' --from {host.name}'
+        if host.has_failed and host.service:
+            repair += ' --evacuate'
+    if host.state is HostState.GONE:
+        advice = f'run {repair}'
+    elif not host.is_enabled:
+        advice = f'run reservation host set --enable {host.name}'
+    elif host.state is HostState.DISABLED:
+        advice = (
+            f'run openstack compute service set --enable {host.service} '
+            f'nova-compute, or {repair}'
+        )
+    elif host.state is HostState.DOWN:
+        advice = f'start its nova-compute, or run {repair}'
+    else:
+        advice = f'unlock it, or run {repair}'
+    return f'{there}; {advice}'
+
+
+def _blocked(
+    host: ReservationHost, servers: list[str], others: list[str]
+) -> str:
+    """Return what keeps an end from completing on a host, and what to do.
+
+    :param servers: The servers there that Nova still has.
+    :param others: The other consumers: migrations, or allocations that were
+        left when Nova deleted a server.
+    """
+    clauses = []
+    if servers:
+        has = f'still has {text.named("server", servers)}'
+        them = text.plural(len(servers), 'it', 'them')
+        works = host.service is None or host.has_failed
+        clauses.append(
+            f'{has}; run reservation reconcile to delete {them}'
+            if works
+            else f'{has}, which Nova does not delete; if the host has failed, '
+            f'run openstack compute service set --down {host.service} '
+            'nova-compute, and the next reservation reconcile deletes '
+            f'{them}'
+        )
+    if others:
+        deletions = ' and '.join(
+            f'openstack resource provider allocation delete {consumer}'
+            for consumer in others
+        )
+        clauses.append(
+            f'has slots of {text.named("consumer", others)}, which Nova does '
+            'not know as a server; unless openstack server migration list '
+            f'has it as a migration, run {deletions}, and the next '
+            'reservation reconcile completes the end'
+        )
+    return '; it '.join(clauses)
+
+
+# Reservations that cannot be read.
+
+
+def find_unreadable(
+    store: ReservationStore, state: ObservedState
+) -> list[errors.ReservationError]:
+    """Return what is wrong with each reservation that cannot be read.
+
+    Their slots stay, and nothing else can be planned on the hosts of a
+    reservation that has no record at all.
+    """
+    records = state.records
+    readable_or_foreign = {*records.reservations, *records.foreign}
+    lost: dict[str, dict[str, HostSlots]] = {}
+    for host in state.hosts.values():
+        for name, on_host in host.slots.items():
+            if name not in readable_or_foreign and _is_lost(store, host, name):
+                lost.setdefault(name, {})[host.name] = on_host
+    return [
+        *records.problems.values(),
+        *(
+            errors.ReservationError(name, _problem(state, name, lost[name]))
+            for name in sorted(lost)
+        ),
+    ]
+
+
+def find_reservation(
+    store: ReservationStore, state: ObservedState, reservation: str
+) -> Reservation:
+    """Return a reservation that a command names.
+
+    :raises NotFound: if there is none.
+    :raises ReservationError: if it cannot be read, or there are only slots.
+    """
+    try:
+        return state.reservation(reservation)
+    except tools_errors.NotFound:
+        for problem in find_unreadable(store, state):
+            if problem.reservation == names.reservation_id(reservation):
+                raise problem from None
+        raise
+
+
+def _is_lost(
+    store: ReservationStore, host: ReservationHost, reservation: str
+) -> bool:
+    """Return whether a host has slots of a reservation without a record.
+
+    The slots and the records were not read at the same time, and the
+    reservation may have ended in between: then its slots were deleted before
+    its record.
+    """
+    if store.compute.record(reservation) is not None:
+        return False
+    try:
+        current = inventories.read(store.placement, host.provider or '')
+    except exception.ServiceNotFound:
+        return False
+    return names.resource_class(reservation) in current.by_class
+
+
+def _problem(
+    state: ObservedState, reservation: str, on_hosts: Mapping[str, HostSlots]
+) -> str:
+    """Return the predicate of a sentence about a reservation."""
+    total = sum(on_host.total for on_host in on_hosts.values())
+    used = sum(on_host.used for on_host in on_hosts.values())
+    name = names.resource_class(reservation)
+    providers = sorted(state.hosts[host].provider or '' for host in on_hosts)
+    free = ' and '.join(
+        'openstack resource provider inventory delete --resource-class '
+        f'{name} {provider}'
+        for provider in providers
+    )
+    servers = (
+        f', {used} with {text.plural(used, "a server", "servers")}'
+        if used
+        else ''
+    )
+    first = 'first delete the servers, then ' if used else ''
+    return (
+        f'has no record in Nova, but {text.counted(total, "slot")} on '
+        f'{text.named("host", on_hosts)}{servers}; no other slots are planned '
+        'there. To keep '
+        f'it, run reservation create --id {reservation} --amount {total} '
+        'with its project and size; to '
+        f'free its slots, {first}run {free}'
+    )
