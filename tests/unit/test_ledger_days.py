@@ -5,9 +5,11 @@ import collections
 
 from hypothesis import given
 from hypothesis import strategies as st
+import pytest
 
-from isolate_aggregates.tools.ledger import days
+from isolate_aggregates.tools.ledger import days, shown
 from isolate_aggregates.tools.ledger.days import DAY, HostDay, HostSize, Peak
+from isolate_aggregates.tools.ledger.ledger import Ledger, Subject
 from isolate_aggregates.tools.ledger.stays import Span, Stay, merged
 
 SIZES = {'a': HostSize(2, 32), 'b': HostSize(1, None)}
@@ -101,6 +103,12 @@ def test_a_server_in_one_of_two_places_counts_once():
     assert peaks.hosts == Peak(2, 20)
 
 
+def test_the_larger_size_of_a_server_in_two_places_counts():
+    twice = [Stay(10, 40, 's', 'a', cores=8), Stay(20, 40, 's', 'b', cores=4)]
+    peaks = days.peaks([*twice, Stay(30, 40, 't', 'c', cores=1)], SIZES, 0, 50)
+    assert peaks.vcpus == Peak(9, 30)
+
+
 def test_days_on_which_servers_could_run_and_did_not():
     could = {'a': [Span(DAY - 1, DAY + 1)], 'b': []}
     assert list(days.host_days([], could, [], 0, 3 * DAY)) == [
@@ -120,3 +128,22 @@ def test_a_day_without_a_record_is_unknown():
 def test_spans_are_merged():
     spans = [Span(5, 7), Span(1, 3), Span(2, 5), Span(9, None), Span(20, 21)]
     assert merged(spans) == [Span(1, 7), Span(9, None)]
+
+
+@pytest.mark.parametrize(
+    ('most', 'said'),
+    [
+        (None, ['  a.', '  b.']),
+        (2, ['  a.', '  b.']),
+        (1, ['  a.', '  1 more; --long shows all.']),
+    ],
+)
+def test_only_what_is_left_out_is_counted(most, said):
+    subject = Subject('project', 'p', 'p')
+    ledger = Ledger(subject, 0, 1, (), {}, (), {}, gaps=['a', 'b'])
+    assert list(shown.gaps(ledger, most)) == ['Not known:', *said]
+
+
+def test_nothing_is_said_if_all_is_known():
+    subject = Subject('project', 'p', 'p')
+    assert not list(shown.gaps(Ledger(subject, 0, 1, (), {}, (), {}), None))

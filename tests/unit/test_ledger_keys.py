@@ -3,10 +3,11 @@
 
 import pytest
 
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.compute.servers import Server
+from isolate_aggregates.tools.ledger import keys as ledger_keys
 from isolate_aggregates.tools.ledger.keys import Keys
 
 LOCK = 'trait:CUSTOM_LICENSED'
@@ -51,3 +52,22 @@ def test_an_answer_without_properties_is_not_one_without_keys(
         's', 's', 'p', 'ACTIVE', image_id=image, image_properties=told
     )
     assert keys.of(server, flavor) == names
+
+
+def test_a_lock_is_seen_without_others_of_its_family():
+    tags = {LOCK: 'required', 'trait:CUSTOM_GPU': 'required', 'r:1': 'x'}
+    both = Aggregate('uuid', 'both', tags)
+    lock = Lock('trait:', LOCK, (both,))
+    alone = {LOCK: 'required', 'r:1': 'x'}
+    assert ledger_keys._metadata(both, lock) == alone
+    # A lock of several tags has no tag of its own.
+    assert ledger_keys._metadata(both, Lock('r:', 'r:', (both,))) == tags
+
+
+def test_a_limited_number_of_answers_is_remembered(keys, monkeypatch):
+    monkeypatch.setattr(ledger_keys, '_MOST', 2)
+    numbers = []
+    for project in ('p', 'q', 'p', 'r'):
+        keys.of(Server('s', 's', project, 'ACTIVE', image_id='debian'), PLAIN)
+        numbers.append(len(keys._remembered))
+    assert numbers == [1, 2, 2, 1]

@@ -520,3 +520,17 @@ def test_why_there_cannot_be_room_is_said(run, tmp_path):
     assert result.code == 4
     assert result.err.startswith('There cannot be room for these servers: ')
     assert 'hw:locked_memory' in result.err
+
+
+@pytest.mark.parametrize(
+    ('number', 'least', 'said'),
+    [
+        (0, 0, 'Nothing to move.'),
+        (1, 1, '1 move, least possible.'),
+        (3, 2, '3 moves, at least 2.'),
+    ],
+)
+def test_a_plan_is_the_least_possible_if_it_reaches_the_bound(
+    number, least, said
+):
+    assert shown.moves_summary(number, least) == said

@@ -70,6 +70,12 @@ def test_a_lock_makes_a_small_cloud_of_a_large_one():
     assert margin.hosts_short == 1
 
 
+def test_room_is_counted_as_far_as_it_matters():
+    snapshot = cloud({'h1': 4, 'h2': 400}, [server('a', 'h1')])
+    [margin] = survival(snapshot, CONF).margins
+    assert (margin.needed, margin.free) == (1, 110)
+
+
 def test_the_worst_comes_first():
     servers = [server(f'a{n}', 'h1') for n in range(3)]
     servers += [server('b', 'h2')]
