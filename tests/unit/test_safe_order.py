@@ -214,6 +214,17 @@ def test_a_gap_for_an_image_or_project_names_it(monkeypatch, most):
     )
 
 
+def test_an_image_that_stays_as_it_is_is_asked_about():
+    image = make_image('windows', LOCK)
+    snapshot = make_snapshot([WIN], [H1], images=[image])
+    lock = commands.set_tag(WIN, 'trait:CUSTOM_OTHER', 'required')
+    [unlock] = commands.unset_tags(WIN, ['trait:CUSTOM_OTHER'])
+    own = order.judged(snapshot, (lock, unlock), PIPELINE, FILTERS, REQUESTS)
+    # Servers without the image may not use the host at any time.
+    [sentence] = own.sentences
+    assert 'with image windows may not use h1' in sentence
+
+
 def test_a_project_that_is_named_only_in_between_is_asked_about():
     first, last = (
         commands.set_tag(OPEN, 'filter_tenant_id', project)
