@@ -41,7 +41,6 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
-        self._usage = parser
         return parser
 
     @abc.abstractmethod

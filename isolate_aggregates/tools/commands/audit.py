@@ -83,7 +83,6 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             help='Show the safe repairs, make them after confirmation, and '
             'audit again',
         )
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -29,7 +29,6 @@ class CheckHost(usage.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         request_arguments.add_arguments(parser, server=True)
-        self._usage = parser
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

@@ -62,7 +62,6 @@ class ShowEffect(output.ReportLister):
             help='Exit with status 0 if nothing changes, 6 if something does, '
             'and 5 if servers would be out of place',
         )
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

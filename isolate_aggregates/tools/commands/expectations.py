@@ -77,7 +77,6 @@ class CheckExpectations(output.ReportLister):
             parser, 'Also write the result to this file, as JUnit'
         )
         change_arguments.add_arguments(parser)
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -89,7 +89,6 @@ class ExportMetrics(usage.Command):
         )
         recording.add_argument(parser)
         base.add_snapshot_argument(parser)
-        self._usage = parser
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

@@ -35,7 +35,6 @@ class _KeyCommand(changes.ChangeCommand):
             help='With --domain: name, uuid or number of the aggregate that '
             'is reserved for projects',
         )
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -93,7 +93,6 @@ class ShowLedger(output.ReportLister):
             action='store_true',
             help='List the stays of servers on hosts, not the days of hosts',
         )
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

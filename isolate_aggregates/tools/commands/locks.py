@@ -41,7 +41,6 @@ class LockAggregate(changes.ChangeCommand):
             help='Name or id of the Keystone domain whose projects may use '
             'the hosts; if repeated, the projects of all of them',
         )
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -144,7 +143,6 @@ class UnlockAggregate(changes.ChangeCommand):
             'loses the traits first, so that no server with the key is placed '
             'there meanwhile; may be repeated, not with --trait or --domain',
         )
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

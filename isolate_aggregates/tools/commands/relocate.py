@@ -140,7 +140,6 @@ class Relocate(preview.Previewing, output.ReportLister):
             'or as audits of Watcher with its strategy actuator',
         )
         base.add_snapshot_argument(parser)
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -62,7 +62,6 @@ class WriteReport(usage.Command):
             'json has written',
         )
         base.add_snapshot_argument(parser)
-        self._usage = parser
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

@@ -80,7 +80,6 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
         )
         recording.add_argument(parser, 'With --watch: ')
         base.add_snapshot_argument(parser)
-        self._usage = parser
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
