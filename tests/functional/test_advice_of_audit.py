@@ -411,7 +411,7 @@ DIFFERING: Mapping[str, Callable[[Snapshot], Snapshot]] = {
     'storage in a rollup': _storage_in_a_rollup,
 }
 
-_REPAIR = re.compile(r'([* ] [\d, ]+|    or): (.*)')
+_REPAIR = re.compile(r'( \* |   | or: )(?!the repair of)(\S.*)')
 
 
 @dataclasses.dataclass
@@ -429,9 +429,8 @@ class Printed:
 
 def printed(output: str) -> Iterator[Printed]:
     """Yield the repairs in the output of the audit."""
-    lines = output.partition('Repairs')[2].partition('\n\n')[0].splitlines()
     repair = None
-    for line in lines[1:]:
+    for line in output.splitlines():
         match = _REPAIR.fullmatch(line)
         if match:
             if repair:
@@ -440,8 +439,8 @@ def printed(output: str) -> Iterator[Printed]:
             if re.search(r'\b(AGGREGATE|FLAVOR|TRAIT)\b', command):
                 # Something has to be filled in; what follows is a sentence.
                 command, _, said = command.partition(', ')
-            repair = Printed(command, said, match[1].startswith('*'))
-        elif repair:
+            repair = Printed(command, said, '*' in match[1])
+        elif repair and line.startswith('      '):
             repair.said += line.strip() + ' '
     if repair:
         yield repair

@@ -54,23 +54,34 @@ def test_warnings_fail_unless_a_threshold_is_given(audit):
     assert audit(ODD, '--fail-on', 'error').code == 0
 
 
-def test_the_default_output_is_a_table(audit):
-    result = audit(MISSING, '--max-width', '100')
-    assert result.out.startswith('error: 1, warning: 1, info: 0\n')
-    assert '| No. | Severity | Subject' in result.out
-    assert result.out.endswith(
-        # A file has none: --fix needs a live cloud.
-        'Repairs of the live cloud (those with * are safe; --fix applies them '
-        'there):\n'
-        '* 1, 2: isolate-aggregates sync\n'
-        '      lets flavor f use h1\n'
-        '\nThe page Findings of the documentation has a section for each '
+def test_each_finding_is_a_paragraph_with_its_repair_below_it(audit):
+    result = audit(MISSING)
+    # A file has none: --fix needs a live cloud.
+    head, first, second, last = result.out.split('\n\n')
+    assert head == (
+        'error: 1, warning: 1, info: 0\n'
+        'Repairs with * are safe; --fix applies them to the live cloud.'
+    )
+    assert first.startswith('1. error: aggregate ')
+    assert first.endswith(
+        '\n * isolate-aggregates sync\n      lets flavor f use h1'
+    )
+    assert second.startswith('2. warning: ')
+    assert second.endswith('\n * the repair of 1')
+    assert last == (
+        'The page Findings of the documentation has a section for each '
         'kind: no-host, trait-missing.\n'
     )
 
 
+def test_findings_are_a_table_for_those_who_choose_columns(audit):
+    result = audit(MISSING, '-c', 'No.', '-c', 'Severity')
+    assert '| No. | Severity |' in result.out
+    assert 'isolate-aggregates sync' not in result.out
+
+
 def test_fix_is_not_offered_without_safe_repairs(audit):
-    assert '\nRepairs of the live cloud:\n' in audit(ODD).out
+    assert '--fix' not in audit(ODD).out
 
 
 def test_long_names_all_hosts_in_a_sentence(audit):
@@ -147,13 +158,13 @@ def test_both_repairs_are_offered_for_a_trait_that_no_host_has(audit):
     other = (
         '    - {name: g, vcpus: 1, extra_specs: {trait:CUSTOM_B: required}}\n'
     )
-    repairs = audit(CLEAN + other).out.partition('Repairs')[2].splitlines()
+    repairs = audit(CLEAN + other).out.partition('1. ')[2].splitlines()
     assert '--property trait:CUSTOM_B' in repairs[1]
     assert repairs[2].startswith(
-        '    or: isolate-aggregates lock create AGGREGATE --trait CUSTOM_B'
+        ' or: isolate-aggregates lock create AGGREGATE --trait CUSTOM_B'
     )
     # sync gives it to a host of an aggregate that requires it.
-    assert '    or: ' not in audit(MISSING).out
+    assert ' or: ' not in audit(MISSING).out
 
 
 def test_csv_and_value_have_one_row_per_finding(audit):

@@ -27,7 +27,7 @@ CHANGES = [
      'untag aggregate win-hosts trait:CUSTOM_LICENSED_WINDOWS'),
     (['key', 'add', '--flavor', 'm1.small', *TRAIT],
      'set trait:CUSTOM_LICENSED_WINDOWS=required on flavor m1.small'),
-    (['sync'], 'linux-1, linux-1: add trait CUSTOM_LICENSED_WINDOWS'),
+    (['sync'], 'linux-1: add trait CUSTOM_LICENSED_WINDOWS'),
     (['audit', '--fix'],
      'isolate-aggregates sync: aggregate win-hosts: requires trait '
      'CUSTOM_LICENSED_WINDOWS, which is missing in Placement on linux-1'),
@@ -95,7 +95,7 @@ def test_a_repair_shows_all_that_it_changes(
     ]
     fix = ('--config-file', config(ISOLATE), 'audit', '--fix')
     changes = [
-        f'  linux-1, linux-1: {change}\n'
+        f'  linux-1: {change}\n'
         for change in (
             'add aggregate win-hosts',
             'add rollup trait:CUSTOM_LICENSED_WINDOWS',

@@ -428,12 +428,12 @@ def test_a_watch_writes_changes_until_it_is_stopped(
     result = run('sync', '--watch', '1')
     assert result.code == 0
     assert [line.partition(';')[0] for line in result.out.splitlines()] == [
-        'win-1, win-1: add aggregate win-hosts',
-        f'win-1, win-1: add trait {LICENSED}',
-        'win-2, win-2: add aggregate win-hosts',
-        f'win-2, win-2: add trait {LICENSED}',
-        f'win-1, win-1: remove trait {LICENSED}',
-        f'win-2, win-2: remove trait {LICENSED}',
+        'win-1: add aggregate win-hosts',
+        f'win-1: add trait {LICENSED}',
+        'win-2: add aggregate win-hosts',
+        f'win-2: add trait {LICENSED}',
+        f'win-1: remove trait {LICENSED}',
+        f'win-2: remove trait {LICENSED}',
     ]
     assert signal.getsignal(signal.SIGTERM) is before
 

@@ -140,6 +140,15 @@ class AuditTest(LiveTest):
                 assert command[0] == 'openstack'
                 self.openstack(*command[1:])
 
+    def flavor_id(self, name):
+        """Return the id of a flavor, which may be named by it."""
+        [found] = [
+            each['id']
+            for each in self.admin_api.get_flavors()
+            if name in (each['id'], each['name'])
+        ]
+        return found
+
     def openstack(self, *words):
         """Do what a command of the openstack client does."""
         options = {'property': [], 'trait': [], 'aggregate': []}
@@ -166,21 +175,28 @@ class AuditTest(LiveTest):
                 )
             case ['aggregate', 'add', 'host', number, host]:
                 self.admin_api.add_host_to_aggregate(number, host)
-            case ['flavor', 'set', flavor]:
+            case ['flavor', 'set', name]:
+                flavor = self.flavor_id(name)
                 [spec] = options['property']
                 self.admin_api.post_extra_spec(
                     flavor, {'extra_specs': dict([spec.split('=', 1)])}
                 )
-            case ['flavor', 'unset', flavor]:
+            case ['flavor', 'unset', name]:
+                flavor = self.flavor_id(name)
                 [key] = options['property']
                 self.admin_api.api_delete(
                     f'/flavors/{flavor}/os-extra_specs/{key}'
                 )
-            case ['flavor', 'delete', flavor]:
-                self.admin_api.api_delete(f'/flavors/{flavor}')
-            case ['image', 'unset', image]:
+            case ['flavor', 'delete', name]:
+                self.admin_api.api_delete(f'/flavors/{self.flavor_id(name)}')
+            case ['image', 'unset', name]:
                 [key] = options['property']
-                del self.glance.images[image]['properties'][key]
+                [image] = [
+                    each
+                    for number, each in self.glance.images.items()
+                    if name in (number, each['name'])
+                ]
+                del image['properties'][key]
             case ['resource', 'provider', 'trait', 'set', provider]:
                 self._set_provider_traits(provider, options['trait'])
             case ['resource', 'provider', 'aggregate', 'set', provider]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import pathlib
+import re
 import textwrap
 from typing import Any
 
@@ -363,6 +364,16 @@ def test_each_filter_explains_its_example(
     run: Run, arguments: tuple[str, ...], host: str, said: str
 ) -> None:
     assert rows(run(*arguments))[host].startswith(said)
+
+
+def test_the_table_has_only_the_host_that_is_requested(run: Run) -> None:
+    path = str(EXAMPLES / 'shared-storage.yaml')
+    asked = ('explain', '--snapshot', path, '--flavor', 'small')
+    whole, part = (
+        re.findall(r'^\| (cn\S+)', run(*asked, *more).out, re.MULTILINE)
+        for more in ((), ('--host', 'cn1'))
+    )
+    assert part == ['cn1'] != whole
 
 
 # Mistakes

@@ -53,10 +53,28 @@ def test_columns_that_do_not_fit_go_to_another_table(names):
         ]
 
 
-def test_a_table_that_cliff_can_wrap_is_not_split():
-    rows = [('a' * 30, 'b' * 30)]
+def test_a_table_whose_cells_can_be_folded_is_not_split():
+    rows = [('a ' * 15, 'b ' * 15)]
     [[header, *_]] = tables(written(('Name', 'Text'), rows, 30))
     assert header == ['Name', 'Text']
+
+
+def test_cells_are_folded_between_words_and_parts_of_a_property():
+    rows = [('trait:CUSTOM_LICENSED_WINDOWS', 'locks four hosts', 7)]
+    [[_, *body]] = tables(written(('Tag', 'Text', 'N'), rows, 50))
+    assert body == [
+        ['trait:', 'locks four', '7'],
+        ['CUSTOM_LICENSED_WINDOWS', 'hosts', ''],
+    ]
+
+
+def test_only_a_word_longer_than_half_of_the_table_is_broken():
+    assert tables(written(('Tag', 'Text'), [('a' * 29, 'b c')], 40)) == [
+        [['Tag', 'Text'], ['a' * 29, 'b c']]
+    ]
+    [[_, *body]] = tables(written(('Tag', 'Text'), [('a' * 50, 'b')], 40))
+    assert ''.join(tag for tag, _ in body) == 'a' * 50
+    assert len(body) == 2
 
 
 def test_each_table_repeats_the_columns_that_tell_rows_apart():

@@ -4,15 +4,18 @@
 A command is one change of a cloud in all its forms: the words that make it,
 the same change to a snapshot, and the parts that it touches. They refer to
 objects by id if possible: names are not unique, and the ``openstack`` client
-may mistake a name for an id.
+may mistake a name for an id. Where neither is so, the name is shown.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 import contextvars
 import dataclasses
 import shlex
 from types import MappingProxyType
 from typing import Any
+
+from oslo_utils import uuidutils
 
 from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.aggregates.aggregate import ZONE
@@ -103,6 +106,7 @@ RECONCILE: Commands = (Command((PROGRAM, 'reservation', 'reconcile')),)
 # The name in a lock that nothing opens.
 _BETWEEN = 'CUSTOM_CLOSED_DURING_REPAIR'
 
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 _Thing = Aggregate | Flavor | Image
 
@@ -115,18 +119,43 @@ _TRAITS = '1.6'
 _CLASSES = '1.2'
 
 
-def shown(commands: Iterable[Sequence[str]]) -> str:
+def shown(
+    commands: Iterable[Sequence[str]], names: Mapping[str, str] = _NO_NAMES
+) -> str:
     """Return commands as one line to paste into bash, zsh or ksh.
 
     The line has no control characters. It is empty if an argument cannot be
     written on a command line, because it contains a NUL character.
+
+    :param names: The names to write instead of uuids.
     """
     commands = tuple(commands)
     if any('\0' in word for command in commands for word in command):
         return ''
     return ' && '.join(
-        ' '.join(map(quoted, _as_shown(words))) for words in commands
+        ' '.join(quoted(_named(word, names)) for word in _as_shown(words))
+        for words in commands
     )
+
+
+def names(things: Sequence[Flavor | Image]) -> Mapping[str, str]:
+    """Return the names that mean the same to the client as uuids do."""
+    taken = Counter(thing.name for thing in things)
+    taken.update(thing.id for thing in things if thing.id)
+    return {
+        thing.id: thing.name
+        for thing in things
+        if uuidutils.is_uuid_like(thing.id)
+        and taken[thing.name] == 1
+        and not thing.name.startswith('-')
+        # Of those of others, the client finds none by name.
+        and getattr(thing, 'visibility', None) != 'community'
+    }
+
+
+def _named(word: str, names: Mapping[str, str]) -> str:
+    option, sign, value = word.rpartition('=')
+    return f'{option}{sign}{names.get(value, value)}'
 
 
 def _as_shown(words: Sequence[str]) -> Sequence[str]:

@@ -93,7 +93,7 @@ class Effects:
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""
         for repair in repairs:
-            line = commands.shown(repair.commands)
+            line = commands.shown(repair.commands, self._names)
             if line:
                 opens, said = self._opens(repair.commands)
                 if more := openings(dict(repair.together)):
@@ -129,6 +129,13 @@ class Effects:
         """Return the hosts that servers gain in a changed cloud."""
         with deciding.silent():
             return {a: more for a, more, _, _ in self._differences(after)}
+
+    @lazy_property
+    def _names(self) -> Mapping[str, str]:
+        return {
+            **commands.names(self.snapshot.flavors),
+            **commands.names(self.snapshot.images),
+        }
 
     @lazy_property
     def _questions(self) -> Questions:

@@ -48,6 +48,8 @@ class Report:
     :param rows: The rows; as csv or value, there is nothing else.
     :param people: The columns of a table, unless ``-c`` names them; empty for
         all columns.
+    :param text: Lines that people read better than a table: they replace it,
+        unless ``-c`` or ``--sort-column`` ask for one.
     :param before: The lines above a table.
     :param after: The lines below a table.
     :param nothing: Replaces a table without rows.
@@ -59,6 +61,7 @@ class Report:
     columns: Sequence[str]
     rows: Iterable[Sequence[Any]]
     people: Sequence[str] = ()
+    text: Iterable[str] = ()
     before: Iterable[str] = ()
     after: Iterable[str] = ()
     nothing: str = ''
@@ -106,9 +109,18 @@ class Lister(usage.Command, lister.Lister):
             )
             return 0
         people = parsed_args.formatter == 'table'
+        rows = list(data)
         if people:
             self._write(report.before)
-        self._write_rows(parsed_args, column_names, list(data))
+        if (
+            people
+            and rows
+            and report.text
+            and not (parsed_args.columns or parsed_args.sort_columns)
+        ):
+            self._write(report.text)
+        else:
+            self._write_rows(parsed_args, column_names, rows)
         if people:
             self._write(report.after)
         return 0

@@ -2,8 +2,8 @@
 """Makes lines and tables with many columns fit the terminal.
 
 Lines are folded between words; a word that is too long has a line of its own.
-cliff wraps the cells of a table, but not its header. So columns whose names do
-not fit follow in further tables.
+So are the cells of a table, of which cliff would break the words; columns that
+do not fit so follow in further tables.
 """
 
 import argparse
@@ -23,8 +23,8 @@ _VALUE = re.compile('(?:(?!%2C).)+(?:%2C)?')
 _HANGING = '  '
 # The width of the borders of a table: per column, and in addition.
 _BESIDE, _ONCE = 3, 1
-# cliff wraps cells to no less than this width.
-_NARROWEST = 8
+# What a cell is folded between: words, and the parts of ``key:name=value``.
+_PIECE = re.compile(r'\s*(?:[^\s:=]+[:=]?|[:=])')
 
 Row = Sequence[Any]
 
@@ -111,12 +111,18 @@ class Tables:
         for number, part in enumerate(parts):
             if number:
                 stdout.write('\n')
-            self._formatter.emit_list(
-                [column_names[at] for at in part],
-                [[row[at] for at in part] for row in rows],
-                stdout,
-                parsed_args,
-            )
+            names = [column_names[at] for at in part]
+            cells = [[row[at] for at in part] for row in texts]
+            widths = _fitting(names, cells, self._width)
+            wrapped: list[list[Any]] = [
+                [*map(_wrapped, row, widths)] for row in cells
+            ]
+            # cliff aligns numbers.
+            for row, shown in zip(rows, wrapped, strict=True):
+                for place, at in enumerate(part):
+                    if isinstance(row[at], int | float):
+                        shown[place] = row[at]
+            self._formatter.emit_list(names, wrapped, stdout, parsed_args)
 
 
 def _text(cell: Any) -> str:
@@ -133,30 +139,81 @@ def _parts(
     Each table repeats as many of the first columns as tell the rows apart.
     """
     everything = range(len(names))
-    cells = [
-        max(
-            (len(line) for row in rows for line in row[at].splitlines()),
-            default=0,
-        )
-        for at in everything
-    ]
-    least = [
-        max(len(name), min(longest, _NARROWEST))
-        for name, longest in zip(names, cells, strict=True)
-    ]
-    if _needed(least) <= width:
-        yield everything
-        return
-    widths = [max(pair) for pair in zip(map(len, names), cells, strict=True)]
+    least = _least(names, rows, width)
     first = _telling_apart(rows)
     part = key_columns = [*range(first)]
     for number in everything[first:]:
-        total = _needed([widths[at] for at in (*part, number)])
+        total = _needed([least[at] for at in (*part, number)])
         if total > width and part != key_columns:
             yield part
             part = key_columns
         part = [*part, number]
     yield part
+
+
+def _least(
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> list[int]:
+    """Return the width of each column in which no word is broken.
+
+    Only a word that is longer than half of the table is.
+    """
+    return [
+        max(
+            len(name),
+            min(
+                max(
+                    (
+                        len(piece.strip())
+                        for row in rows
+                        for piece in _PIECE.findall(row[at])
+                    ),
+                    default=0,
+                ),
+                width // 2,
+            ),
+        )
+        for at, name in enumerate(names)
+    ]
+
+
+def _fitting(
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> list[int]:
+    """Return the widths of the columns of a table."""
+    widths = _least(names, rows, width)
+    room = width - _needed(widths)
+    wanted = [
+        max(len(line) for row in rows for line in (*row[at].splitlines(), ''))
+        - widths[at]
+        for at in range(len(names))
+        if rows
+    ]
+    # Those that want least get all of it; the others share what is left.
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    for place, at in enumerate(order):
+        more = min(wanted[at], room // (len(order) - place))
+        if more > 0:
+            widths[at] += more
+            room -= more
+    return widths
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return a cell in lines of a width."""
+    lines = []
+    for line in text.split('\n'):
+        last = line[: len(line) - len(line.lstrip())]
+        for piece in _PIECE.findall(line.strip()):
+            if last.strip() and len(last + piece) > width:
+                lines.append(last)
+                last = ''
+            last = last + piece if last else piece.lstrip()
+            while len(last) > width:
+                lines.append(last[:width])
+                last = last[width:]
+        lines.append(last)
+    return '\n'.join(lines)
 
 
 def _telling_apart(rows: Sequence[Sequence[str]]) -> int:

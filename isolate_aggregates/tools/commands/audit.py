@@ -116,9 +116,9 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             columns=_COLUMNS,
             rows=shown.rows(),
             people=_FOR_PEOPLE,
-            before=shown.heading(),
+            text=shown.text(),
+            before=shown.heading(bool(args.snapshot), bool(audited.safe)),
             after=itertools.chain(
-                shown.repairs(bool(args.snapshot), bool(audited.safe)),
                 audited.sync_lines() if is_shown else (),
                 self.effect_lines() if is_shown else (),
                 shown.kinds(),
@@ -290,43 +290,37 @@ class _Shown:
             effect=effect,
         )
 
-    def heading(self) -> Iterator[str]:
-        """Yield the number of findings by severity."""
+    def heading(self, is_of_file: bool, has_safe: bool) -> Iterator[str]:
+        """Yield the number of findings by severity, and what a mark means.
+
+        :param is_of_file: Whether the cloud is that of a cloud file.
+        :param has_safe: Whether --fix would make a repair.
+        """
         if self.findings:
             counts = self._counts()
             yield ', '.join(
                 f'{level}: {counts[level]}' for level in reversed(_LEVELS)
             )
+        if has_safe:
+            where = ' to the live cloud' if is_of_file else ''
+            yield f'Repairs with * are safe; --fix applies them{where}.'
 
-    def repairs(self, is_of_file: bool, has_safe: bool) -> Iterator[str]:
-        """Yield the repairs, each with the numbers of its findings.
-
-        :param is_of_file: Whether the cloud is that of a cloud file.
-        :param has_safe: Whether --fix would make a repair.
-        """
-        numbers_by_repair: dict[Advice, list[int]] = {}
-        for number, advice in enumerate(self.advice, 1):
-            for first in advice[:1]:
-                numbers_by_repair.setdefault(first, []).append(number)
-        if not numbers_by_repair:
-            return
-        yield ''
-        where, there = (
-            (' of the live cloud', ' there') if is_of_file else ('', '')
-        )
-        fix = (
-            f' (those with * are safe; --fix applies them{there})'
-            if has_safe
-            else ''
-        )
-        yield f'Repairs{where}{fix}:'
-        for first, numbers in numbers_by_repair.items():
-            mark = '*' if first.safe else ' '
-            places = ', '.join(map(str, numbers))
-            yield from output.advice(f'{mark} {places}: ', first)
-            others = (self.advice[number - 1][1:] for number in numbers)
-            for other in dict.fromkeys(itertools.chain(*others)):
-                yield from output.advice('    or: ', other)
+    def text(self) -> Iterator[str]:
+        """Yield each finding as a paragraph, with its repairs below it."""
+        first: dict[Advice, int] = {}
+        for number, (finding, advice) in enumerate(self._pairs(), 1):
+            yield ''
+            yield (
+                f'{number}. {finding.severity.label}: {finding.subject}: '
+                f'{finding.problem}; {finding.consequence}'
+            )
+            for place, one in enumerate(advice):
+                same = first.setdefault(one, number)
+                if same != number:
+                    yield f' {"*" if one.safe else " "} the repair of {same}'
+                    continue
+                mark = ' or: ' if place else ' * ' if one.safe else '   '
+                yield from output.advice(mark, one)
 
     def kinds(self) -> Iterator[str]:
         """Yield where the kinds of findings are explained."""

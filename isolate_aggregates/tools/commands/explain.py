@@ -76,10 +76,14 @@ class ExplainRequest(output.ReportLister):
     def report(self, args: argparse.Namespace) -> output.Report:
         with request_arguments.opened(self.app, args) as question:
             answer = self._answer(question, args)
+            host = question.request.requested_host
+        # Of all others there is nothing to say but that they are not it.
+        asked = host.providers if host and answer.is_in_groups else ()
         shown = [
             verdict
             for verdict in answer.explanation.verdicts
-            if not (args.excluded and answer.may_be_used(verdict))
+            if (not asked or args.excluded or verdict.provider in asked)
+            and not (args.excluded and answer.may_be_used(verdict))
             and not (args.candidates and not answer.may_be_used(verdict))
         ]
         rows: list[Sequence[Any]]

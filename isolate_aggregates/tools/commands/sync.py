@@ -223,10 +223,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             for tag in result.tags:
                 self.app.stdout.write(f'{tag}; {tag.why}\n')
             for c in result.changes:
-                self.app.stdout.write(
-                    f'{c.host}, {c.provider}: {c.action} {c.subject}; '
-                    f'{c.why}\n'
-                )
+                self.app.stdout.write(f'{c}; {c.why}\n')
             self.app.stdout.flush()
             _report(result)
             if result.is_complete:

@@ -205,7 +205,7 @@ def test_a_watch_stops_cleanly(proxy):
     proxy.start('--watch', '3600')
     lines = [proxy.process.stdout.readline()]
     assert lines == [
-        'h1, h1: add aggregate a; the host is in it, but its resource '
+        'h1: add aggregate a; the host is in it, but its resource '
         'provider is not\n'
     ]
     proxy.process.send_signal(signal.SIGTERM)
@@ -247,7 +247,7 @@ def test_a_watch_continues_when_another_is_killed(proxy):
         killed.kill()
         killed.communicate()
         proxy.world.require('c', HOSTS, GOLD)
-        last = f'h3, h3: add trait {GOLD}'
+        last = f'h3: add trait {GOLD}'
         assert any(line.startswith(last) for line in changes(other))
         other.terminate()
         other.communicate()

@@ -84,10 +84,7 @@ class SyncPlan:
         """The changes and the marks to delete, one sentence each."""
         return [
             *map(str, self.tags),
-            *(
-                f'{c.host}, {c.provider}: {c.action} {c.subject}'
-                for c in self.changes
-            ),
+            *map(str, self.changes),
             *(f'delete trait {mark}, {IDLE}' for mark in self.old_marks),
         ]
 

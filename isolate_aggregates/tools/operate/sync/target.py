@@ -33,6 +33,11 @@ class ProviderChange:
     subject: str
     why: str
 
+    def __str__(self) -> str:
+        # The provider of a compute node has the name of its host.
+        names = dict.fromkeys(filter(None, (self.host, self.provider)))
+        return f'{", ".join(names)}: {self.action} {self.subject}'
+
 
 class Rollups:
     """The rollups that providers must be members of.
