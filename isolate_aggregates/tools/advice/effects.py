@@ -21,7 +21,7 @@ from isolate_aggregates.tools.advice.openings import (
 )
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.answers import deciding, scope
-from isolate_aggregates.tools.answers.deciding import Questions
+from isolate_aggregates.tools.answers.deciding import Question, Questions
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.answers.scope import Asker
@@ -89,6 +89,7 @@ class Effects:
         self.filters = filters
         self._requests = requests
         self._compared: dict[Commands, Comparison] = {}
+        self._opened: dict[Commands, tuple[tuple[Opening, ...], str]] = {}
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""
@@ -106,6 +107,12 @@ class Effects:
 
     def _opens(self, todo: Commands) -> tuple[tuple[Opening, ...], str]:
         """Return whom commands let in, and the same in words."""
+        # A repair like sync is that of many findings.
+        if todo not in self._opened:
+            self._opened[todo] = self._openings(todo)
+        return self._opened[todo]
+
+    def _openings(self, todo: Commands) -> tuple[tuple[Opening, ...], str]:
         compared = self.compared(todo)
         some = openings(compared.gains)
         names = {name for opening in some for name in opening.flavors}
@@ -146,14 +153,28 @@ class Effects:
         return self._worlds(self.snapshot, None)
 
     def _worlds(
-        self, snapshot: Snapshot, hosts: frozenset[str] | None
+        self,
+        snapshot: Snapshot,
+        hosts: frozenset[str] | None,
+        known: Iterable[Offers] = (),
     ) -> '_Worlds':
+        """Return a cloud as it is and after sync.
+
+        :param hosts: The hosts that matter; None for all.
+        :param known: Others, of which some may be the same: sync may be all
+            that happened.
+        """
         complete = scope.completed(snapshot, self.snapshot.index.by_host)
         if hosts is not None:
             snapshot = scope.among(snapshot, hosts)
             complete = scope.among(complete, hosts)
         later = outcome.synced(complete, self.filters)
-        return Offers(snapshot), Offers(later)
+        first, second = (
+            next((one for one in known if one.is_of(each)), None)
+            or Offers(each)
+            for each in (snapshot, later)
+        )
+        return first, second
 
     def _compare(self, todo: Commands) -> Comparison:
         gains: dict[Asker, _Hosts] = {}
@@ -180,7 +201,11 @@ class Effects:
         self, after: Snapshot
     ) -> Iterator[tuple[Asker, _Hosts, _Hosts, bool]]:
         """Yield the hosts that servers gain and lose, and if that is all."""
-        questions = Questions(after, self.pipeline, self._requests)
+        questions = (
+            self._questions
+            if scope.decided_alike(self.snapshot, after)
+            else Questions(after, self.pipeline, self._requests)
+        )
         hosts = scope.affected(self.snapshot, after)
         if hosts is None:
             old_worlds = self._everywhere
@@ -190,30 +215,26 @@ class Effects:
                 if after.traits is self.snapshot.traits
                 and after.providers is self.snapshot.providers
                 and after.aggregates is self.snapshot.aggregates
-                else self._worlds(after, None)
+                else self._worlds(after, None, old_worlds)
             )
         else:
             old_worlds = self._worlds(self.snapshot, hosts)
-            new_worlds = self._worlds(after, hosts)
+            new_worlds = self._worlds(after, hosts, old_worlds)
         for asker, was, now in self._affected_servers(after):
             old, new = self._questions.of(*was), questions.of(*now)
             if old is None and new is not None:
                 # It is no longer refused, so it may use other hosts too.
-                pairs = [
-                    (_NONE, world.hosts(new))
-                    for world in (*self._everywhere, *new_worlds)
-                ]
-            else:
-                pairs = [
-                    (before.hosts(old), later.hosts(new))
-                    for before, later in zip(
-                        old_worlds, new_worlds, strict=True
-                    )
-                ]
-            more = _NONE.union(*(new - old for old, new in pairs))
-            less = _NONE.union(*(old - new for old, new in pairs))
+                worlds = (*self._everywhere, *new_worlds)
+                more = _NONE.union(*(world.hosts(new) for world in worlds))
+                yield asker, more, _NONE, False
+                continue
+            moves = [
+                _moved(before, old, later, new)
+                for before, later in zip(old_worlds, new_worlds, strict=True)
+            ]
+            more, less = map(_NONE.union, *moves)
             is_stranded = False
-            if less and not pairs[-1][1]:
+            if less and not new_worlds[-1].usable(new):
                 # After sync, those among the affected hosts are gone.
                 now_, later = (world.hosts(old) for world in self._everywhere)
                 rest = later - hosts if hosts is not None else _NONE
@@ -269,6 +290,19 @@ class Effects:
             ),
             self.pipeline,
         )
+
+
+def _moved(
+    before: Offers, old: Question | None, after: Offers, new: Question | None
+) -> tuple[_Hosts, _Hosts]:
+    """Return the hosts that servers gain and lose."""
+    if before is after and old is new:
+        return _NONE, _NONE
+    was, now = before.usable(old), after.usable(new)
+    if was == now and before.index.host_of == after.index.host_of:
+        return _NONE, _NONE
+    hosts_before, hosts_now = before.hosts_of(was), after.hosts_of(now)
+    return hosts_now - hosts_before, hosts_before - hosts_now
 
 
 _Servers = tuple[Flavor, Image | None, str | None]

@@ -63,7 +63,7 @@ class Nowhere:
     def _has_host(self, flavor: Flavor) -> bool:
         """Return whether some servers of a flavor have a host."""
         return any(
-            self._offers.hosts(self._questions.of(flavor, image, project))
+            self._offers.usable(self._questions.of(flavor, image, project))
             for image, project in self._others
         )
 
@@ -71,7 +71,7 @@ class Nowhere:
         """Yield why a flavor has no host, the most specific reason first."""
         question = self._questions.of(flavor, None, None)
         request = self._requests.new(flavor)
-        if question is None or self._offers.offered(
+        if question is None or self._offers.nodes(
             map(_unlocked, question.queries)
         ):
             # Refused for another reason, or locked out.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud offers, by the Placement simulator."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import dataclasses
 import itertools
 
@@ -10,21 +10,10 @@ from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.mirrored.compute_services import HostsObjection
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
-
-
-def kept(hosts: frozenset[str], destination: Destination) -> frozenset[str]:
-    """Return the hosts that no host filter of Nova drops."""
-    for objection in constraints.objections(destination):
-        if isinstance(objection, HostsObjection):
-            hosts -= objection.hosts
-        else:
-            hosts = frozenset(host for host in hosts if not objection(host))
-    return hosts
 
 
 class Offers:
@@ -34,6 +23,7 @@ class Offers:
     """
 
     def __init__(self, snapshot: Snapshot, in_use: bool = False) -> None:
+        self._of = _offered_by(snapshot)
         self._simulator = Simulator(
             (
                 provider
@@ -44,6 +34,7 @@ class Offers:
             snapshot.traits,
             snapshot.resource_classes,
         )
+        self._dropped_by: dict[Callable[[str], str], ProviderSet] = {}
         self._members = frozenset[str]().union(
             *(provider.aggregates for provider in snapshot.providers)
         )
@@ -53,15 +44,39 @@ class Offers:
         """The providers."""
         return self._simulator.index
 
+    def is_of(self, snapshot: Snapshot) -> bool:
+        """Return whether a cloud has the same providers."""
+        return self._of == _offered_by(snapshot)
+
     def hosts(self, question: Question | None) -> frozenset[str]:
         """Return the hosts that servers may use."""
-        if question is None:
-            return frozenset()
-        return kept(self.offered(question.queries), question.destination)
+        return self.hosts_of(self.usable(question))
 
-    def offered(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
-        """Return the hosts that Placement offers for at least one query."""
-        flags = self.index.flags(self.nodes(queries))
+    def usable(self, question: Question | None) -> ProviderSet:
+        """Return the compute nodes that servers may use."""
+        if question is None:
+            return 0
+        return self.kept(self.nodes(question.queries), question.destination)
+
+    def kept(
+        self, nodes: ProviderSet, destination: Destination
+    ) -> ProviderSet:
+        """Return the compute nodes that no host filter of Nova drops."""
+        for objection in constraints.objections(destination):
+            nodes &= ~self._dropped(objection)
+        return nodes
+
+    def _dropped(self, objection: Callable[[str], str]) -> ProviderSet:
+        """Return the compute nodes that a host filter drops."""
+        if objection not in self._dropped_by:
+            self._dropped_by[objection] = self.index.set_of(
+                node for host, node in self.index.hosts if objection(host)
+            )
+        return self._dropped_by[objection]
+
+    def hosts_of(self, nodes: ProviderSet) -> frozenset[str]:
+        """Return the names of the hosts of compute nodes."""
+        flags = self.index.flags(nodes)
         return frozenset(itertools.compress(self.index.host_of, flags))
 
     def nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
@@ -91,6 +106,10 @@ class Offers:
                 for suffix, group in query.groups.items()
             },
         )
+
+
+def _offered_by(snapshot: Snapshot) -> object:
+    return snapshot.providers, snapshot.traits, snapshot.resource_classes
 
 
 def room(

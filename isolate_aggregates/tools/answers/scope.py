@@ -4,6 +4,8 @@
 from collections.abc import Iterable, Iterator
 import dataclasses
 
+import os_traits
+
 from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
@@ -161,6 +163,26 @@ def affected(before: Snapshot, after: Snapshot) -> frozenset[str] | None:
         if was is not now and was.host:
             hosts.add(was.host)
     return frozenset(hosts)
+
+
+def decided_alike(before: Snapshot, after: Snapshot) -> bool:
+    """Return whether requests are the same, and are decided alike.
+
+    They are if only providers differ, and neither in which hosts they are nor
+    in whether Placement excludes them as disabled.
+    """
+    return all(
+        getattr(before, field.name) is getattr(after, field.name)
+        for field in dataclasses.fields(Snapshot)
+        if field.name not in ('providers', 'traits')
+    ) and _nodes(before) == _nodes(after)
+
+
+def _nodes(snapshot: Snapshot) -> list[tuple[str | None, bool]]:
+    return [
+        (each.host, os_traits.COMPUTE_STATUS_DISABLED in each.traits)
+        for each in snapshot.providers
+    ]
 
 
 def changed_aggregates(

@@ -261,7 +261,7 @@ class _Trial:
         offers = Offers(snapshot)
         return {
             Asker(flavor.name, image.name if image else None, None): bool(
-                offers.hosts(questions.of(flavor, image, None))
+                offers.usable(questions.of(flavor, image, None))
             )
             for flavor in snapshot.flavors
             for image in scope.images(snapshot, self._pipeline)

@@ -26,7 +26,7 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import trees
 from isolate_aggregates.tools.request import Request, constraints
-from isolate_aggregates.tools.simulator.index import ProviderIndex
+from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
@@ -93,7 +93,9 @@ class Answers:
         self._same = base if same_aggregates else None
         self._hosts: dict[int, _Hosts] = {}
         self._room: dict[int, int] = {}
-        self._offered: dict[Hashable, _Hosts] = base._offered if base else {}
+        self._offered: dict[Hashable, ProviderSet] = (
+            base._offered if base else {}
+        )
         self._fitting: dict[Hashable, int] = base._fitting if base else {}
 
     @lazy_property
@@ -247,8 +249,10 @@ class Answers:
             return frozenset()
         key = self._key(question.queries)
         if key not in self._offered:
-            self._offered[key] = self.offers.offered(question.queries)
-        return offers.kept(self._offered[key], question.destination)
+            self._offered[key] = self.offers.nodes(question.queries)
+        return self.offers.hosts_of(
+            self.offers.kept(self._offered[key], question.destination)
+        )
 
     def packed(self, question: Question | None) -> int:
         """Return for how many servers of a question there is room."""

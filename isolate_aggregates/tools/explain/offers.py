@@ -107,9 +107,7 @@ class Offers:
     def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Anchors:
         """Serve the unsuffixed group: several providers may serve it."""
         index = self._index
-        outside = conditions.in_any_aggregate(
-            index, group.forbidden_aggregates
-        )
+        outside = index.in_any_aggregate(group.forbidden_aggregates)
         local = groups.local_providers(index, group, outside)
         sharing = groups.sharing_providers(index, group, outside)
         roots, anybody = anchors & ~outside, 0

@@ -59,20 +59,6 @@ def required(group: RequestGroup) -> list[frozenset[str]]:
     return [*single, *group.any_traits]
 
 
-def in_any_aggregate(
-    index: ProviderIndex, aggregates: Iterable[str]
-) -> ProviderSet:
-    """Return the members of at least one of the aggregates.
-
-    ``member_of=in:A,B`` selects these providers, ``member_of=!in:A,B`` all
-    others.
-    """
-    providers = 0
-    for aggregate in aggregates:
-        providers |= index.in_aggregate(aggregate)
-    return providers
-
-
 def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     """Return the providers that are in the aggregates a group requires.
 
@@ -82,7 +68,7 @@ def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     """
     providers = index.everyone
     for choice in group.aggregates:
-        providers &= in_any_aggregate(index, choice)
+        providers &= index.in_any_aggregate(choice)
     return providers
 
 
@@ -112,7 +98,7 @@ def meeting_all(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     """Return the providers that each meet all conditions of a group."""
     providers = with_traits(index, group) & in_aggregates(index, group)
     providers &= ~with_any_trait(index, group.forbidden_traits)
-    providers &= ~in_any_aggregate(index, group.forbidden_aggregates)
+    providers &= ~index.in_any_aggregate(group.forbidden_aggregates)
     providers &= in_tree(index, group)
     for resource_class, amount in group.resources.items():
         providers &= fitting(index, resource_class, amount)

@@ -181,7 +181,7 @@ def _by_tree(
     forbidden trait; together they must have all required traits (specification
     *Nested Resource Providers - Allocation Candidates*).
     """
-    outside = conditions.in_any_aggregate(index, group.forbidden_aggregates)
+    outside = index.in_any_aggregate(group.forbidden_aggregates)
     local = local_providers(index, group, outside)
     sharing = sharing_providers(index, group, outside)
     anchors &= ~outside

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 import functools
 import itertools
+import operator
 
 import os_traits
 
@@ -122,6 +123,15 @@ class ProviderIndex:
     def in_aggregate(self, aggregate: str) -> ProviderSet:
         """Return the members of an aggregate."""
         return self._in_aggregate.get(aggregate, 0)
+
+    def in_any_aggregate(self, aggregates: Iterable[str]) -> ProviderSet:
+        """Return the members of at least one of some aggregates.
+
+        ``member_of=in:A,B`` selects these providers, ``member_of=!in:A,B`` all
+        others.
+        """
+        members = map(self._in_aggregate.get, aggregates, itertools.repeat(0))
+        return functools.reduce(operator.or_, members, 0)
 
     def set_of(self, numbers: Iterable[int]) -> ProviderSet:
         """Return provider numbers, in any order, as a set."""
