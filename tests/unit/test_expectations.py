@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.expectations import matching
 from isolate_aggregates.tools.expectations.documents import TEST
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -637,3 +638,8 @@ def test_a_first_file_is_not_tested_at_once(run, tmp_path, option):
         'test', '--init', '--output', str(path), '--snapshot', CLOUD, *option
     )
     assert (result.code, path.exists()) == (2, False)
+
+
+def test_a_place_of_many_parts_is_abridged():
+    four = matching.Place(hosts=('h1', 'h2', 'h3'), locks=('trait:X',))
+    assert str(four) == 'host h1, host h2, host h3 and 1 more'
