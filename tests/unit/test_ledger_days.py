@@ -147,3 +147,10 @@ def test_only_what_is_left_out_is_counted(most, said):
 def test_nothing_is_said_if_all_is_known():
     subject = Subject('project', 'p', 'p')
     assert not list(shown.gaps(Ledger(subject, 0, 1, (), {}, (), {}), None))
+
+
+def test_a_peak_is_told_with_its_time():
+    assert shown._peak('VCPUs', Peak()) == 'Most VCPUs at a time: not known.'
+    assert shown._peak('hosts', Peak(3, DAY)) == (
+        'Most hosts at a time: 3, first at 1970-01-02T00:00:00Z.'
+    )

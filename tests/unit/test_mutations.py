@@ -251,3 +251,19 @@ def test_only_answers_of_the_same_aggregates_are_taken_over(conf):
     other = Answers(first.snapshot, first.context, first)
     assert other.questions is not first.questions
     assert other.places is not first.places
+
+
+def test_every_mutation_is_counted_once(conf, tmp_path):
+    """Also those of traits that no question names."""
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(yaml.safe_dump(random_cloud(1)), 'utf-8')
+    answers = answers_of(cloud_file.load(path), conf)
+    totals = []
+
+    def track(some, total):
+        totals.append(total)
+        return some
+
+    coverage = mutations.coverage([], answers, track)
+    assert coverage.noticed == 0
+    assert [coverage.without_effect + len(coverage.gaps)] == totals
