@@ -8,7 +8,7 @@ may mistake a name for an id. Where neither is so, the name is shown.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextvars
 import dataclasses
 import shlex
@@ -133,7 +133,7 @@ def shown(
     if any('\0' in word for command in commands for word in command):
         return ''
     return ' && '.join(
-        ' '.join(quoted(_named(word, names)) for word in _as_shown(words))
+        ' '.join(map(quoted, _named(_as_shown(words), names)))
         for words in commands
     )
 
@@ -153,9 +153,15 @@ def names(things: Sequence[Flavor | Image]) -> Mapping[str, str]:
     }
 
 
-def _named(word: str, names: Mapping[str, str]) -> str:
-    option, sign, value = word.rpartition('=')
-    return f'{option}{sign}{names.get(value, value)}'
+def _named(words: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the words of a command, with names of flavors and images."""
+    # A reservation may have the id of its flavor.
+    is_of_them = words[1:2] in (('flavor',), ('image',))
+    for word in words:
+        option, sign, value = word.rpartition('=')
+        if (is_of_them and not sign) or option in ('--flavor', '--image'):
+            value = names.get(value, value)
+        yield f'{option}{sign}{value}'
 
 
 def _as_shown(words: Sequence[str]) -> Sequence[str]:
