@@ -57,7 +57,7 @@ class FakeNova:
         # The projects with access to each flavor, and the flavors of servers.
         self.access: dict[str, set[str]] = {}
         self.servers: dict[str, str] = {}
-        self.groups: Sequence[Document] = ()
+        self.groups: Sequence[Document] = []
         # Servers in the format of the API, for lists with details.
         self.placed: list[dict[str, Any]] = []
         self.deleted: list[str] = []
@@ -172,7 +172,9 @@ class FakeNova:
             'metadata': {},
             'availability_zone': None,
         }
-        return 200, {'aggregate': self.aggregates[number]}
+        made = dict(self.aggregates[number])
+        del made['hosts'], made['metadata']
+        return 200, {'aggregate': made}
 
     def act_on_aggregate(self, query: Query, body: Any, number: str) -> Reply:
         aggregate = self.aggregates[int(number)]
@@ -214,6 +216,9 @@ class FakeNova:
         if minor < 61:
             for flavor in flavors:
                 del flavor['extra_specs']
+        if minor < 75:
+            for flavor in flavors:
+                flavor['swap'] = flavor.get('swap') or ''
         reply = self._listing('flavors', flavors, query)
         self.after_page()
         return reply
@@ -291,17 +296,20 @@ class FakeNova:
         return 200, {'services': services}
 
     def get_server(self, query: Query, body: Any, server: str) -> Reply:
-        return 200, {'server': {'id': server, 'flavor': self.servers[server]}}
+        self.servers[server]
+        return 200, {'server': {'id': server}}
 
     def describe_servers(self, query: Query, body: Any) -> Reply:
         return self._listing('servers', self.placed, query)
 
     def delete_server(self, query: Query, body: Any, server: str) -> Reply:
         self.servers[server]
+        # That of the action os-forceDelete or of DELETE.
+        status = 202 if body else 204
         self.deleted.append(server)
         if not self.is_slow:
             self.finish(server)
-        return 202, None
+        return status, None
 
     def list_migrations(self, query: Query, body: Any) -> Reply:
         assert query['status'] == 'finished'
@@ -331,7 +339,7 @@ class FakeNova:
             'ram': flavor.ram,
             'disk': flavor.disk,
             'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral,
-            'swap': flavor.swap or '',
+            'swap': flavor.swap,
             'os-flavor-access:is_public': flavor.name not in self.private,
             'extra_specs': dict(flavor.extra_specs),
         }

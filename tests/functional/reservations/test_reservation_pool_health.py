@@ -91,9 +91,10 @@ def test_what_enabling_set_is_reported_and_restored(world, reserved, lose):
 
 def lease(world):
     """Let Blazar reserve a host; the aggregate is there before the start."""
-    aggregate = world.nova.create_aggregate({}, {'aggregate': {'name': 'L'}})
-    aggregate[1]['aggregate']['metadata']['blazar:owner'] = PROJECT
-    return aggregate[1]['aggregate']['hosts']
+    world.nova.create_aggregate({}, {'aggregate': {'name': 'L'}})
+    aggregate = world.nova.aggregates[max(world.nova.aggregates)]
+    aggregate['metadata']['blazar:owner'] = PROJECT
+    return aggregate['hosts']
 
 
 def take(world):
