@@ -165,6 +165,14 @@ def test_a_missing_thing_is_named_with_the_place_searched(
             '--availability-zone must not be empty',
             id='an option that ends with its name',
         ),
+        *(
+            pytest.param(
+                ('effect', 'show', option, ''),
+                f'{option} must not be empty',
+                id=f'a file without a name, {option}',
+            )
+            for option in ('--ansible', '--k-orc', '--terraform-plan')
+        ),
         pytest.param(
             ('lock', 'show', ''),
             '<name> must not be empty',

@@ -10,7 +10,7 @@ from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.advice import commands, outcome, refusals
-from isolate_aggregates.tools.cli import base, terminal
+from isolate_aggregates.tools.cli import base, terminal, usage
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import formats
 from isolate_aggregates.tools.operate import names
@@ -78,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             option,
             action=_Appended,
             dest='changes',
+            type=usage.not_empty,
             metavar='<file>',
             help=f'Make the changes of this file: {what}',
         )
