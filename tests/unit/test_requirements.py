@@ -89,7 +89,7 @@ def test_the_page_of_the_installation_has_each_extra_once():
 @pytest.mark.parametrize(
     ('path', 'pattern'),
     [
-        ('tox.ini', r'--editable \.\[(.+?)\]'),
+        ('pyproject.toml', r'--editable \.\[(.+?)\]'),
         ('tests/release/excerpt_constraints.py', "EXTRAS = '(.+)'"),
     ],
 )
