@@ -17,6 +17,7 @@ from http_fakes import CREDENTIALS, FakeGlance, FakeKeystone
 import jsonschema
 from openstack.config import loader
 from oslo_config import cfg
+from prometheus_client import values
 import pytest
 import requests_mock
 
@@ -285,6 +286,7 @@ def openstack(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Finished]:
     """Run the real ``openstack`` as a user without any configuration."""
+    pytest.importorskip('openstackclient')
     from openstackclient import shell
 
     monkeypatch.setattr(loader, 'CONFIG_FILES', [])
@@ -377,3 +379,16 @@ def in_environment(
     """Give the credentials as ``OS_*`` variables."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
+
+
+@pytest.fixture
+def count_into(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> pathlib.Path:
+    """Let this process count into a directory, as a worker does."""
+    directory = tmp_path / 'counts'
+    directory.mkdir()
+    # A worker changes both for its whole process.
+    monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(directory))
+    monkeypatch.setattr(values, 'ValueClass', values.MutexValue)
+    return directory

@@ -705,6 +705,7 @@ CLIENT = {
      ('korc.yaml', 'k-orc')],
 )  # fmt: skip
 def test_the_openstack_client_accepts_each_command(name, kind):
+    pytest.importorskip('openstackclient')
     for _, *words in read(FILES / name, kind, CLOUD).commands:
         [(count, entry)] = [
             (count, CLIENT[name])

@@ -15,7 +15,6 @@ import yaml
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import domains, rollups
-from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.reservations import review
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools import errors as tools_errors
@@ -559,6 +558,9 @@ def test_the_file_on_the_page_is_the_written_one(run, tmp_path, monkeypatch):
 @pytest.fixture
 def workers(count_into, conf):
     """A worker that has counted, and what reads that."""
+    worker_metrics = pytest.importorskip(
+        'isolate_aggregates.nova.worker_metrics', exc_type=ImportError
+    )
 
     class Counted:
         collector = scheduler.Workers(str(count_into))

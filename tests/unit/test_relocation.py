@@ -27,6 +27,10 @@ CONF = configuration()
 ROOT = pathlib.Path(__file__).parents[2]
 ALL = frozenset({'pinned', 'devices'})
 
+needs_solver = pytest.mark.skipif(
+    not program.is_available(), reason='needs highspy'
+)
+
 
 def emptying(*hosts, **more):
     """Return the task of emptying hosts."""
@@ -65,6 +69,7 @@ def test_locks_hold():
     assert moves(relocation) == {'a': ('h1', 'h2'), 'w': ('h1', 'w1')}
 
 
+@needs_solver
 def test_servers_come_home():
     servers = [server('a', 'w1'), server('w', 'h1', 'keyed')]
     snapshot = cloud({'h1': 1, 'w1': 1, 'h2': 1}, servers, locked=['w1'])
@@ -78,7 +83,7 @@ def test_servers_come_home():
     ]
 
 
-@pytest.mark.skipif(not program.is_available(), reason='needs highspy')
+@needs_solver
 def test_others_make_room():
     servers = [
         server('big', 'h1', 'big'),
@@ -120,6 +125,7 @@ def test_room_is_won_from_fragmentation():
     assert planner.plan(Task(wanted=(kind, 3))).missing == 1
 
 
+@needs_solver
 def test_a_cycle_is_broken_by_a_third_host():
     servers = [
         server('a', 'w1'),
@@ -356,7 +362,7 @@ def planned(number):
     return relocation, remaining, room_clouds.fewest_moves(facts, emptied)
 
 
-@pytest.mark.skipif(not program.is_available(), reason='needs highspy')
+@needs_solver
 @pytest.mark.parametrize('number', range(500))
 def test_no_plan_is_better(number):
     relocation, remaining, (left, least) = planned(number)

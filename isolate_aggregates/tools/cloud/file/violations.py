@@ -15,6 +15,10 @@ from isolate_aggregates.tools.cloud.file.checked_yaml import (
 from isolate_aggregates.tools.cloud.file.yaml_errors import Problem
 from isolate_aggregates.tools.wording import meant
 
+# Values in values; a cloud has a few. If Python's own limit is reached while
+# jsonschema calls its library in Rust, the program ends with a panic.
+_DEEPEST = 50
+
 
 class Checker:
     """Checks documents against a schema.
@@ -46,6 +50,7 @@ class Checker:
         self._parts: dict[int, Any] = {}
         # Parts of the schema, and the texts of their valid values.
         self._valid: set[tuple[int, str]] = set()
+        self._depth = 0
 
     def violations(self, document: Any) -> list[Problem]:
         """Return where a document violates the schema.
@@ -62,6 +67,7 @@ class Checker:
             raise Unreadable(ENDLESS) from None
         finally:
             self._valid.clear()
+            self._depth = 0
 
     def _check_items(
         self, validator: Any, part: Any, instance: Any, schema: Any
@@ -97,7 +103,11 @@ class Checker:
             return True
         if number not in self._parts:
             self._parts[number] = validator.evolve(schema=part)
+        if self._depth == _DEEPEST:
+            raise RecursionError
+        self._depth += 1
         is_valid = bool(self._parts[number].is_valid(value))
+        self._depth -= 1
         if is_valid and key[1]:
             self._valid.add(key)
         return is_valid
