@@ -9,6 +9,8 @@ import sqlite3
 import sys
 import threading
 import time
+import types
+from unittest import mock
 
 from base import ISOLATE, RESERVATIONS_CLOSE, CloudTest
 from nova import context as nova_context
@@ -21,7 +23,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.nova import registration
+from isolate_aggregates.aggregates import cache
 
 LICENSED = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
 UNLICENSED = dict.fromkeys(LICENSED)
@@ -106,9 +108,11 @@ class FreshnessTest(CloudTest):
         with broken_database():
             assert self.host_for(plain) == 'host2'
             assert 'using those read' in self.stdlog.logger.output
-            cache = registration.installed()._cache
-            cache._clock = lambda: time.monotonic() + HOUR
-            message = self.refusal_of(plain)
+            later = types.SimpleNamespace(
+                monotonic=lambda: time.monotonic() + HOUR
+            )
+            with mock.patch.object(cache, 'time', later):
+                message = self.refusal_of(plain)
             assert re.search(r' were last read 3[6-9]\d\d s ago\.$', message)
 
 

@@ -9,8 +9,10 @@ queries that are as short as they have to be, and in full.
 to repeat.
 """
 
+import dataclasses
 import os
 import random
+from unittest import mock
 
 from base import CONF, ISOLATE, RESERVATIONS, ShorteningCloudTest
 from server_requests import PROJECTS, TAGS, TRAITS, Demand, demands, hosts_for
@@ -94,13 +96,11 @@ class HistoriesTest(ShorteningCloudTest):
         )
         self.counted['shortened'] += shortened
         self.counted['served'] += shortened and bool(hosts)
-        limit, runner._shortener.limit = runner._shortener.limit, 0
-        try:
+        unlimited = dataclasses.replace(runner._shortener, limit=0)
+        with mock.patch.object(runner, '_shortener', unlimited):
             plain = hosts_for(
                 self.scheduler_service.manager, demand.spec(cell)
             )
-        finally:
-            runner._shortener.limit = limit
         assert hosts <= plain, '\n'.join([*self.history, str(demand)])
 
     # What happens to the cloud.

@@ -349,7 +349,7 @@ def _documents(
     items: Iterable[Any], to_document: Callable[[Any], Document]
 ) -> list[Document]:
     if isinstance(items, Mapping):
-        return [dict(items[key]) for key in sorted(items)]
+        return list(map(dict, items.values()))
     return list(map(to_document, items))
 
 
