@@ -51,7 +51,10 @@ nitpick_ignore_regex = [
     # Type variables, which mean nothing outside of a signature.
     (r'py:class', r'.*\._T'),
     # Types in signatures of the public API that are not public themselves.
-    (r'py:class', r'isolate_aggregates\.(placement|tools\.cloud)\..*'),
+    (
+        r'py:class',
+        r'isolate_aggregates\.(placement|tools\.(answers|cloud))\..*',
+    ),
     (r'py:class', r'isolate_aggregates\.filters\.pipeline\..*'),
 ]
 
