@@ -11,6 +11,7 @@ from urllib import parse
 from base import IMAGE
 from day_two import CommandTest
 from fake_nova import FakeNova
+import pytest
 
 from isolate_aggregates.tools.compute.client import NovaClient
 
@@ -44,6 +45,7 @@ def differences(fake, real, at=()):
         yield at, f'{fake!r}, not {real!r}'
 
 
+@pytest.mark.slow
 class FakeNovaTest(CommandTest):
     """A real Nova, and a fake one with the same hosts."""
 
