@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud offers, by the Placement simulator."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 import dataclasses
 import itertools
 
@@ -10,6 +10,7 @@ from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.mirrored.compute_services import HostsObjection
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator
@@ -34,7 +35,7 @@ class Offers:
             snapshot.traits,
             snapshot.resource_classes,
         )
-        self._dropped_by: dict[Callable[[str], str], ProviderSet] = {}
+        self._known_nodes: dict[frozenset[str], ProviderSet] = {}
         self._members = frozenset[str]().union(
             *(provider.aggregates for provider in snapshot.providers)
         )
@@ -63,16 +64,23 @@ class Offers:
     ) -> ProviderSet:
         """Return the compute nodes that no host filter of Nova drops."""
         for objection in constraints.objections(destination):
-            nodes &= ~self._dropped(objection)
+            if isinstance(objection, HostsObjection):
+                nodes &= ~self._nodes_of(objection.hosts)
+            else:
+                nodes = self.index.set_of(
+                    node
+                    for node in self.index.members(nodes)
+                    if not objection(self.index.host_of[node])
+                )
         return nodes
 
-    def _dropped(self, objection: Callable[[str], str]) -> ProviderSet:
-        """Return the compute nodes that a host filter drops."""
-        if objection not in self._dropped_by:
-            self._dropped_by[objection] = self.index.set_of(
-                node for host, node in self.index.hosts if objection(host)
+    def _nodes_of(self, hosts: frozenset[str]) -> ProviderSet:
+        """Return the compute nodes of hosts, the same for each request."""
+        if hosts not in self._known_nodes:
+            self._known_nodes[hosts] = self.index.set_of(
+                node for host, node in self.index.hosts if host in hosts
             )
-        return self._dropped_by[objection]
+        return self._known_nodes[hosts]
 
     def hosts_of(self, nodes: ProviderSet) -> frozenset[str]:
         """Return the names of the hosts of compute nodes."""
