@@ -13,9 +13,9 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations, text
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.reservations import HostSlots, Status, errors
+from isolate_aggregates.reservations import HostSlots, Phase, Status, errors
 from isolate_aggregates.reservations.commands import documents, times
-from isolate_aggregates.reservations.reservation import Shape
+from isolate_aggregates.reservations.reservation import Reservation, Shape
 from isolate_aggregates.reservations.store import Unreadable
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import filter_sets
@@ -43,20 +43,27 @@ def store(
     )
 
 
+def terms(reservation: Reservation, phase: Phase) -> dict[str, Any]:
+    """Return what documents of present and past reservations begin with."""
+    return {
+        'id': reservation.id,
+        'name': reservation.name,
+        'note': reservation.note,
+        'project': reservation.project,
+        'state': phase.value,
+        'start': times.text(reservation.start),
+        'end': times.text(reservation.end),
+        'flavor': reservation.flavor.name,
+        'amount': reservation.amount,
+    }
+
+
 def document(status: Status) -> documents.Reservation:
     reservation = status.reservation
     shape = reservation.shape
     pending = reservation.pending
     return documents.Reservation(
-        id=reservation.id,
-        name=reservation.name,
-        note=reservation.note,
-        project=reservation.project,
-        state=status.state.value,
-        start=times.text(reservation.start),
-        end=times.text(reservation.end),
-        flavor=reservation.flavor.name,
-        amount=reservation.amount,
+        **terms(reservation, status.state),
         affinity=_AFFINITY[reservation.affinity],
         shape=shape_document(shape),
         properties=dict(sorted(shape.extra_specs.items())),

@@ -47,8 +47,8 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """A reservation, its slots and its problems."""
+class Terms:
+    """What was agreed on for a reservation, and how far it is."""
 
     id: str
     name: str
@@ -59,6 +59,12 @@ class Reservation:
     end: End
     flavor: str
     amount: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation(Terms):
+    """A reservation, its slots and its problems."""
+
     affinity: str
     shape: Shape
     properties: Annotated[Mapping[str, str], 'The extra specs of its flavor.']
@@ -136,18 +142,9 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastReservation:
+class PastReservation(Terms):
     """A reservation and its events."""
 
-    id: str
-    name: str
-    note: str
-    project: str
-    state: str
-    start: Time
-    end: End
-    flavor: str
-    amount: Count
     shape: Shape
     properties: Mapping[str, str]
     resources: Annotated[Mapping[str, Count], 'What a slot takes of its host.']

@@ -142,15 +142,7 @@ def _pairs(values: Mapping[str, object]) -> str:
 def _document(past: PastReservation) -> documents.PastReservation:
     reservation = past.reservation
     return documents.PastReservation(
-        id=reservation.id,
-        name=reservation.name,
-        note=reservation.note,
-        project=reservation.project,
-        state=past.state.value,
-        start=times.text(reservation.start),
-        end=times.text(reservation.end),
-        flavor=reservation.flavor.name,
-        amount=reservation.amount,
+        **common.terms(reservation, past.state),
         shape=common.shape_document(reservation.shape),
         properties=dict(sorted(reservation.shape.extra_specs.items())),
         resources=_resources(past),
