@@ -4,6 +4,7 @@
 import dataclasses
 
 from audit_clouds import LICENSED, LOCK, configuration
+import os_traits
 import pytest
 
 from isolate_aggregates.filters import loading
@@ -17,6 +18,7 @@ from isolate_aggregates.testing import (
 )
 from isolate_aggregates.tools.advice import Effects, Repair, commands
 from isolate_aggregates.tools.advice.openings import openings, sentence
+from isolate_aggregates.tools.answers import deciding, scope
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -27,6 +29,7 @@ H1 = make_compute_node('h1', traits=[LICENSED])
 H2 = make_compute_node('h2')
 PLAIN, KEYED = make_flavor('plain'), make_flavor('keyed', LOCK)
 WINDOWS = make_image('windows', LOCK)
+DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 UNLOCK = commands.unset_tags(WIN, [f'trait:{LICENSED}'])
 
 
@@ -183,3 +186,42 @@ def test_every_combination_of_an_opening_gains_its_hosts():
         'opens h1, and h2 with image a to flavor g; h[1-2] with image a in '
         'project p, and h[1-2] with image b in project q to flavor f'
     )
+
+
+def test_what_sync_does_is_worked_out_once(monkeypatch):
+    """It is the repair of many findings, and changes no decision."""
+    asked = []
+
+    def counting(request, *others):
+        asked.append((request.flavor.name, request.project_id))
+        return decided(request, *others)
+
+    decided = deciding.decided
+    monkeypatch.setattr(deciding, 'decided', counting)
+    out = make_compute_node('h1')
+    snapshot = make_snapshot([WIN], [out, H2], flavors=[PLAIN, KEYED])
+    some = effects(snapshot, configuration())
+    repair = Repair(commands.SYNC)
+    [first, second] = some.advice([repair, repair])
+    assert first == second
+    assert first.text
+    assert len(asked) == len(set(asked)) == 3
+
+
+@pytest.mark.parametrize(
+    ('change', 'alike'),
+    [
+        ({'providers': (dataclasses.replace(H1, traits=frozenset()), H2)}, 1),
+        ({'traits': frozenset({'CUSTOM_NEW'})}, 1),
+        ({'providers': (H1,)}, 0),
+        ({'providers': (dataclasses.replace(H1, host='h3'), H2)}, 0),
+        ({'providers': (H1, make_compute_node('h2', traits=[DISABLED]))}, 0),
+        ({'flavors': (KEYED,)}, 0),
+        ({'aggregates': ()}, 0),
+        ({'services': ()}, 0),
+    ],
+)
+def test_requests_are_decided_alike_if_only_placement_differs(change, alike):
+    before = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
+    after = dataclasses.replace(before, **change)
+    assert scope.decided_alike(before, after) is bool(alike)
