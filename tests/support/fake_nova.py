@@ -203,7 +203,12 @@ class FakeNova:
         return 200, None
 
     def list_nodes(self, query: Query, body: Any) -> Reply:
-        nodes = _documents(self.nodes, _node)
+        # In the order in which they came; their ids are random.
+        nodes = (
+            list(map(dict, self.nodes.values()))
+            if isinstance(self.nodes, Mapping)
+            else _documents(self.nodes, _node)
+        )
         return self._listing('hypervisors', nodes, query)
 
     def list_flavors(self, query: Query, body: Any, minor: int) -> Reply:
@@ -349,7 +354,8 @@ def _documents(
     items: Iterable[Any], to_document: Callable[[Any], Document]
 ) -> list[Document]:
     if isinstance(items, Mapping):
-        return list(map(dict, items.values()))
+        # As Nova sorts flavors.
+        return [dict(items[key]) for key in sorted(items)]
     return list(map(to_document, items))
 
 
