@@ -2,13 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-# The number of parallel tests.
-JOBS ?= auto
-# The number of parallel tests whose services mostly wait for each other.
-WAITING_JOBS ?= 3
-export JOBS WAITING_JOBS
-# Tests that run make themselves must not inherit its variables.
-RUN_TESTS = env -u MAKEFLAGS -u MFLAGS $(BIN)/python tools/run_tests.py
+# Knows what each target of tests runs, and how. Tests that run make themselves
+# must not inherit its variables.
+RUN_TESTS = env -u MAKEFLAGS -u MFLAGS $(TESTS_BIN)/python tools/run_tests.py
+TESTS_BIN = $(BIN)
 # A minimal environment for releases, in which no missing requirement is hidden.
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
@@ -19,7 +16,9 @@ E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
-.PHONY: help demo unit test test-rest test-all cover test-nova test-blazar test-browser test-databases test-servers test-clone e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck sample architecture clean
+TESTS = test test-rest test-gate test-all cover test-nova test-blazar \
+    test-browser test-databases test-servers test-clone
+.PHONY: help demo unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -27,6 +26,7 @@ help:
 	@echo "make test   run these, those with a Placement in the process, and"
 	@echo "            enough of each part with real programs: minutes"
 	@echo "make test-rest   run what make test leaves out"
+	@echo "make test-gate   run what of that each change has to pass"
 	@echo "make test-all    run all tests"
 	@echo "make test-nova   run the part with a real nova-scheduler alone"
 	@echo "make test-blazar   run the part with a real blazar-manager alone"
@@ -89,53 +89,24 @@ demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
 
 unit: $(VENV)/.unit
-	$(RUN_TESTS) unit -- $(ARGS)
-
-test: $(VENV)/.all
-	$(RUN_TESTS) library:quick databases:quick servers:smoke browser:smoke \
-	    nova:smoke blazar:smoke -- $(ARGS)
-
-# What of the tests with a real nova-scheduler: rest, or quick-rest.
-NOVA_REST ?= rest
-# Empty to leave out slow cases of the library, the races of reservations on
-# databases, and what make test does not run with blazar-manager.
-LIBRARY_REST ?= library:slow
-DATABASES_REST ?= databases:slow
-BLAZAR_REST ?= blazar:rest
-test-rest: $(VENV)/.all
-	$(RUN_TESTS) $(LIBRARY_REST) $(DATABASES_REST) clone servers:rest \
-	    browser:rest nova:$(NOVA_REST) $(BLAZAR_REST) \
-	    -- $(ARGS)
-
-test-all: $(VENV)/.all
-	$(RUN_TESTS) library databases clone servers browser nova blazar \
-	    -- $(ARGS)
-
-# Takes a third longer. The browser tests cover no Python code.
-cover: $(VENV)/.all
-	$(BIN)/coverage erase
-	$(RUN_TESTS) library databases clone servers nova blazar -- \
-	    --cov --cov-append --cov-report= $(ARGS)
-	$(BIN)/coverage report
-
-test-nova test-blazar test-browser test-databases test-servers test-clone: $(VENV)/.all
-	$(RUN_TESTS) $(@:test-%=%) -- $(ARGS)
+$(TESTS): $(VENV)/.all
+# In environments of their own; the first takes long. The last checks the
+# committed state.
+e2e e2e-smoke: $(CLOUD_VENV)/.cloud
+e2e e2e-smoke: TESTS_BIN = $(CLOUD_VENV)/bin
+release-check: $(RELEASE_VENV)/.release
+release-check: TESTS_BIN = $(RELEASE_BIN)
+# The part of the tests that a target names.
+PART = $(subst e2e-,e2e:,$(@:test-%=%))
+release-check: PART = release
+unit e2e e2e-smoke release-check $(TESTS):
+	$(RUN_TESTS) $(PART) -- $(ARGS)
 
 cloud: $(CLOUD_VENV)/.cloud
 	$(CONTROL_PLANE) up
 
 cloud-down:
 	if [ -e $(CLOUD_VENV)/.cloud ]; then $(CONTROL_PLANE) down; fi
-
-# Separate, as it needs another environment, and takes long.
-e2e: $(CLOUD_VENV)/.cloud
-	$(CLOUD_VENV)/bin/pytest --confcutdir=tests/e2e --timeout 3600 $(ARGS) \
-	    tests/e2e
-
-# Checks the committed state.
-release-check: $(RELEASE_VENV)/.release
-	$(RELEASE_BIN)/pytest -n $(JOBS) --confcutdir=tests/release $(ARGS) \
-	    tests/release
 
 # For the newest versions. Fails if a package could not be looked up.
 audit-dependencies: $(RELEASE_VENV)/.release

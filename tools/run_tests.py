@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests part by part, each part in a separate process.
 
-Nova, Blazar, Chromium and Nova's database each need a separate process::
+make, tox and ``.ci/run`` call it; what they run is listed only here. Nova,
+Blazar, Chromium and Nova's database each need a separate process::
 
     python tools/run_tests.py library nova:smoke -- -k reservation
 
 ``nova:smoke`` is what is marked as smoke in that part, ``nova:rest`` is
 everything else; ``library:slow`` is what is marked as slow, ``library:quick``
-is everything else; ``nova:quick-rest`` is what is marked as neither. What
-follows ``--`` goes to pytest in each part. A path below ``tests`` runs in the
-part that it belongs to.
+is everything else; ``nova:quick-rest`` is what is marked as neither. A name of
+``SETS`` stands for several of these. What follows ``--`` goes to pytest in
+each part. A path below ``tests`` runs in the part that it belongs to.
 
 A part in which no test runs has failed, also if all of its tests are skipped,
 for example because there is no Chromium. Leave such a part out by its name::
@@ -19,7 +20,8 @@ for example because there is no Chromium. Leave such a part out by its name::
 Only if the arguments select tests may a part have none, but not all parts.
 
 With ``TESTS_RECORD`` a line for each test is added to that file: ``ran``, or
-``skipped`` and why.
+``skipped`` and why. With ``TESTS_REPORTS`` what ``pytest --junitxml`` writes
+of each part is kept in that folder.
 """
 
 import argparse
@@ -33,6 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from xml.etree import ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -64,17 +67,17 @@ class Part:
     options: tuple[str, ...] = ()
 
 
+# Tests that need neither another program nor a process of their own: those
+# that pytest runs if it is given no folder.
+LIBRARY = tomllib.loads((ROOT / 'pyproject.toml').read_text('utf-8'))['tool'][
+    'pytest'
+]['ini_options']['testpaths']
+
 PARTS = {
     'unit': Part(('tests/unit',), JOBS),
-    'library': Part(
-        (
-            'tests/docs',
-            'tests/unit',
-            'tests/functional',
-            'tests/nova',
-        ),
-        JOBS,
-    ),
+    'functional': Part(('tests/functional',), JOBS),
+    'adapter': Part(('tests/nova',), JOBS),
+    'library': Part(tuple(LIBRARY), JOBS),
     'servers': Part(('tests/servers',), JOBS),
     'clone': Part(('tests/clone',), JOBS),
     # playwright runs an event loop.
@@ -91,7 +94,38 @@ PARTS = {
         ('tests/blazar',),
         ('--confcutdir=tests/blazar', *WAITING_JOBS),
     ),
+    # In environments of their own: that of the services, and of releases.
+    'e2e': Part(('tests/e2e',), ('--confcutdir=tests/e2e', '--timeout=3600')),
+    'release': Part(('tests/release',), ('--confcutdir=tests/release', *JOBS)),
 }
+
+SETS = {
+    'test': (
+        *('library:quick', 'databases:quick', 'servers:smoke'),
+        *('browser:smoke', 'nova:smoke', 'blazar:smoke'),
+    ),
+    # What "test" leaves out.
+    'rest': (
+        *('library:slow', 'databases:slow', 'clone', 'servers:rest'),
+        *('browser:rest', 'nova:rest', 'blazar:rest'),
+    ),
+    # Of these what a change has to pass, after "test". What takes minutes is
+    # left out: one more case of what quicker ones show, each way to rebuild
+    # and move a server, races with Placement over HTTP, and all that the
+    # plugins of blazar-manager do.
+    'gate': ('clone', 'servers:rest', 'browser:rest', 'nova:quick-rest'),
+    'all': (
+        *('library', 'databases', 'clone', 'servers', 'browser', 'nova'),
+        'blazar',
+    ),
+    # The browser tests cover no Python code.
+    'cover': ('library', 'databases', 'clone', 'servers', 'nova', 'blazar'),
+    # What tells whether a release of Nova is supported.
+    'support': ('adapter', 'nova'),
+    # What runs with all that an operator may have installed.
+    'installed': ('unit', 'functional'),
+}
+COVERAGE = ('--cov', '--cov-append', '--cov-report=')
 
 
 def command(name: str, arguments: Sequence[str]) -> list[str] | None:
@@ -184,9 +218,10 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
     totals = Totals()
     statuses = {}
     left_out = os.environ.get('WITHOUT', '').split()
+    kept = os.environ.get('TESTS_REPORTS')
     with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder, 'report.xml')
         for name in parts:
+            report = pathlib.Path(kept or folder, f'{name}.xml')
             words = command(name, arguments)
             if words is None or name.partition(':')[0] in left_out:
                 continue
@@ -197,10 +232,9 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
             if statuses[name] not in (PASSED, FAILED, EMPTY):
                 return statuses[name]
             # Missing if a test hung and its process was killed.
-            if report.exists():
-                if not totals.add(report) and statuses[name] == PASSED:
-                    statuses[name] = EMPTY
-                report.unlink()
+            ran = report.exists() and totals.add(report)
+            if not ran and statuses[name] == PASSED:
+                statuses[name] = EMPTY
     if set(statuses.values()) <= {EMPTY}:
         print(f'\nNo part runs a test: {shlex.join(arguments)}'.rstrip(': '))
         return EMPTY
@@ -224,24 +258,37 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
     return FAILED if failed else PASSED
 
 
+def coverage(*words: str) -> int:
+    """Run a command of coverage."""
+    command = (sys.executable, '-m', 'coverage', *words)
+    return subprocess.call(command, cwd=ROOT)  # noqa: S603 - as above
+
+
 def main() -> int:
-    """Run the parts on the command line."""
+    """Run what the command line names."""
     here = sys.argv[1:]
     split = here.index('--') if '--' in here else len(here)
     parser = argparse.ArgumentParser(
         description='Run the tests part by part.',
         epilog='What follows -- goes to pytest.',
     )
+    selections = [f'{p}:{s}'.rstrip(':') for p in PARTS for s in SELECTIONS]
     parser.add_argument(
         'parts',
         nargs='+',
-        choices=[f'{p}:{s}'.rstrip(':') for p in PARTS for s in SELECTIONS],
+        choices=[*SETS, *selections],
         metavar='part',
-        help=f'one of {", ".join(PARTS)}; a part with :smoke or :slow '
-        'behind it is limited to what is marked so, with :rest or :quick '
-        'to what is not',
+        help=f'one of {", ".join([*SETS, *PARTS])}; a part with :smoke or '
+        ':slow behind it is limited to what is marked so, with :rest or '
+        ':quick to what is not',
     )
-    return run(parser.parse_args(here[:split]).parts, here[split + 1 :])
+    named = parser.parse_args(here[:split]).parts
+    parts = [part for name in named for part in SETS.get(name, (name,))]
+    arguments = here[split + 1 :]
+    if named != ['cover']:
+        return run(parts, arguments)
+    coverage('erase')
+    return run(parts, [*COVERAGE, *arguments]) or coverage('report')
 
 
 if __name__ == '__main__':

@@ -5,6 +5,7 @@ from importlib import metadata
 import re
 import shutil
 import subprocess
+import tomllib
 
 from openstackclient import shell
 from packaging import requirements
@@ -63,11 +64,24 @@ def test_make_demo_and_all_tests_are_run_before_each_change():
     lines = {line.strip() for line in gate}
     # As another user, where there may be one.
     assert {'for target in demo test; do', 'make test'} <= lines
-    rest = (
-        'make test-rest NOVA_REST=quick-rest LIBRARY_REST= DATABASES_REST= '
-        'BLAZAR_REST='
+    assert {'make demo', 'make test-gate'} <= set(gate)
+
+
+@pytest.mark.parametrize('name', ['Makefile', '.ci/run', 'pyproject.toml'])
+def test_only_the_runner_knows_folders_of_tests_and_options(name):
+    text = (pages.ROOT / name).read_text('utf-8')
+    if name == 'pyproject.toml':
+        # But for what pytest runs if it is given no folder.
+        text = tomllib.loads(text)['tool']['tox']['legacy_tox_ini']
+    folders = '|'.join(
+        path.name for path in (pages.ROOT / 'tests').iterdir() if path.is_dir()
     )
-    assert {'make demo', rest} <= set(gate)
+    told = re.findall(
+        rf'(?<![=/])tests/(?:{folders})(?![\w/])|\bpytest --?\w|--cov\w*'
+        r'|--junitxml|--timeout|(?:run_tests\.py|make) .* -[nmk] ',
+        text,
+    )
+    assert told == []
 
 
 EDITABLE = '{{"dir_info": {{"editable": true}}, "url": "file://{clone}"}}'

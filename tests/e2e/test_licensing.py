@@ -33,6 +33,7 @@ def with_trait(admin):
     admin('trait', 'delete', TRAIT)
 
 
+@pytest.mark.smoke
 def test_our_commands_lock_hosts_and_give_out_the_key(
     cloud, admin, licensed, lock
 ):

@@ -42,6 +42,7 @@ def complaint(result):
     return line
 
 
+@pytest.mark.smoke
 def test_without_nova_api_the_scheduler_keeps_hosts_apart(
     plane, cloud, admin, locked, stop
 ):
