@@ -39,6 +39,29 @@ class TenantsTest(CloudTest):
         assert message.startswith('No valid host was found')
 
 
+class BesideInTreeTest(CloudTest):
+    """Nova's own isolation, which no filter of ours replaces here."""
+
+    REQUEST_FILTERS = ('isolate_tenants',)
+    # It holds a query with one forbidden aggregate, but not with three.
+    OPTIONS = (ISOLATE, (ia_conf.GROUP, 'max_query_length', 200))
+
+    def test_a_refusal_for_length_names_what_the_in_tree_filter_forbids(self):
+        self.aggregate('theirs', ['host1'], {'filter_tenant_id': OWNER})
+        flavor = self.flavor()
+        assert self.host_for(flavor, project=STRANGER) == 'host2'
+
+        for name in ('gpu', 'licensed', 'windows'):
+            self.aggregate(name, (), {f'trait:CUSTOM_{name}': 'required'})
+
+        reason = self.refusal_of(flavor, project=STRANGER)
+        assert 'more than [isolate_aggregates] max_query_length' in reason
+        assert reason.endswith(
+            'other request filters forbid aggregates gpu, licensed, windows '
+            'in it'
+        )
+
+
 class Domains:
     """A Keystone with one domain.
 
