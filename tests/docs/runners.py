@@ -66,7 +66,6 @@ BY_OTHERS = {
     r'OS_CLOUD=mycloud python import_from_blazar\.py ': (
         'tests/blazar/test_import.py'
     ),
-    r'pytest$': 'tests/docs/test_testing_filters.py',
     r'git apply .*/upstream/nova/': 'tests/nova/test_upstream_patch.py',
     r'git apply .*/upstream/placement/': 'tests/databases/test_claims.py',
 }

@@ -2,15 +2,13 @@
 """What README and documentation show is true, and nothing is left out."""
 
 import configparser
-import contextlib
 import inspect
-import io
 import pathlib
 import re
 import runpy
 
 from oslo_config import generator
-from pages import PAGES, ROOT, SOURCE, agrees, blocks
+from pages import PAGES, ROOT, SOURCE, blocks
 import pytest
 import yaml
 
@@ -41,23 +39,6 @@ def entry_points(group: str) -> list[str]:
 
 
 # What pages show.
-
-
-def test_the_program_of_the_api_reference_prints_the_shown_output(
-    tmp_path, monkeypatch
-):
-    [program, shown] = [
-        block
-        for block in blocks(SOURCE / 'reference' / 'api.rst')
-        if block.language in ('python', 'text')
-    ]
-    (tmp_path / 'ask.py').write_text(program.text)
-    monkeypatch.setenv('HOME', str(tmp_path))
-    monkeypatch.chdir(ROOT)
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        runpy.run_path(str(tmp_path / 'ask.py'))
-    assert agrees(shown.text, printed.getvalue())
 
 
 def test_each_part_of_a_cloud_file_that_is_shown_is_valid(tmp_path):

@@ -15,7 +15,6 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters import loading
 
 PAGE = pages.SOURCE / 'contributor' / 'writing-a-filter.rst'
-# A file that is shown twice counts as shown last.
 FILES = {b.caption: b.text for b in pages.blocks(PAGE) if b.caption}
 
 
@@ -72,7 +71,8 @@ class WritingAFilterTest(CloudTest):
     def test_servers_stay_off_a_host_that_is_being_emptied(self):
         line = (
             'Request filters of isolate-aggregates: isolate_aggregates (off '
-            'by [scheduler] enable_isolated_aggregate_filtering), drain (on)'
+            'by [scheduler] enable_isolated_aggregate_filtering), drain (on '
+            'by [drain] enabled)'
         )
         assert line in ' '.join(PAGE.read_text('utf-8').split())
         assert line in self.stdlog.logger.output

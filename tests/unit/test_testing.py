@@ -285,6 +285,23 @@ def test_a_refusal_is_raised_and_reasons_for_returns_it():
     assert testing.reasons_for(request, TWO, filters) == ['no']
 
 
+class Looking(FunctionFilter):
+    """A filter that declares one property of images."""
+
+    IMAGE_PROPERTIES = ('os_distro',)
+
+
+def test_a_filter_sees_only_the_image_properties_that_it_declares():
+    seen = []
+    image = testing.make_image('win', {'os_distro': 'windows', 'arch': 'x'})
+    testing.hosts_for(
+        testing.make_request(image=image),
+        TWO,
+        {'look': Looking(lambda r, a: seen.append(r.image_properties) or ())},
+    )
+    assert seen == [{'os_distro': 'windows'}]
+
+
 def test_a_broken_filter_is_named():
     with pytest.raises(exception.FilterError, match=r'^Request filter mine '):
         testing.hosts_for(
