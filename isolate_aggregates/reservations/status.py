@@ -110,6 +110,11 @@ class Status:
         return sum(slots.used for slots in self.hosts.values())
 
     @property
+    def unused_since(self) -> datetime.datetime | None:
+        """Since when it has had no server; None if it has one."""
+        return None if self.used else self.reservation.unused_since
+
+    @property
     def missing(self) -> int:
         if self.is_over:
             return 0

@@ -255,7 +255,7 @@ class HostCalendar:
 
 @dataclasses.dataclass(frozen=True)
 class Calendar:
-    """The free capacity of all hosts over time, for the report page.
+    """The free capacity of all hosts over time.
 
     :param start: The start, in UTC.
     :param end: The end, in UTC.
@@ -271,7 +271,7 @@ def calendar(
     now: datetime.datetime,
     start: datetime.datetime,
     end: datetime.datetime,
-) -> list[HostCalendar]:
+) -> Calendar:
     if utc('end', end) <= utc('start', start):
         raise tools_errors.InvalidRequest(
             f'A calendar cannot end at {end.isoformat()}, because it starts '
@@ -282,12 +282,16 @@ def calendar(
     if unread:
         state = store.read_more(state, unread)
         capacities, _ = capacity.all_hosts(state, now)
-    return [
-        HostCalendar(
-            host.host,
-            host.obstacle,
-            plan.capacity(host),
-            () if host.obstacle else tuple(plan.periods(host, start, end)),
-        )
-        for host in capacities
-    ]
+    return Calendar(
+        start,
+        end,
+        [
+            HostCalendar(
+                host.host,
+                host.obstacle,
+                plan.capacity(host),
+                () if host.obstacle else tuple(plan.periods(host, start, end)),
+            )
+            for host in capacities
+        ],
+    )

@@ -33,9 +33,7 @@ class ShowCalendar(common.WithTimes, output.ReportLister):
         """Return the free capacity from now on, for the report page."""
         end = times.resolve(datetime.timedelta(days=days), now)
         store = common.store(conf, connection)
-        return views.Calendar(
-            now, end, reservations.calendar(store, now, now, end)
-        )
+        return reservations.calendar(store, now, now, end)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -55,38 +53,13 @@ class ShowCalendar(common.WithTimes, output.ReportLister):
         start = self.time(args.start, now)
         end = self.time(args.end, start)
         store = common.store(self.app.conf, self.app.connect())
-        found = views.Calendar(
-            start, end, reservations.calendar(store, now, start, end)
-        )
+        found = reservations.calendar(store, now, start, end)
         return output.Report(
-            document=lambda: _document(found),
+            document=lambda: documents.drawn(documents.Calendar, found),
             columns=('Host', 'Start', 'End', 'Slots', 'Free'),
             rows=_rows(found),
             nothing='There are no hosts for reservations.',
         )
-
-
-def _document(calendar: views.Calendar) -> documents.Calendar:
-    return documents.Calendar(
-        start=times.text(calendar.start),
-        end=times.text(calendar.end),
-        hosts=tuple(
-            documents.FreeHost(
-                host=host.host,
-                obstacle=host.obstacle,
-                periods=tuple(
-                    documents.Period(
-                        start=times.text(period.start),
-                        end=times.text(period.end),
-                        slots=period.slots,
-                        free=dict(period.free),
-                    )
-                    for period in host.periods
-                ),
-            )
-            for host in calendar.hosts
-        ),
-    )
 
 
 def _rows(calendar: views.Calendar) -> Iterable[Sequence[Any]]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options and output that the reservation commands have in common."""
 
+import abc
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import datetime
@@ -13,9 +14,8 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations, text
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.reservations import HostSlots, Phase, Status, errors
+from isolate_aggregates.reservations import HostSlots, Status, errors
 from isolate_aggregates.reservations.commands import documents, times
-from isolate_aggregates.reservations.reservation import Reservation, Shape
 from isolate_aggregates.reservations.store import Unreadable
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import filter_sets
@@ -43,66 +43,17 @@ def store(
     )
 
 
-def terms(reservation: Reservation, phase: Phase) -> dict[str, Any]:
-    """Return what documents of present and past reservations begin with."""
-    return {
-        'id': reservation.id,
-        'name': reservation.name,
-        'note': reservation.note,
-        'project': reservation.project,
-        'state': phase.value,
-        'start': times.text(reservation.start),
-        'end': times.text(reservation.end),
-        'flavor': reservation.flavor.name,
-        'amount': reservation.amount,
-    }
-
-
 def document(status: Status) -> documents.Reservation:
     reservation = status.reservation
-    shape = reservation.shape
-    pending = reservation.pending
-    return documents.Reservation(
-        **terms(reservation, status.state),
+    return documents.drawn(
+        documents.Reservation,
+        status,
+        reservation,
+        flavor=reservation.flavor.name,
         affinity=_AFFINITY[reservation.affinity],
-        shape=shape_document(shape),
-        properties=dict(sorted(shape.extra_specs.items())),
-        shared=tuple(reservation.shared),
-        only_on=tuple(reservation.only_on),
-        warn_before=times.length(reservation.warn_before),
-        unused_since=unused_since(status),
-        slots=status.slots,
-        used=status.used,
-        missing=status.missing,
-        hosts=hosts(status.hosts),
-        leaving=tuple(reservation.leaving),
-        asked=documents.Asked(
-            amount=pending.amount,
-            end=times.text(pending.end),
-            leaving=tuple(pending.leaving),
-        )
-        if pending
-        else None,
-        problems=tuple(status.problems),
-        planned=tuple(status.planned),
+        properties=reservation.shape.extra_specs,
+        asked=reservation.pending,
     )
-
-
-def shape_document(shape: Shape) -> documents.Shape:
-    return documents.Shape(
-        vcpus=shape.vcpus,
-        ram=shape.ram,
-        disk=shape.disk,
-        ephemeral=shape.ephemeral,
-        swap=shape.swap,
-    )
-
-
-def hosts(slots: Mapping[str, HostSlots]) -> dict[str, documents.Slots]:
-    return {
-        name: documents.Slots(slots=on.total, open=on.open, used=on.used)
-        for name, on in sorted(slots.items())
-    }
 
 
 # Shown only if there is something.
@@ -142,21 +93,33 @@ class WithTimes(usage.Command):
             self._usage.error(str(exc))
 
 
-class OneChanged(consent.Confirming, WithTimes, output.ShowOne):
-    """A command that changes a reservation after confirmation."""
+class OneShown(output.ShowOne):
+    """A command that shows one reservation."""
 
     app: Any
+
+    @abc.abstractmethod
+    def status(self, args: argparse.Namespace) -> Status:
+        """Do what the arguments say; return the reservation after it."""
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        return columns_of(self.status(parsed_args), parsed_args.formatter)
+
+
+class OneChanged(consent.Confirming, WithTimes, OneShown):
+    """A command that changes a reservation after confirmation."""
 
     def change(
         self,
         args: argparse.Namespace,
+        store: reservations.ReservationStore,
         act: Callable[[datetime.datetime, bool], Status],
-        now: Callable[[], datetime.datetime],
     ) -> Status:
         """Plan, ask, and act; return the status after it.
 
         :param act: Takes the time, and whether it is a dry run.
-        :param now: Returns the time of a change.
         """
         status: Status
 
@@ -167,7 +130,7 @@ class OneChanged(consent.Confirming, WithTimes, output.ShowOne):
 
         if args.yes or self.agrees(args, find(), find):
             self.is_agreed = True
-            status = act(now(), False)
+            status = act(store.now(), False)
         return status
 
 
@@ -233,25 +196,27 @@ class ReservationLister(output.ReportLister):
     """Base class of commands that list reservations and log problems."""
 
     @lazy_property
-    def unreadable(self) -> set[str]:
-        return set()
+    def problems(self) -> dict[str, Unreadable]:
+        """What was logged about reservations and hosts."""
+        return {}
 
-    @lazy_property
-    def host_problems(self) -> set[str]:
-        return set()
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether a reservation could not be read."""
+        return any(
+            not isinstance(problem, errors.ReservationHostError)
+            for problem in self.problems.values()
+        )
 
     def log_unreadable(self, problem: Unreadable) -> None:
         """Log an unreadable reservation or a host, once for each problem."""
-        is_host = isinstance(problem, errors.ReservationHostError)
-        known = self.host_problems if is_host else self.unreadable
-        if str(problem) not in known:
+        if str(problem) not in self.problems:
             LOG.error('%s', problem)
-            known.add(str(problem))
+            self.problems[str(problem)] = problem
 
     def status_of(self, statuses: Iterable[Status]) -> ExitStatus:
         """Return the exit status of a repairing or reconciling command."""
-        has_problems = any(status.problems for status in statuses)
-        has_problems |= bool(self.unreadable or self.host_problems)
+        has_problems = self.problems or any(s.problems for s in statuses)
         return ExitStatus.LEFT if has_problems else ExitStatus.DONE
 
     def listed(
@@ -262,53 +227,35 @@ class ReservationLister(output.ReportLister):
     ) -> output.Report:
         """Report reservations, and log their problems."""
         log_problems(statuses)
-        names = (
-            'Id',
-            'Name',
-            'Project',
-            'State',
-            'Start',
-            'End',
-            'Slots',
-            'Used',
-            'Missing',
-            'Hosts',
-            'Unused Since',
-        )
-        empty = set()
-        if not any(each.reservation.name for each in statuses):
-            empty.add('Name')
-        if not any(unused_since(each) for each in statuses):
-            empty.add('Unused Since')
+        rows = list(map(_row, statuses))
         return output.Report(
             document=lambda: documents.Reservations(
                 reservations=tuple(map(document, statuses))
             ),
-            columns=names,
-            rows=[
-                (
-                    each.reservation.id,
-                    each.reservation.name,
-                    each.reservation.project,
-                    each.state.value,
-                    times.text(each.reservation.start),
-                    End(times.text(each.reservation.end)),
-                    each.slots,
-                    each.used,
-                    each.missing,
-                    slots_by_host(each.hosts),
-                    unused_since(each),
-                )
-                for each in statuses
+            columns=_COLUMNS,
+            rows=rows,
+            people=[
+                name
+                for place, name in enumerate(_COLUMNS)
+                if name not in ('Name', 'Unused Since')
+                or any(row[place] for row in rows)
             ],
-            people=[name for name in names if name not in empty],
             nothing=nothing,
             status=status,
         )
 
 
-def unused_since(status: Status) -> str | None:
-    return None if status.used else times.text(status.reservation.unused_since)
+_COLUMNS = (
+    *('Id', 'Name', 'Project', 'State', 'Start', 'End', 'Slots', 'Used'),
+    *('Missing', 'Hosts', 'Unused Since'),
+)
+
+
+def _row(status: Status) -> list[Any]:
+    values = content(document(status))
+    values['end'] = End(values['end'])
+    values['hosts'] = slots_by_host(status.hosts)
+    return [values[name.lower().replace(' ', '_')] for name in _COLUMNS]
 
 
 def line(status: Status) -> str:

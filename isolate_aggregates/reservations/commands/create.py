@@ -2,9 +2,8 @@
 """``reservation create``."""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 import datetime
-from typing import Any
 
 from oslo_log import log as logging
 
@@ -79,41 +78,39 @@ class CreateReservation(common.OneChanged):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Any]]:
-        self._check_size(parsed_args)
+    def status(self, args: argparse.Namespace) -> Status:
+        self._check_size(args)
         now = times.now()
-        start = self.time(parsed_args.start, now)
-        end = parsed_args.end
+        start = self.time(args.start, now)
+        end = args.end
         if end is not None:
             end = self.time(end, start)
         cloud = base.live_cloud(self.app)
         wanted = reservation = reservations.new(
-            base.project_from(parsed_args, cloud) or '',
-            parsed_args.amount,
-            _shape(parsed_args, cloud.flavor),
+            base.project_from(args, cloud) or '',
+            args.amount,
+            _shape(args, cloud.flavor),
             start,
             end,
-            common.AFFINITY[parsed_args.affinity],
-            parsed_args.id,
-            parsed_args.allow_uncounted,
-            parsed_args.name or '',
-            parsed_args.note or '',
-            [cloud.project(project) for project in parsed_args.share],
-            parsed_args.host,
-            parsed_args.warn_before,
+            common.AFFINITY[args.affinity],
+            args.id,
+            args.allow_uncounted,
+            args.name or '',
+            args.note or '',
+            [cloud.project(project) for project in args.share],
+            args.host,
+            args.warn_before,
         )
         store = common.store(self.app.conf, self.app.connect())
 
         def create(now: datetime.datetime, dry_run: bool) -> Status:
             nonlocal reservation
-            if parsed_args.earliest and (dry_run or parsed_args.yes):
+            if args.earliest and (dry_run or args.yes):
                 reservation = reservations.earliest(store, wanted, now)
             return reservations.create(store, reservation, now, dry_run)
 
         try:
-            status = self.change(parsed_args, create, store.now)
+            status = self.change(args, store, create)
         except exception.ServiceError:
             if self.is_agreed:
                 LOG.warning(
@@ -122,13 +119,13 @@ class CreateReservation(common.OneChanged):
                     reservation.id,
                 )
             raise
-        if _differs(parsed_args, status.reservation):
+        if _differs(args, status.reservation):
             LOG.warning(
                 'Reservation %s was created before, with other times, name or '
                 'note, and keeps them; reservation set changes them.',
                 reservation.id,
             )
-        return common.columns_of(status, parsed_args.formatter)
+        return status
 
     def _check_size(self, args: argparse.Namespace) -> None:
         """Exit with 2 unless the size is given in exactly one way."""

@@ -2,12 +2,18 @@
 """The JSON documents of the commands for reservations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, is_dataclass
+import datetime
+import enum
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
+from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.reservations.state import HostSlots
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.cli.documents import PreviewedEffect
 from isolate_aggregates.tools.documents import Count, Names, Time
+
+Document = TypeVar('Document')
 
 Length = Annotated[str | None, 'A duration, such as 2d; null for none.']
 End = Annotated[
@@ -223,6 +229,44 @@ class ChangedHosts:
     hosts: tuple[ChangedHost, ...]
     planned: Annotated[Names, 'What would be done, if it was not.']
     effect: PreviewedEffect
+
+
+def drawn(kind: type[Document], *sources: object, **values: Any) -> Document:
+    """Return a document with the attributes that its keys name.
+
+    :param sources: The objects that may have them, the most important first.
+    :param values: The values of keys that no object has.
+    """
+    hints = get_type_hints(kind)
+    for name in hints.keys() - values.keys():
+        values[name] = next(
+            getattr(source, name)
+            for source in sources
+            if hasattr(source, name)
+        )
+    return kind(
+        **{name: _drawn(values[name], hint) for name, hint in hints.items()}
+    )
+
+
+def _drawn(value: Any, hint: Any) -> Any:
+    kinds = (hint, *get_args(hint))
+    kind: Any = next((one for one in kinds if is_dataclass(one)), None)
+    if isinstance(value, Mapping):
+        return {name: _drawn(value[name], kind) for name in sorted(value)}
+    if isinstance(value, tuple | list):
+        return tuple(_drawn(one, kind) for one in value)
+    if isinstance(value, datetime.datetime):
+        return times.text(value)
+    if isinstance(value, datetime.timedelta):
+        return times.length(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, HostSlots):
+        return drawn(Slots, value, slots=value.total)
+    if kind is None or value is None or isinstance(value, kind):
+        return value
+    return drawn(kind, value)
 
 
 RESERVATION = documents.schema(Reservation, 'A reservation')

@@ -80,7 +80,7 @@ class ShowHistory(common.WithTimes, common.ReservationLister):
             people=[n for n in _FOR_PEOPLE if has_names or n != 'Name'],
             nothing='No reservation was found for that time.',
             # A bill would lack it.
-            status=ExitStatus.ERROR if self.unreadable else ExitStatus.DONE,
+            status=ExitStatus.ERROR if self.is_incomplete else ExitStatus.DONE,
         )
 
 
@@ -141,22 +141,17 @@ def _pairs(values: Mapping[str, object]) -> str:
 
 def _document(past: PastReservation) -> documents.PastReservation:
     reservation = past.reservation
-    return documents.PastReservation(
-        **common.terms(reservation, past.state),
-        shape=common.shape_document(reservation.shape),
-        properties=dict(sorted(reservation.shape.extra_specs.items())),
+    return documents.drawn(
+        documents.PastReservation,
+        past,
+        reservation,
+        flavor=reservation.flavor.name,
+        properties=reservation.shape.extra_specs,
         resources=_resources(past),
         slot_hours=_hours(past),
         events=tuple(
-            documents.Event(
-                at=times.text(event.at),
-                by=event.by or None,
-                event=what,
-                end=times.text(event.end),
-                amount=event.amount,
-                leaving=tuple(event.leaving),
-                open=dict(event.open),
-                down=tuple(event.down),
+            documents.drawn(
+                documents.Event, event, by=event.by or None, event=what
             )
             for event, what in events.sentences(reservation.events)
         ),

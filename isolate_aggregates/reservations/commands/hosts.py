@@ -242,19 +242,16 @@ class ListHosts(output.ReportLister):
         return output.Report(
             document=lambda: documents.Hosts(
                 hosts=tuple(
-                    documents.Host(
-                        name=host.name,
-                        service=host.service,
-                        state=host.state.value,
+                    documents.drawn(
+                        documents.Host,
+                        host,
                         enabled=host.is_enabled,
-                        in_pool=host.in_pool,
-                        obstacle=host.obstacle,
                         problems=tuple(
                             problem.problem
                             for problem in problems
                             if problem.host == host.name
                         ),
-                        reservations=common.hosts(host.slots),
+                        reservations=host.slots,
                     )
                     for host in hosts
                 )

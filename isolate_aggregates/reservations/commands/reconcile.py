@@ -2,7 +2,7 @@
 """``reservation repair`` and ``reservation reconcile``."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 import datetime
 
@@ -61,19 +61,28 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
 
     def report(self, args: argparse.Namespace) -> output.Report:
         store = common.store(self.app.conf, self.app.connect())
-        plan = self._plan_repair
-        act = self._repair
-        if args.hosts or args.call_off or args.evacuate:
-            plan, act = self._plan_moves, self._move
+        is_move = bool(args.hosts or args.call_off or args.evacuate)
         statuses: list[Status] = []
 
         def find() -> list[str]:
             nonlocal statuses
-            statuses, changes = plan(store, args)
-            return changes
+            now, name = times.now(), args.reservation
+            if is_move:
+                statuses = self._move(store, args, now, True)
+                return list(_words(statuses))
+            statuses = self._present(store, name, now)
+            return reservations.planned_repair(
+                store, statuses, now, is_of_all=name is None
+            )
 
         if args.yes or self.agrees(args, find(), find):
-            statuses = act(store, args)
+            statuses = (
+                self._move(store, args, store.now(), False)
+                if is_move
+                else reservations.repair(
+                    store, store.now(), args.reservation, self.log_unreadable
+                )
+            )
         listed = self.listed(statuses, self.status_of(statuses))
         planned = self.changes if self.is_undone else ()
         return dataclasses.replace(
@@ -94,24 +103,6 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         if name:
             return [reservations.show(store, name, now)]
         return reservations.list_reservations(store, now, self.log_unreadable)
-
-    def _plan_repair(
-        self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> tuple[list[Status], list[str]]:
-        now = times.now()
-        name = args.reservation
-        statuses = self._present(store, name, now)
-        planned = reservations.planned_repair(
-            store, statuses, now, is_of_all=name is None
-        )
-        return statuses, planned
-
-    def _repair(
-        self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> list[Status]:
-        return reservations.repair(
-            store, store.now(), args.reservation, self.log_unreadable
-        )
 
     def _moving(
         self,
@@ -140,34 +131,32 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
             if there or (args.call_off and status.reservation.leaving):
                 yield status, there
 
-    def _plan_moves(
-        self, store: reservations.ReservationStore, args: argparse.Namespace
-    ) -> tuple[list[Status], list[str]]:
-        now = times.now()
-        statuses = [
-            reservations.move(
-                store, before.reservation.id, now, hosts, args.evacuate, True
-            )
-            for before, hosts in self._moving(store, args, now)
-        ]
-        return statuses, [
-            words
-            if words.startswith('evacuate ')
-            else f'reservation {status.reservation.id}: {words}'
-            for status in statuses
-            for words in status.planned
-        ]
-
     def _move(
-        self, store: reservations.ReservationStore, args: argparse.Namespace
+        self,
+        store: reservations.ReservationStore,
+        args: argparse.Namespace,
+        now: datetime.datetime,
+        dry_run: bool,
     ) -> list[Status]:
-        now = store.now()
         return [
             reservations.move(
-                store, before.reservation.id, now, hosts, args.evacuate
+                store,
+                before.reservation.id,
+                now,
+                hosts,
+                args.evacuate,
+                dry_run,
             )
             for before, hosts in self._moving(store, args, now)
         ]
+
+
+def _words(statuses: Iterable[Status]) -> Iterator[str]:
+    for status in statuses:
+        for words in status.planned:
+            is_of_server = words.startswith('evacuate ')
+            of = f'reservation {status.reservation.id}: '
+            yield words if is_of_server else of + words
 
 
 class ReconcileReservations(common.ReservationLister):

@@ -2,10 +2,9 @@
 """``reservation show``, ``list``, ``update`` and ``end``."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import contextlib
 import datetime
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -34,22 +33,17 @@ _NOT_SHOWN = (
 )
 
 
-class ShowReservation(output.ShowOne):
+class ShowReservation(common.OneShown):
     """Show everything about a reservation."""
-
-    app: Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Any]]:
+    def status(self, args: argparse.Namespace) -> Status:
         store = common.store(self.app.conf, self.app.connect())
-        status = reservations.show(store, parsed_args.reservation, times.now())
-        return common.columns_of(status, parsed_args.formatter)
+        return reservations.show(store, args.reservation, times.now())
 
 
 class ListReservations(common.ReservationLister):
@@ -122,7 +116,7 @@ class ListReservations(common.ReservationLister):
             and status.reservation.end is not None
             and status.reservation.end - now <= within
         ]
-        if self.unreadable:
+        if self.is_incomplete:
             code = ExitStatus.ERROR
         else:
             code = ExitStatus.NO if ending else ExitStatus.DONE
@@ -136,11 +130,12 @@ def _own(own: Sequence[OwnReservation]) -> output.Report:
     return output.Report(
         document=lambda: documents.OwnReservations(
             reservations=tuple(
-                documents.OwnReservation(
-                    id=entry.flavor.id,
+                documents.drawn(
+                    documents.OwnReservation,
+                    entry,
+                    entry.flavor,
                     flavor=entry.flavor.name,
-                    shape=common.shape_document(Shape.like(entry.flavor)),
-                    servers=entry.servers,
+                    shape=Shape.like(entry.flavor),
                     boot_until=_boot_until(entry),
                 )
                 for entry in own
@@ -203,15 +198,13 @@ class UpdateReservation(common.OneChanged):
             )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Any]]:
-        end = parsed_args.end
+    def status(self, args: argparse.Namespace) -> Status:
+        end = args.end
         options = ('amount', 'name', 'note', 'warn_before')
         if (
             end is reservations.UNCHANGED
-            and all(getattr(parsed_args, name) is None for name in options)
-            and not (parsed_args.share or parsed_args.unshare)
+            and all(getattr(args, name) is None for name in options)
+            and not (args.share or args.unshare)
         ):
             self._usage.error(
                 'give --amount, --end, --name, --note, --share, --unshare or '
@@ -219,7 +212,7 @@ class UpdateReservation(common.OneChanged):
             )
         store = common.store(self.app.conf, self.app.connect())
         cloud = base.live_cloud(self.app)
-        name = parsed_args.reservation
+        name = args.reservation
         if isinstance(end, datetime.timedelta):
             state = store.read()
             end = self.time(end, state.reservation(name).start)
@@ -229,18 +222,17 @@ class UpdateReservation(common.OneChanged):
                 store,
                 name,
                 now,
-                parsed_args.amount,
+                args.amount,
                 end,
-                parsed_args.name,
-                parsed_args.note,
-                [cloud.project(name) for name in parsed_args.share],
-                [cloud.project(name) for name in parsed_args.unshare],
-                parsed_args.warn_before,
+                args.name,
+                args.note,
+                [cloud.project(name) for name in args.share],
+                [cloud.project(name) for name in args.unshare],
+                args.warn_before,
                 dry_run,
             )
 
-        status = self.change(parsed_args, change, store.now)
-        return common.columns_of(status, parsed_args.formatter)
+        return self.change(args, store, change)
 
 
 class EndReservation(common.OneChanged):
@@ -255,18 +247,14 @@ class EndReservation(common.OneChanged):
         common.add_reservation(parser)
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Any]]:
+    def status(self, args: argparse.Namespace) -> Status:
         store = common.store(self.app.conf, self.app.connect())
 
         def end(now: datetime.datetime, dry_run: bool) -> Status:
-            return reservations.end(
-                store, parsed_args.reservation, now, dry_run
-            )
+            return reservations.end(store, args.reservation, now, dry_run)
 
-        self._ended = self.change(parsed_args, end, store.now)
-        return common.columns_of(self._ended, parsed_args.formatter)
+        self._ended = self.change(args, store, end)
+        return self._ended
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         code = super().run(parsed_args)
