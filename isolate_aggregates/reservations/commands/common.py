@@ -253,9 +253,22 @@ _COLUMNS = (
 
 def _row(status: Status) -> list[Any]:
     values = content(document(status))
-    values['end'] = End(values['end'])
-    values['hosts'] = slots_by_host(status.hosts)
-    return [values[name.lower().replace(' ', '_')] for name in _COLUMNS]
+    return cells(
+        _COLUMNS,
+        {
+            **values,
+            'end': End(values['end']),
+            'hosts': slots_by_host(status.hosts),
+        },
+    )
+
+
+def cells(columns: Iterable[str], values: Mapping[str, Any]) -> list[Any]:
+    """Return the cells of a row, in the order of its columns.
+
+    :param values: The cells by key: "slot_hours" for the column Slot Hours.
+    """
+    return [values[name.lower().replace(' ', '_')] for name in columns]
 
 
 def line(status: Status) -> str:

@@ -3,7 +3,6 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 import datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from isolate_aggregates.reservations.history import PastReservation
 from isolate_aggregates.reservations.reservation import needs
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.documents import content
 
 _HOUR = datetime.timedelta(hours=1)
 
@@ -92,47 +92,26 @@ _COLUMNS = (
 
 
 def _row(past: PastReservation) -> Sequence[Any]:
-    reservation = past.reservation
-    first = reservation.events[0] if reservation.events else None
-    hours = _hours(past)
-    return (
-        reservation.id,
-        reservation.name,
-        reservation.note,
-        reservation.project,
-        past.state.value,
-        times.text(first.at) if first else None,
-        first.by if first else '',
-        times.text(reservation.start),
-        common.End(times.text(reservation.end)),
-        reservation.amount,
-        reservation.shape.vcpus,
-        reservation.shape.ram,
-        reservation.shape.disk,
-        reservation.shape.ephemeral,
-        reservation.shape.swap,
-        _pairs(_resources(past)),
-        _pairs(reservation.shape.extra_specs),
-        *astuple(hours),
-        '; '.join(
-            f'{times.text(event.at)} {what}'
-            for event, what in events.sentences(reservation.events)
-        ),
+    values = content(_document(past))
+    first = values['events'][0] if values['events'] else {}
+    return common.cells(
+        _COLUMNS,
+        {
+            **values,
+            **values['shape'],
+            **values['slot_hours'],
+            'created': first.get('at'),
+            'created_by': first.get('by') or '',
+            'end': common.End(values['end']),
+            'slots': values['amount'],
+            'resources': _pairs(values['resources']),
+            'properties': _pairs(values['properties']),
+            'slot_hours': values['slot_hours']['sold'],
+            'events': '; '.join(
+                f'{event["at"]} {event["event"]}' for event in values['events']
+            ),
+        },
     )
-
-
-def _hours(past: PastReservation) -> documents.Hours:
-    return documents.Hours(
-        sold=round(past.time.sold / _HOUR, 4),
-        open=round(past.time.open / _HOUR, 4),
-        usable=round(past.time.usable / _HOUR, 4),
-    )
-
-
-def _resources(past: PastReservation) -> dict[str, int]:
-    """Return what a slot takes of its host, GPUs among it."""
-    amounts = needs(past.reservation.flavor)
-    return {name: amount for name, amount in sorted(amounts.items()) if amount}
 
 
 def _pairs(values: Mapping[str, object]) -> str:
@@ -147,8 +126,16 @@ def _document(past: PastReservation) -> documents.PastReservation:
         reservation,
         flavor=reservation.flavor.name,
         properties=reservation.shape.extra_specs,
-        resources=_resources(past),
-        slot_hours=_hours(past),
+        resources={
+            name: amount
+            for name, amount in needs(reservation.flavor).items()
+            if amount
+        },
+        slot_hours=documents.Hours(
+            sold=round(past.time.sold / _HOUR, 4),
+            open=round(past.time.open / _HOUR, 4),
+            usable=round(past.time.usable / _HOUR, 4),
+        ),
         events=tuple(
             documents.drawn(
                 documents.Event, event, by=event.by or None, event=what
