@@ -2,6 +2,7 @@
 """The errors of reservations."""
 
 from isolate_aggregates.exception import IsolateAggregatesError
+from isolate_aggregates.tools import errors as tools_errors
 
 
 class ReservationError(IsolateAggregatesError):
@@ -11,6 +12,18 @@ class ReservationError(IsolateAggregatesError):
         self.reservation = reservation
         self.problem = problem
         super().__init__(f'Reservation {reservation} {problem}.')
+
+
+class UnknownReservation(tools_errors.NotFound):
+    """There is no reservation with an id."""
+
+    def __init__(self, reservation: str) -> None:
+        super().__init__(
+            'reservation',
+            reservation,
+            'Nova; run reservation list, or reservation history list for '
+            'those that have ended',
+        )
 
 
 class ChangeRefused(ReservationError):

@@ -88,7 +88,8 @@ def host_problems(
         errors.ReservationHostError(
             name,
             f'runs servers without a reservation ({text.listed(servers)}), '
-            'so a slot there may have no room; move or delete them',
+            'so a slot there may have no room; run openstack server delete or '
+            'openstack server migrate with each of them',
         )
         for name, servers in _ordinary_servers(store, state, now).items()
     ]

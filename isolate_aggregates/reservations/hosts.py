@@ -246,8 +246,9 @@ def _refuse_slots(host: ReservationHost) -> None:
         owners = text.named('reservation', host.slots)
         raise errors.ReservationHostError(
             host.name,
-            f'has slots of {owners}; end them, or move them away with repair '
-            'after disabling the compute service',
+            f'has slots of {owners}; run reservation repair --from '
+            f'{host.name} and migrate the servers that are still there, or '
+            'run reservation end with each of them',
         )
 
 
@@ -376,7 +377,9 @@ def _delete_provider(store: ReservationStore, host: ReservationHost) -> None:
         inventories.delete_provider(store.placement, host.provider)
     except exception.ServiceConflict:
         raise errors.ReservationHostError(
-            host.name, 'has a reservation provider that is in use'
+            host.name,
+            'has a reservation provider that was just used; run the command '
+            'again, which names what is there',
         ) from None
 
 
@@ -413,7 +416,8 @@ def _refuse_ordinary(
         raise errors.ReservationHostError(
             node.name,
             f'runs servers without a reservation ({text.listed(consumers)}); '
-            'move or delete them first',
+            'first run openstack server delete or openstack server migrate '
+            'with each of them',
         )
 
 

@@ -15,12 +15,11 @@ from typing import Any, TypeVar
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import names, settings
+from isolate_aggregates.reservations import errors, names, settings
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement.client import ProviderSummary
 
 _T = TypeVar('_T')
@@ -198,7 +197,7 @@ class ObservedState:
         if reservation in self.records.problems:
             raise self.records.problems[reservation]
         if reservation not in self.records.reservations:
-            raise errors.NotFound('reservation', reservation, 'Nova')
+            raise errors.UnknownReservation(reservation)
         return self.records.reservations[reservation]
 
     @property

@@ -208,7 +208,9 @@ def test_amount_and_end_can_be_changed(command, run_json):
     result = command('show', OTHER)
     assert result.code == 1
     assert result.err == (
-        f"There is no reservation with the name or id '{OTHER}' in Nova.\n"
+        f"There is no reservation with the name or id '{OTHER}' in Nova; run "
+        'reservation list, or reservation history list for those that have '
+        'ended.\n'
     )
 
 

@@ -426,6 +426,72 @@ def test_the_command_that_a_problem_of_a_host_names_mends_it(
     assert command('list').err == ''
 
 
+def slots_there(world, command):
+    create(command)
+
+
+def ordinary_server_there(world, command):
+    assert world.boot('ordinary', 'h1')
+
+
+def delete_the_server(world):
+    world.direct.send('DELETE', f'/allocations/{uuid(3, "ordinary")}')
+
+
+@pytest.mark.parametrize(
+    ('happen', 'verb', 'sentence', 'mending'),
+    [
+        (
+            slots_there,
+            '--disable',
+            f'has slots of reservation {ID}; ',
+            'reservation repair --from h1',
+        ),
+        (
+            slots_there,
+            '--disable',
+            f'has slots of reservation {ID}; ',
+            'reservation end',
+        ),
+        (
+            ordinary_server_there,
+            '--enable',
+            f'runs servers without a reservation ({uuid(3, "ordinary")}); ',
+            'openstack server delete',
+        ),
+    ],
+)
+def test_the_command_that_a_refused_change_of_a_host_names_lets_it_pass(
+    world, command, happen, verb, sentence, mending
+):
+    happen(world, command)
+    if verb == '--enable':
+        problem = command('list').err
+        assert f'Host h1 {sentence[:-3]}' in problem
+        assert mending in problem
+        assert command('host', 'set', '--disable', 'h1').code == 0
+    refused = command('host', 'set', verb, 'h1')
+    assert refused.code == 1
+    assert f'Host h1 {sentence}' in refused.err
+    assert mending in refused.err
+    if mending.startswith('openstack '):
+        delete_the_server(world)
+    else:
+        more = [] if '--from' in mending else [ID]
+        assert command(*mending.split()[1:], *more).code == 0
+    assert command('host', 'set', verb, 'h1').code == 0
+
+
+def test_an_unknown_reservation_is_told_with_what_lists_all(command):
+    create(command)
+    assert command('end', ID).code == 0
+    for name in ('show', 'end', 'repair'):
+        error = command(name, ID).err
+        assert f"There is no reservation with the name or id '{ID}'" in error
+        assert 'run reservation list, or reservation history list' in error
+    assert ID in command('history', 'list').out
+
+
 def create(command):
     result = command(
         *('create', '--id', ID, '--project', PROJECT, '--amount', '2'),
