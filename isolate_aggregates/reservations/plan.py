@@ -68,6 +68,7 @@ class HostCapacity:
     :param used: The number of these slots with a server.
     :param obstacle: Why the host cannot take slots; None if it can. Existing
         slots remain unless they are moved.
+    :param rank: Of hosts without its slots, those with a lower one come first.
     """
 
     host: str
@@ -77,6 +78,7 @@ class HostCapacity:
     own: int = 0
     used: int = 0
     obstacle: str | None = None
+    rank: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -491,6 +493,7 @@ class _Candidate:
     :param stay: Existing slots that stay if they fit on no other host.
     :param most: The most slots that it may get.
     :param fits: Slots for which it has capacity.
+    :param rank: See ``HostCapacity``.
     """
 
     name: str
@@ -499,6 +502,7 @@ class _Candidate:
     stay: int
     most: int
     fits: int
+    rank: int
 
     @classmethod
     def of(
@@ -520,6 +524,7 @@ class _Candidate:
             stay=max(host.used, stay),
             most=most,
             fits=fits,
+            rank=host.rank,
         )
 
 
@@ -534,7 +539,7 @@ def _on_any_hosts(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
         missing -= take
     # Prefer hosts that have slots already: with fewer hosts, fewer can fail.
     for host in sorted(
-        hosts, key=lambda host: (not slots[host.name], -host.most)
+        hosts, key=lambda host: (not slots[host.name], host.rank, -host.most)
     ):
         take = max(0, min(missing, host.most - slots[host.name]))
         slots[host.name] += take
@@ -557,7 +562,7 @@ def _on_one_host(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
     whole = [host for host in candidates if host.most >= demand.amount]
     if whole:
         # Best fit, which leaves large hosts to large reservations.
-        best = min(whole, key=lambda host: (-host.keep, host.most))
+        best = min(whole, key=lambda host: (-host.keep, host.rank, host.most))
         slots[best.name] = max(best.used, demand.amount)
     elif candidates:
         best = max(candidates, key=lambda host: host.stay)

@@ -17,14 +17,10 @@ from blazar.manager import exceptions as manager_exceptions
 from blazar.plugins.instances import instance_plugin
 from oslo_utils import strutils, timeutils
 
+from isolate_aggregates.reservations import plan
 from isolate_aggregates.reservations.blazar import rows, usage
 from isolate_aggregates.reservations.blazar.exceptions import (
     UnknownResourceProperty,
-)
-from isolate_aggregates.reservations.plan import (
-    Demand,
-    HostCapacity,
-    free_slots,
 )
 
 LOG = logging.getLogger(__name__)
@@ -32,6 +28,9 @@ LOG = logging.getLogger(__name__)
 # Shorter than any lease, which start and end on full minutes.
 _MOMENT = datetime.timedelta(seconds=1)
 _LONG_AGO = datetime.datetime(1970, 1, 1)
+
+# Blazar counts free slots; see get_hosts_list.
+_SLOT = 'slot'
 
 # Held while hosts are chosen and the choice is written to Blazar's database,
 # as concurrent requests must not choose the same capacity. Nova and Placement
@@ -117,7 +116,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         :param disk: Disk of a slot in GiB.
         """
         host = host_info['host']
-        capacity = HostCapacity(
+        capacity = plan.HostCapacity(
             host['id'],
             usage.capacity(host),
             claims=usage.claims(host['id'], host_info['reservations']),
@@ -125,30 +124,56 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         # All these reservations overlap the requested period. So wherever they
         # overlap each other, they do so within it, and their overall peak is
         # the peak of the period.
-        demand = Demand(
+        demand = plan.Demand(
             start=datetime.datetime.min,
             end=None,
             needs={'VCPU': cpus, 'MEMORY_MB': memory, 'DISK_GB': disk},
             amount=1,
         )
-        return [host] * free_slots(capacity, demand)
+        return [host] * plan.free_slots(capacity, demand)
 
     def pickup_hosts(
         self, reservation_id: str | None, values: Mapping[str, Any]
     ) -> dict[str, list[str]]:
         """Return the ids of the hosts to add slots to and remove slots from.
 
+        :raises NotEnoughHostsAvailable: if it does not fit.
+        """
+        assignment, before = self._assign(reservation_id, values)
+        if assignment.missing:
+            raise manager_exceptions.NotEnoughHostsAvailable()
+        after = Counter(assignment.slots)
+        return {
+            'added': list((after - before).elements()),
+            'removed': list((before - after).elements()),
+        }
+
+    def allocation_candidates(self, reservation: Mapping[str, Any]) -> Any:
+        """Return the ids of the hosts that a reservation would get.
+
+        :param reservation: The reservation with its wanted values. Capacity of
+            its existing slots counts as free.
+        """
+        assignment, _ = self._assign(reservation.get('id'), reservation)
+        if assignment.missing:
+            raise manager_exceptions.NotEnoughHostsAvailable()
+        return list(Counter(assignment.slots).elements())
+
+    def _assign(
+        self, reservation_id: str | None, values: Mapping[str, Any]
+    ) -> tuple[plan.Assignment, Counter[str]]:
+        """Choose hosts for as many slots of a reservation as possible.
+
         Slots stay on their hosts if possible. Slots that were left behind on a
         failed host do not take capacity from the same reservation.
 
-        :raises NotEnoughHostsAvailable: if it does not fit.
+        :returns: The number of slots by host id, and the present number.
         :raises UnknownResourceProperty: if no host has a property that it
             requires; Blazar's own error does not say so.
         """
         before = Counter(
             row['compute_host_id'] for row in rows.allocations(reservation_id)
         )
-        # The order is the order of preference.
         try:
             hosts = self.query_available_hosts(
                 cpus=values['vcpus'],
@@ -164,43 +189,24 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
                 name=exc.kwargs['id'],
                 requirements=values['resource_properties'],
             ) from exc
+        # The order is the order of preference.
         free = Counter(host['id'] for host in hosts)
-        amount = values['amount']
-        affinity = strutils.bool_from_string(values['affinity'], default=None)
-        after = Counter[str]()
-        if affinity:
-            whole = [host for host in free if free[host] >= amount]
-            for host in sorted(whole, key=lambda host: host not in before)[:1]:
-                after[host] = amount
-        else:
-            if affinity is False:
-                free = Counter(free.keys())
-            for most in (before & free, free):
-                for host in free:
-                    missing = amount - after.total()
-                    after[host] += min(most[host] - after[host], missing)
-        if after.total() < amount:
-            raise manager_exceptions.NotEnoughHostsAvailable()
-        return {
-            'added': list((after - before).elements()),
-            'removed': list((before - after).elements()),
-        }
-
-    def allocation_candidates(self, reservation: Mapping[str, Any]) -> Any:
-        """Return the ids of the hosts that a reservation would get.
-
-        :param reservation: The reservation with its wanted values. Capacity of
-            its existing slots counts as free.
-        """
-        reservation_id = reservation.get('id')
-        changes = self.pickup_hosts(reservation_id, reservation)
-        hosts = Counter(
-            allocation['compute_host_id']
-            for allocation in rows.allocations(reservation_id)
+        demand = plan.Demand(
+            start=values['start_date'],
+            end=values['end_date'],
+            needs={_SLOT: 1},
+            amount=values['amount'],
+            affinity=strutils.bool_from_string(
+                values['affinity'], default=None
+            ),
         )
-        hosts.subtract(changes['removed'])
-        hosts.update(changes['added'])
-        return list(hosts.elements())
+        capacities = [
+            plan.HostCapacity(
+                host, {_SLOT: slots}, own=before[host], rank=rank
+            )
+            for rank, (host, slots) in enumerate(free.items())
+        ]
+        return plan.assign(demand, capacities), before
 
     def _move(
         self, reservation: Mapping[str, Any], failed_hosts: Sequence[str]
@@ -218,46 +224,30 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
             old_hosts = rows.left_behind(reservation['id'])
             old_hosts.update(row['compute_host_id'] for row in stuck)
             rows.leave_behind(reservation['id'], old_hosts)
-        amount = len(allocations) - len(stuck)
-        all_fit = True
-        # With affinity, they can only move together.
-        step = len(stuck) if reservation['affinity'] else 1
-        for place in range(0, len(stuck), step or 1):
-            together = stuck[place : place + step]
-            host = self._host_for(reservation, amount + len(together))
-            for allocation in together:
-                if host is None:
-                    db_api.host_allocation_destroy(allocation['id'])
-                else:
-                    db_api.host_allocation_update(
-                        allocation['id'], {'compute_host_id': host}
-                    )
-            if host is None:
-                all_fit = False
-                LOG.warning(
-                    'Reservation %s loses %d of its slots: their host failed, '
-                    'and no other host has capacity.',
-                    reservation['id'],
-                    len(together),
-                )
-            else:
-                amount += len(together)
-        return all_fit
-
-    def _host_for(
-        self, reservation: Mapping[str, Any], amount: int
-    ) -> str | None:
         lease = db_api.lease_get(reservation['lease_id'])
-        try:
-            changes = self.pickup_hosts(
-                reservation['id'],
-                {
-                    **reservation,
-                    'amount': amount,
-                    'start_date': max(timeutils.utcnow(), lease['start_date']),
-                    'end_date': lease['end_date'],
-                },
+        # Blazar does not offer hosts that have failed.
+        assignment, before = self._assign(
+            reservation['id'],
+            {
+                **reservation,
+                'amount': len(allocations),
+                'start_date': max(timeutils.utcnow(), lease['start_date']),
+                'end_date': lease['end_date'],
+            },
+        )
+        added = list((Counter(assignment.slots) - before).elements())
+        for allocation, host in zip(stuck, added, strict=False):
+            db_api.host_allocation_update(
+                allocation['id'], {'compute_host_id': host}
             )
-        except manager_exceptions.NotEnoughHostsAvailable:
-            return None
-        return next(iter(changes['added']), None)
+        lost = stuck[len(added) :]
+        for allocation in lost:
+            db_api.host_allocation_destroy(allocation['id'])
+        if lost:
+            LOG.warning(
+                'Reservation %s loses %d of its slots: their host failed, '
+                'and no other host has capacity.',
+                reservation['id'],
+                len(lost),
+            )
+        return not lost
