@@ -245,17 +245,11 @@ class _SharedOpt:
     name: str
     default: object
 
-    def __eq__(self, other: object) -> bool:
-        return (self.name, self.default) == (
+    def __ne__(self, other: object) -> bool:
+        return (self.name, self.default) != (
             getattr(other, 'name', None),
             getattr(other, 'default', None),
         )
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
 
 class _SharedStrOpt(_SharedOpt, cfg.StrOpt):

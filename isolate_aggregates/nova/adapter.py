@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-import functools
 from typing import Any
 import weakref
 
 from nova import objects
-from nova.objects import fields
 from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
@@ -171,8 +169,11 @@ class Decider:
             server, the traits of the image are removed.
         :raises RequestRefused: if a needed image property is not available.
         """
-        image = _image_in(spec, pipeline.image_properties)
-        if image is None:
+        image = images.AcceptedImage({})
+        # The past of a server that exists matters for all filters.
+        if has_image(spec) and (
+            is_for_existing(spec) or pipeline.image_properties.patterns
+        ):
             image = self._read(spec, cell_of(spec))
         if image.past and image.past.is_refused:
             LOG.info(
@@ -225,43 +226,6 @@ def is_for_existing(spec: objects.RequestSpec) -> bool:
             # The requested host may be in another cell.
             or _field(target, 'allow_cross_cell_move')
         )
-    )
-
-
-def _image_in(
-    spec: objects.RequestSpec, declaration: DeclaredProperties
-) -> images.AcceptedImage | None:
-    """Return the image of a request, if no record of Nova is needed.
-
-    :returns: None if a declared property is not in the request, or if the
-        server exists, so that its past matters.
-    """
-    if not has_image(spec):
-        return images.AcceptedImage({})
-    if is_for_existing(spec) or declaration.patterns - _verbatim():
-        return None
-    properties = _field(spec.image, 'properties')
-    return images.AcceptedImage(
-        {
-            name: str(properties.get(name))
-            for name in declaration.patterns
-            if properties and properties.get(name) is not None
-        }
-    )
-
-
-@functools.cache
-def _verbatim() -> frozenset[str]:
-    """Return the names of properties that Nova stores unchanged.
-
-    Nova converts others, or reads them from a property with an older name.
-    """
-    props = objects.ImageMetaProps
-    new_names = props._legacy_property_map.values()
-    return frozenset(
-        name
-        for name, field in props.fields.items()
-        if type(field) is fields.StringField and name not in new_names
     )
 
 

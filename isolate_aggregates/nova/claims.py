@@ -194,7 +194,12 @@ def _withdraw(
     """
     try:
         if former['allocations']:
-            is_withdrawn = _restore(client, context, consumer_uuid, former)
+            now = client.get_allocs_for_consumer(context, consumer_uuid)
+            is_withdrawn = client.put_allocations(
+                context,
+                consumer_uuid,
+                {**now, 'allocations': former['allocations']},
+            )
         else:
             # False if there are none; None if Placement cannot be reached.
             is_withdrawn = (
@@ -211,26 +216,3 @@ def _withdraw(
             consumer_uuid=consumer_uuid,
             error=f'the claim of a slot cannot be withdrawn: {problem}',
         )
-
-
-def _restore(
-    client: report.SchedulerReportClient,
-    context: nova_context.RequestContext,
-    consumer_uuid: str,
-    former: Mapping[str, Any],
-) -> bool:
-    """Put the former allocations of a consumer back."""
-    now = client.get_allocs_for_consumer(context, consumer_uuid)
-    return bool(
-        client.put_allocations(
-            context,
-            consumer_uuid,
-            {
-                **now,
-                'allocations': {
-                    uuid: {'resources': allocation['resources']}
-                    for uuid, allocation in former['allocations'].items()
-                },
-            },
-        )
-    )

@@ -197,27 +197,20 @@ class Observer:
     timer: Timer | None = None
 
     def passed(
-        self,
-        started_at: float,
-        destination: Destination,
-        is_shortened: bool,
+        self, started_at: float, destination: Destination, is_shortened: bool
     ) -> None:
         """Record a request that passed the filters.
 
-        :param started_at: The start of the first filter, by the monotonic
-            clock.
+        :param started_at: When the first filter began, by the monotonic clock.
         """
 
     def refused(
         self, name: str, error: exception.IsolateAggregatesError
     ) -> None:
-        """Record a refused request."""
+        """Record a refused request, and the filter that refused it, if any."""
 
     def excluded(self, hosts: int, most: int) -> None:
-        """Record the hosts that were excluded after a shortened query.
-
-        :param most: The maximum number of hosts that Placement returns.
-        """
+        """Record how many of at most so many returned hosts were excluded."""
 
     def unreadable(self) -> None:
         """Record a failure or timeout when reading the aggregates."""

@@ -172,7 +172,15 @@ class HostCheck:
         if targets is None or replacement is None:
             return decision
         nodes = _nodes(context, *targets)
-        in_placement, of_sharing = self._in_placement(nodes)
+        # A late call must not refer to a request that no longer waits.
+        read = functools.partial(
+            self._read,
+            nodes,
+            self._deadline.in_time(
+                self._placement, 'the aggregates of a forced host'
+            ),
+        )
+        in_placement, of_sharing = self._deadline.run(read)
         in_nova = self._members.aggregates_of(nodes)
         reasons = [
             f'forced host {host}: {reason}'
@@ -202,24 +210,16 @@ class HostCheck:
             decision, replacement=query_limit.Replacement(named)
         )
 
-    def _in_placement(
-        self, nodes: Mapping[str, Collection[str]]
+    def _read(
+        self,
+        nodes: Mapping[str, Collection[str]],
+        placement: Callable[[], PlacementReader],
     ) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
         """Return the aggregates of all providers of hosts, by host.
 
         :returns: These, and the aggregates of the providers that share their
             resources with them.
         """
-        placement = self._deadline.in_time(
-            self._placement, 'the aggregates of a forced host'
-        )
-        return self._deadline.run(lambda: self._read(nodes, placement))
-
-    def _read(
-        self,
-        nodes: Mapping[str, Collection[str]],
-        placement: Callable[[], PlacementReader],
-    ) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
         by_host = {
             host: frozenset[str]().union(
                 *(

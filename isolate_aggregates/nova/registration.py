@@ -102,37 +102,26 @@ def _wrap() -> None:
 
 
 def _with_ours(runner: Runner) -> list[object]:
-    """Return Nova's list with a runner in place of the previous one.
-
-    All other entries keep their places: a thread that iterates over the list
-    would otherwise skip some.
-    """
-    filters: list[object] = [
-        runner if isinstance(entry, Runner) else entry
-        for entry in request_filter.ALL_REQUEST_FILTERS
-    ]
-    if runner not in filters:
-        # Another package may have removed the in-tree filter.
-        is_there = _IN_TREE in filters
-        place = filters.index(_IN_TREE) if is_there else len(filters)
-        filters.insert(place, runner)
-    if any(
+    """Return Nova's list with a runner in place of the previous one."""
+    filters = without_ours()
+    # Another package may have removed the in-tree filter.
+    is_there = _IN_TREE in filters
+    place = filters.index(_IN_TREE) if is_there else len(filters)
+    if is_there and any(
         _IN_TREE.__name__ in loaded_filter.request_filter.REPLACES
         for loaded_filter in runner.filters
     ):
-        runner.has_replaced = _IN_TREE in filters or _has_replaced()
-        filters = [entry for entry in filters if entry is not _IN_TREE]
-    elif _has_replaced():
-        filters.insert(filters.index(runner) + 1, _IN_TREE)
+        runner.replaced = [_IN_TREE]
+    filters[place : place + len(runner.replaced)] = [runner]
     return filters
 
 
-def _has_replaced() -> bool:
-    """Return whether this package has removed the in-tree filter."""
-    filters = request_filter.ALL_REQUEST_FILTERS
-    return _IN_TREE not in filters and any(
-        isinstance(entry, Runner) and entry.has_replaced for entry in filters
-    )
+def without_ours() -> list[object]:
+    """Return Nova's list as it would be without this package."""
+    filters: list[object] = []
+    for entry in request_filter.ALL_REQUEST_FILTERS:
+        filters += entry.replaced if isinstance(entry, Runner) else [entry]
+    return filters
 
 
 def installed() -> Runner | None:

@@ -74,8 +74,8 @@ class Runner:
         self._hosts = hosts
         self._decider = adapter.Decider()
         self._has_warned = False
-        # Whether this package has removed the in-tree filter for it.
-        self.has_replaced = False
+        #: The filters of Nova that it replaces in Nova's list.
+        self.replaced: list[object] = []
         # Pipelines, by the names of the filters that are enabled.
         self._pipelines: dict[tuple[str, ...], Pipeline] = {}
 

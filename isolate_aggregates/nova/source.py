@@ -11,12 +11,11 @@ cache may be wrong after races (`bug 1542491
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
-import dataclasses
 import datetime
 import functools
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from nova.db.api import api as api_db
 from nova.db.api import models
@@ -145,12 +144,11 @@ def configure(conf: cfg.ConfigOpts) -> None:
     api_db.configure(conf)
 
 
-@dataclasses.dataclass(frozen=True)
-class Statements:
+class Statements(NamedTuple):
     """What is sent to a kind of database.
 
-    :param digests: Returns part, number of rows and digest of each table.
-    :param texts: Returns part, number of rows, digest and text of each table.
+    Both return part, number of rows and digest of each table; ``texts`` also
+    returns its text.
     """
 
     digests: sa.TextClause
@@ -231,23 +229,17 @@ class NovaDatabaseSource:
         read and compared, without relying on time stamps.
         """
         last_digests, last = self._last
-        texts = self._texts(last_digests)
-        if texts is None:
-            return last
-        # Without a digest a later change of a table could not be noticed.
-        split = [
-            _split(number, text) if digest or not number else None
-            for _, number, digest, text in texts
-        ]
-        tables = [rows for rows in split if rows is not None]
-        if len(tables) < len(texts):
-            self._do_without_texts(
-                'its tables cannot be read completely as texts; the server '
-                'may truncate them (max_allowed_packet, '
-                'group_concat_max_len), or a name or a tag contains a control '
-                'character'
-            )
-            texts, tables = [], []
+        digests: Rows = []
+        tables: list[Rows] = []
+        if time.monotonic() >= self._texts_from:
+            try:
+                texts = _read_texts(self._with_zones, last_digests)
+                if texts is None:
+                    return last
+                tables = [_split(*row[1:]) for row in texts]
+                digests = [row[:_DIGEST_COLUMNS] for row in texts]
+            except _NoTextsError as exc:
+                self._do_without_texts(exc)
         # In this order, so that no metadata is missing if an aggregate changes
         # between the two statements.
         metadata, rows = tables or _read(_ALL_METADATA, _ALL_AGGREGATES)
@@ -256,23 +248,10 @@ class NovaDatabaseSource:
         aggregates = _from_rows(metadata, rows, last)
         if aggregates == last:
             aggregates = last
-        self._last = [row[:_DIGEST_COLUMNS] for row in texts], aggregates
+        self._last = digests, aggregates
         return aggregates
 
-    def _texts(self, last_digests: Rows) -> Rows | None:
-        """Return both tables as texts; None if nothing has changed.
-
-        Empty if rows must be read.
-        """
-        if time.monotonic() < self._texts_from:
-            return []
-        try:
-            return _read_texts(self._with_zones, last_digests)
-        except _NoTextsError as exc:
-            self._do_without_texts(str(exc))
-            return []
-
-    def _do_without_texts(self, reason: str) -> None:
+    def _do_without_texts(self, reason: '_NoTextsError') -> None:
         now = time.monotonic()
         if now < self._texts_from:
             # Another thread has stored the same result.
@@ -399,17 +378,28 @@ def _rows(
         return list(result.cursor.fetchall())
 
 
-def _split(number: int, text: str | None) -> Rows | None:
-    """Return the rows of a table; None if the text is incomplete or ambiguous.
+def _split(number: int, digest: str | None, text: str | None) -> Rows:
+    """Return the rows of a table.
 
     A truncated row lacks its end. A row with too many columns contains the
-    separator in a value.
+    separator in a value. Without a digest a later change could not be noticed.
+
+    :raises _NoTextsError: if the text is incomplete or ambiguous.
     """
     *lines, rest = (text or '').split(_ROW)
     rows = [tuple(line.split(_COLUMN)) for line in lines]
-    if rest or len(rows) != number:
-        return None
-    return rows if all(len(row) == _COLUMNS for row in rows) else None
+    if (
+        rest
+        or len(rows) != number
+        or (number and not digest)
+        or any(len(row) != _COLUMNS for row in rows)
+    ):
+        raise _NoTextsError(
+            'its tables cannot be read completely as texts; the server may '
+            'truncate them (max_allowed_packet, group_concat_max_len), or a '
+            'name or a tag contains a control character'
+        )
+    return rows
 
 
 def _from_rows(

@@ -491,12 +491,13 @@ def test_any_change_of_a_row_is_noticed(database):
     ],
 )
 def test_an_incomplete_text_gives_no_rows(number, text):
-    assert nova_source._split(number, text) is None
+    with pytest.raises(nova_source._NoTextsError):
+        nova_source._split(number, 'digest', text)
 
 
 def test_a_text_is_split_into_rows():
-    assert nova_source._split(0, None) == []
-    rows = nova_source._split(2, '1\x1fk\x1fv\x1e2\x1f\x1f\x1e')
+    assert nova_source._split(0, None, None) == []
+    rows = nova_source._split(2, 'digest', '1\x1fk\x1fv\x1e2\x1f\x1f\x1e')
     assert rows == [('1', 'k', 'v'), ('2', '', '')]
 
 

@@ -5,7 +5,6 @@ from nova.scheduler import request_filter
 from nova.scheduler.client import report
 
 from isolate_aggregates.nova import claims, registration
-from isolate_aggregates.nova.runner import Runner
 
 
 def uninstall() -> None:
@@ -14,9 +13,4 @@ def uninstall() -> None:
     if registration._process:
         request_filter.process_reqspec = registration._process
     registration._process = registration._runner = None
-    filters = request_filter.ALL_REQUEST_FILTERS
-    filters[:] = [
-        registration._IN_TREE if isinstance(entry, Runner) else entry
-        for entry in filters
-        if not isinstance(entry, Runner) or registration._has_replaced()
-    ]
+    request_filter.ALL_REQUEST_FILTERS[:] = registration.without_ours()
