@@ -5,7 +5,7 @@ What counts is what the cloud answers with every host empty: a host that
 Placement offers then, and no host filter of Nova drops, is not excluded.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from isolate_aggregates.tools.request import (
     constraints,
     resources,
 )
+from isolate_aggregates.tools.request.constraints import Objection
 from isolate_aggregates.tools.simulator.index import ProviderSet
 
 _NO_CANDIDATE = (
@@ -177,7 +178,6 @@ class HostSets:
         # Most requests ask for the same.
         self._members: dict[frozenset[str], tuple[int, int]] = {}
         self._without: dict[str, int] = {}
-        self._dropped: dict[Callable[[str], str], Mapping[str, int]] = {}
 
     def _grouped(
         self, nodes: Iterable[tuple[Iterable[str], int]]
@@ -262,18 +262,10 @@ class HostSets:
             self._without[trait] = self.number(~roots)
         return self._without[trait]
 
-    def dropped(self, drops: Callable[[str], str]) -> Mapping[str, int]:
+    def dropped(self, drops: Objection) -> Mapping[str, int]:
         """Return the nodes that a host filter drops, by reason."""
-        if drops not in self._dropped:
-            nodes: dict[str, list[int]] = {}
-            for host, node in self.index.hosts:
-                if why := drops(host):
-                    nodes.setdefault(why, []).append(node)
-            self._dropped[drops] = {
-                why: self.number(self.index.set_of(some))
-                for why, some in nodes.items()
-            }
-        return self._dropped[drops]
+        nodes = self._offers.dropped(drops, self.index.nodes)
+        return {why: self.number(some) for why, some in nodes.items()}
 
     def offered(self, request: Request, decision: Decision) -> ProviderSet:
         """Return the nodes that Placement offers when every host is empty."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud offers, by the Placement simulator."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import dataclasses
 import itertools
 
@@ -13,6 +13,7 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.mirrored.compute_services import HostsObjection
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints
+from isolate_aggregates.tools.request.constraints import Objection
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
@@ -64,15 +65,25 @@ class Offers:
     ) -> ProviderSet:
         """Return the compute nodes that no host filter of Nova drops."""
         for objection in constraints.objections(destination):
-            if isinstance(objection, HostsObjection):
-                nodes &= ~self._nodes_of(objection.hosts)
-            else:
-                nodes = self.index.set_of(
-                    node
-                    for node in self.index.members(nodes)
-                    if not objection(self.index.host_of[node])
-                )
+            for dropped in self.dropped(objection, nodes).values():
+                nodes &= ~dropped
         return nodes
+
+    def dropped(
+        self, objection: Objection, nodes: ProviderSet
+    ) -> Mapping[str, ProviderSet]:
+        """Return which of some compute nodes a host filter drops, by reason.
+
+        Each reason is that of at least one.
+        """
+        if isinstance(objection, HostsObjection):
+            dropped = nodes & self._nodes_of(objection.hosts)
+            return {objection.text: dropped} if dropped else {}
+        by_reason: dict[str, list[int]] = {}
+        for node in self.index.members(nodes):
+            if why := objection(self.index.host_of[node]):
+                by_reason.setdefault(why, []).append(node)
+        return {why: self.index.set_of(n) for why, n in by_reason.items()}
 
     def _nodes_of(self, hosts: frozenset[str]) -> ProviderSet:
         """Return the compute nodes of hosts, the same for each request."""

@@ -15,6 +15,7 @@ from collections.abc import (
     Mapping,
 )
 import dataclasses
+import functools
 from typing import Any
 import uuid
 
@@ -40,6 +41,16 @@ VERSION = 1
 
 # Constant, so that equal files result in equal uuids.
 _NAMESPACE = uuid.UUID('5f0d7c5a-6f0e-4f5b-9d0c-3f3a7b0e9c11')
+
+
+# What names are checked, in mappings and in lists.
+_MAPPINGS = ('inventories', 'usages')
+_NAMES = {
+    'traits': names.wrong_trait,
+    **dict.fromkeys(
+        (*_MAPPINGS, 'resource_classes'), names.wrong_resource_class
+    ),
+}
 
 
 def derived_uuid(kind: str, name: str) -> str:
@@ -253,31 +264,15 @@ class _Reader:
 
     def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:
         """Report invalid names of traits and resource classes."""
-        problems: list[tuple[Place, str | None]] = [
-            (('traits', number), names.wrong_trait(trait))
-            for number, trait in enumerate(entry.get('traits', []))
-        ]
-        problems += [
-            ((key,), names.wrong_resource_class(resource_class))
-            for key in ('inventories', 'usages')
-            for resource_class in entry.get(key, {})
-        ]
-        problems += [
-            (
-                ('resource_classes', number),
-                names.wrong_resource_class(resource_class),
-            )
-            for number, resource_class in enumerate(
-                entry.get('resource_classes', [])
-            )
-        ]
-        for where, problem in problems:
-            if problem:
-                self.contradictions.note_once((*place, *where), problem)
+        for key, why in _NAMES.items():
+            for number, name in enumerate(entry.get(key, ())):
+                if problem := why(name):
+                    where = (key,) if key in _MAPPINGS else (key, number)
+                    self.contradictions.note_once((*place, *where), problem)
 
     def _aggregate(self, name: str, place: Place) -> str:
-        if uuidutils.is_uuid_like(name):
-            return str(uuid.UUID(name))
+        if known := _as_uuid(name):
+            return known
         self.contradictions.look_up(
             place,
             name,
@@ -440,6 +435,13 @@ def _flavor(entry: Mapping[str, Any], number: str = '') -> Flavor:
             for key in ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
         },
     )
+
+
+@functools.lru_cache(maxsize=65_536)
+def _as_uuid(text: str) -> str | None:
+    """Return a uuid in its usual form; None if it is none."""
+    # The members of an aggregate all have the same.
+    return str(uuid.UUID(text)) if uuidutils.is_uuid_like(text) else None
 
 
 def _placed(

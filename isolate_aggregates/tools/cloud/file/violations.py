@@ -18,6 +18,7 @@ from isolate_aggregates.tools.wording import meant
 # Values in values; a cloud has a few. If Python's own limit is reached while
 # jsonschema calls its library in Rust, the program ends with a panic.
 _DEEPEST = 50
+_ANY_TEXT = {'type': 'string'}
 
 
 class Checker:
@@ -45,7 +46,8 @@ class Checker:
             base,
             {'items': self._check_items, 'properties': self._check_properties},
             type_checker=types,
-        )(_inlined(schema, schema.get('$defs', {})))
+        )(schema)
+        self._named: Mapping[str, Any] = schema.get('$defs', {})
         # Validators of parts of the schema, by identity.
         self._parts: dict[int, Any] = {}
         # Parts of the schema, and the texts of their valid values.
@@ -96,6 +98,10 @@ class Checker:
                 )
 
     def _is_valid(self, validator: Any, part: Any, value: Any) -> bool:
+        while part.keys() == {'$ref'}:
+            part = self._named[part['$ref'].rpartition('/')[2]]
+        if part == _ANY_TEXT:
+            return type(value) is str
         number = id(part)
         # The same text is a value of the same types.
         key = number, '' if _is_unique(value) else repr(value)
@@ -118,18 +124,6 @@ def _is_unique(value: Any) -> bool:
     if isinstance(value, list) and value:
         value = value[0]
     return isinstance(value, dict) and bool({'name', 'id'} & value.keys())
-
-
-def _inlined(schema: Any, parts: Mapping[str, Any]) -> Any:
-    """Return a schema with a copy of each part that refers to no other."""
-    if isinstance(schema, list):
-        return [_inlined(one, parts) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    part = parts.get(schema.get('$ref', '').rpartition('/')[2])
-    if part and '$ref' not in repr(part):
-        return part
-    return {key: _inlined(one, parts) for key, one in schema.items()}
 
 
 def _explained(
