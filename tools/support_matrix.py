@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds the results of test runs to the support matrix.
 
-Run it with the Python that ran the tests, and with the reports of
-``pytest --junitxml``::
+Run it with the Python that ran the tests, and with the folder of their
+reports, as ``TESTS_REPORTS`` names it to ``tools/run_tests.py``::
 
-    python tools/support_matrix.py nova.xml nova_functional.xml
+    python tools/support_matrix.py reports
 
-A run replaces an older one with the same versions. With ``--check`` nothing is
-written; missing columns and releases of Nova that tox runs are reported.
+A run replaces an older one of the same release of Nova. With ``--check``
+nothing is written; what is missing, failed or stale is reported, for each
+release of Nova that tox runs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 import configparser
 import csv
+import datetime
 from importlib import metadata
 import pathlib
 import platform
 import re
+import subprocess
 import sys
 import tomllib
 from xml.etree import ElementTree
@@ -33,10 +36,11 @@ PACKAGES = {
     'SQLAlchemy': 'SQLAlchemy',
     'stevedore': 'stevedore',
 }
-# These columns identify a row.
-KEY = ('Nova', 'Placement', 'Python', 'Tests')
-RESULT = ('Files', 'Passed', 'Failed', 'Skipped', 'Date')
-COLUMNS = (*KEY, *RESULT, *(name for name in PACKAGES if name not in KEY))
+RESULT = ('Tests', 'Files', 'Passed', 'Failed', 'Skipped', 'Date')
+COLUMNS = ('Nova', 'Placement', 'Python', *RESULT, *list(PACKAGES)[2:])
+# Days after which a run says little about the code and about the newest
+# releases: Nova's branches have new ones every few weeks.
+LIMIT = 30
 
 Row = dict[str, str]
 
@@ -87,9 +91,18 @@ def _file(classname: str) -> pathlib.PurePosixPath:
     return pathlib.PurePosixPath(*parts)
 
 
+def _key(row: Row) -> tuple[str, ...]:
+    return _series(row), row['Python'], row['Tests']
+
+
+def _series(row: Row) -> str:
+    """Return the release of Nova without what came in its branch."""
+    return row['Nova'].partition('.')[0]
+
+
 def merge(rows: Iterable[Row], new: Iterable[Row]) -> list[Row]:
     """Return the sorted rows, with old ones replaced by new ones."""
-    merged = {tuple(row[name] for name in KEY): row for row in [*rows, *new]}
+    merged = {_key(row): row for row in [*rows, *new]}
     return [merged[key] for key in sorted(merged)]
 
 
@@ -115,26 +128,47 @@ def releases() -> set[str]:
     return set(found)
 
 
-def faults(matrix: pathlib.Path) -> Iterator[str]:
-    """Yield a sentence for each missing part of a matrix."""
-    rows = read(matrix)
-    for name in COLUMNS:
-        if any(name not in row for row in rows):
-            yield f'There is no column {name}.'
-    known = {row['Nova'].partition('.')[0] for row in rows if 'Nova' in row}
-    for release in sorted(releases() - known):
-        yield f'There is no row for Nova {release}; run tox -e nova{release}.'
+def faults(rows: Sequence[Row], today: datetime.date) -> Iterator[str]:
+    """Yield a sentence for each fault of a matrix."""
+    tests = sorted({row['Tests'] for row in rows})
+    for release in sorted(releases()):
+        again = f'run tox -e nova{release}.'
+        own = {row['Tests']: row for row in rows if _series(row) == release}
+        if not own:
+            yield f'There is no row for Nova {release}; {again}'
+            continue
+        for name in tests:
+            if name not in own:
+                yield f'{name} has no row for Nova {release}; {again}'
+                continue
+            row = own[name]
+            if row['Failed'] != '0':
+                yield f'{name} fails with Nova {release}: {row["Failed"]}.'
+            age = (today - datetime.date.fromisoformat(row['Date'])).days
+            if age > LIMIT:
+                yield (
+                    f'{name} ran {age} days ago with Nova {release}, more '
+                    f'than {LIMIT}; {again}'
+                )
+
+
+def date_of_commit() -> datetime.date:
+    """Return the date of what is checked out."""
+    command = ('git', 'log', '-1', '--format=%cs')
+    date = subprocess.check_output(command, cwd=ROOT, text=True)  # noqa: S603
+    return datetime.date.fromisoformat(date.strip())
 
 
 def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> int:
     """Add the reports of one environment to the matrix, or check it."""
     if list(arguments) == ['--check']:
-        results = list(faults(matrix))
+        results = list(faults(read(matrix), date_of_commit()))
         for fault in results:
             print(f'{matrix.name}: {fault}')
         return 1 if results else 0
+    [folder] = arguments
     by_directory: dict[pathlib.PurePosixPath, list[ElementTree.Element]] = {}
-    for name in arguments:
+    for name in sorted(pathlib.Path(folder).glob('*.xml')):
         # Trusted input: written by tests that ran here.
         report = ElementTree.parse(name).getroot()  # noqa: S314
         cases = report.iter('testcase')
