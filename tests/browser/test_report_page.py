@@ -248,11 +248,11 @@ def test_a_column_of_hosts_can_be_expanded(open_report):
 @pytest.mark.parametrize(
     ('view', 'column', 'verdict'),
     [
-        ('lock', 'trait:CUSTOM_GPU', 'yes'),
-        ('lock', '(no lock)', 'some'),
-        ('aggregate', 'rack-a', 'some'),
+        ('lock', 'trait:CUSTOM_GPU', 'yes, room for 3 more'),
+        ('lock', '(no lock)', 'some, room for 4 more'),
+        ('aggregate', 'rack-a', 'some, room for 6 more'),
         ('aggregate', 'windows', 'no'),
-        ('host', 'rack-a-4', 'yes'),
+        ('host', 'rack-a-4', 'yes, room for 4 more'),
     ],
 )
 def test_columns_can_be_aggregates_or_hosts(
@@ -589,14 +589,20 @@ def answers(report):
 @pytest.mark.parametrize(
     ('example', 'answer'),
     [
-        ('campus', 'm1.tiny, debian-12, No project: may use 7 of 19 hosts.'),
+        (
+            'campus',
+            'm1.tiny, debian-12, No project: may use 7 of 19 hosts, '
+            'room for 1,240 more.',
+        ),
         (
             'windows-licensing',
-            'm1.small, windows-2022, No project: may use 2 of 5 hosts.',
+            'm1.small, windows-2022, No project: may use 2 of 5 hosts, '
+            'room for 28 more.',
         ),
         (
             'no-valid-host',
-            'win.large, windows-2022, No project: may use 1 of 5 hosts.',
+            'win.large, windows-2022, No project: may use 1 of 5 hosts, '
+            'room for 0 more.',
         ),
     ],
 )
@@ -668,7 +674,8 @@ def test_a_request_is_tried(open_report):
 
     choose('flavor', 'm1.small')
     assert told() == (
-        'm1.small, debian-12, No project: may use 7 of 19 hosts.'
+        'm1.small, debian-12, No project: may use 7 of 19 hosts, '
+        'room for 540 more.'
     )
     assert len(answers(report)) == 19
     assert 'rack-a-1' in allowed(report)
@@ -678,7 +685,10 @@ def test_a_request_is_tried(open_report):
     assert 'filter isolate_aggregates' in why
     assert answers(report)['bio-1'][0] == 'no'
     choose('project', 'biology')
-    assert told() == 'm1.small, debian-12, biology: may use 8 of 19 hosts.'
+    assert told() == (
+        'm1.small, debian-12, biology: may use 8 of 19 hosts, '
+        'room for 564 more.'
+    )
     assert 'bio-1' in allowed(report)
     choose('image', 'windows-2022')
     assert allowed(report) == {'win-1', 'win-2', 'win-3'}
@@ -707,7 +717,7 @@ def test_a_tried_request_agrees_with_the_matrix(open_report):
                 zip(
                     heads,
                     row.locator('td').evaluate_all(
-                        '(all) => all.map((td) => td.ariaLabel)'
+                        '(all) => all.map((td) => td.className)'
                     ),
                     strict=True,
                 )

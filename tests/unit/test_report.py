@@ -22,12 +22,17 @@ from isolate_aggregates.testing.builders import (
 )
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools.answers.deciding import question
+from isolate_aggregates.tools.answers.offers import Offers, room
 from isolate_aggregates.tools.audit import AuditedCloud
+from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.report import content as report_content
-from isolate_aggregates.tools.report import page
+from isolate_aggregates.tools.report import page, rooms
 from isolate_aggregates.tools.report.content import Bar, Content
 
 NOW = datetime.datetime(2026, 11, 21, 13, 30, tzinfo=datetime.UTC)
+EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
 WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}
 
 HOSTILE = [
@@ -496,3 +501,89 @@ def test_the_command_refuses_invalid_arguments(run, arguments, code, message):
     )
     assert result.code == code
     assert message in result.err
+
+
+@pytest.fixture
+def of_example(conf):
+    """Return the content of an example, of which each host may be in use."""
+
+    def content_of(name, usages=None):
+        cloud = cloud_file.load(EXAMPLES / f'{name}.yaml')
+        base.apply_settings(conf, cloud)
+        if usages is not None:
+            providers = tuple(
+                dataclasses.replace(each, usages=usages if each.host else {})
+                for each in cloud.providers
+            )
+            cloud = dataclasses.replace(cloud, providers=providers)
+        return Content.of(AuditedCloud.of(cloud, conf), (), None, NOW)
+
+    return content_of
+
+
+@pytest.mark.parametrize(
+    ('example', 'usages'),
+    [
+        ('campus', None),
+        ('hosting', None),
+        ('no-valid-host', None),
+        # With nested providers.
+        ('gpu-hosts', {'VCPU': 2}),
+    ],
+)
+def test_a_cell_counts_the_servers_that_capacity_counts(
+    of_example, example, usages
+):
+    content = of_example(example, usages)
+    snapshot = content.cloud.snapshot
+    groups = content.tries.groups
+    kinds = iter(content.room.kinds)
+    kinds_of = [[next(kinds) for _ in group.hosts] for group in groups]
+    shown = [
+        sum(
+            content.room.lines[line][kind]
+            for place, some in enumerate(kinds_of)
+            if place not in row.closed
+            for kind in some
+        )
+        for row, line in zip(
+            content.tries.rows, content.room.rows, strict=True
+        )
+    ]
+    assert shown == [
+        room(
+            snapshot,
+            question(row.request, content.cloud.index, content.cloud.pipeline),
+            Offers(snapshot),
+        )
+        for row in content.tries.rows
+    ]
+    assert any(shown)
+
+
+@pytest.mark.parametrize(
+    ('example', 'usages'),
+    [
+        pytest.param('campus', {}, id='nothing is known to be in use'),
+        pytest.param('shared-storage', {'VCPU': 1}, id='hosts share storage'),
+    ],
+)
+def test_what_is_not_known_of_each_host_has_no_number(
+    of_example, example, usages
+):
+    assert of_example(example, usages).room is None
+
+
+def test_a_large_cloud_has_no_numbers(of_example, monkeypatch):
+    monkeypatch.setattr(rooms, 'MOST', 12 * 19 - 1)
+    assert of_example('campus').room is None
+
+
+def test_a_flavor_that_placement_rejects_has_no_number(content, conf):
+    rejected = make_flavor('odd', {'trait:CUSTOM_LOST': 'forbidden'})
+    snapshot = dataclasses.replace(
+        content.cloud.snapshot, flavors=(make_flavor('plain'), rejected)
+    )
+    odd = Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW)
+    # Each with the image, and without one.
+    assert odd.room.rows == [0, 1, None, None]

@@ -9,6 +9,7 @@ from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.columns import Column
 from isolate_aggregates.tools.matrix.matrix import Matrix, Objection, Row
+from isolate_aggregates.tools.report.rooms import Rooms
 
 _T = TypeVar('_T', bound=Hashable)
 # The name of the filter, the parts of the cause, and names of aggregates.
@@ -23,6 +24,7 @@ def cells(
     images: Sequence[str | None],
     table_images: int,
     other_projects: Iterable[Matrix] = (),
+    room: Rooms | None = None,
 ) -> dict[str, Any]:
     """Encode the matrix and the requests to try, with every text only once.
 
@@ -43,6 +45,7 @@ def cells(
     :param table_images: How many of them, the first ones, the matrix has.
     :param other_projects: The requests to try for other projects, encoded as
         differences: the index of the group and the index of its case.
+    :param room: How many servers of the requests to try fit on the hosts.
     """
     reasons: _Numbers[_Reason] = _Numbers()
     shared_lines: _Numbers[tuple[int, ...]] = _Numbers()
@@ -101,11 +104,13 @@ def cells(
                 **_about(row, image),
                 'table': place % len(images) < table_images,
                 'cells': shared_lines.of(row_cases),
+                'room': room and room.rows[place],
             }
             for place, (row, row_cases, image) in enumerate(
                 zip(tries.rows, lines, itertools.cycle(images), strict=False)
             )
         ],
+        'room': room and {'kinds': room.kinds, 'lines': room.lines},
         'lines': list(shared_lines),
         'tries': differences,
         'columns': {

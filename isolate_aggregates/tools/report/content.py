@@ -25,6 +25,7 @@ from isolate_aggregates.tools.locks.overview import LockOverview, overview
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.matrix import Matrix, matrix, requests
 from isolate_aggregates.tools.report.calendar import Calendar
+from isolate_aggregates.tools.report.rooms import Rooms, rooms
 from isolate_aggregates.tools.room.survival import Survival
 
 # Resource classes to show first; others follow by name.
@@ -45,6 +46,8 @@ class Content:
         ``images``.
     :param images: The images to try; None is a server without an image.
     :param table_images: How many of them, the first ones, the table has.
+    :param room: How many servers of the requests to try fit on each host; None
+        if that is not known.
     :param other_projects: The same requests for other projects, by name.
     :param effect: The document of the effect of a change; None to show none.
     :param plan: The document of a plan of migrations; None to show none.
@@ -61,6 +64,7 @@ class Content:
     table_images: int
     project_id: str | None
     made_at: datetime.datetime
+    room: Rooms | None = None
     calendar: Calendar | None = None
     other_projects: Mapping[str, Matrix] = dataclasses.field(
         default_factory=dict
@@ -129,6 +133,7 @@ class Content:
             len(table_images),
             project_id,
             made_at,
+            rooms(cloud.snapshot, tries),
             calendar,
             dict(zip(others, others_tries, strict=True)),
         )

@@ -52,7 +52,10 @@
   // All hosts, with the index of their group and their aggregates.
   const hosts = new Map();
   data.groups.forEach((group, place) => {
-    for (const name of group.hosts) hosts.set(name, { place, aggregates: [] });
+    for (const name of group.hosts) {
+      const kind = data.room?.kinds[hosts.size];
+      hosts.set(name, { place, kind, aggregates: [] });
+    }
   });
   const names = [...hosts.keys()];
   for (const column of data.columns.aggregate) {
@@ -82,8 +85,11 @@
     ? `${aggregates.length === 1 ? 'aggregate' : 'aggregates'} ` +
       `${few(aggregates)}: ${cause}`
     : cause);
+  const sizeOf = (cells) => data.groups.reduce((sum, group, place) =>
+    sum + (cells[place] === 0 ? group.hosts.length : 0), 0);
   for (const row of data.rows) {
     row.cells = data.lines[row.cells];
+    row.size = sizeOf(row.cells);
     row.name = [row.flavor, row.image].filter((n) => n !== null).join(' + ');
     row.text = fold(
       [row.name, ...row.keys.map(([, text]) => text)].join('\n'));
@@ -98,15 +104,21 @@
   }
   // The rows of the table; the others can only be tried.
   const tableRows = data.rows.filter((row) => row.table);
-  for (const row of data.rows) {
-    row.size = data.groups.reduce((sum, group, place) =>
-      sum + (row.cells[place] === 0 ? group.hosts.length : 0), 0);
-  }
   const verdict = (row, column) => {
     const may = column.groups.filter((place) => row.cells[place] === 0).length;
     if (!may) return 'no';
     return may === column.groups.length ? 'yes' : 'some';
   };
+
+  // How many more servers fit on the hosts that may be used, if it is known.
+  const roomOn = (row, some, cells = row.cells) => {
+    const fits = data.room?.lines[row.room];
+    const may = some.map((name) => hosts.get(name))
+      .filter(({ place }) => cells[place] === 0);
+    return !fits || !may.length ? ''
+      : number(may.reduce((sum, { kind }) => sum + fits[kind], 0));
+  };
+  const withRoom = (text, room) => room ? `${text}, room for ${room} more` : text;
 
   // What is shown of it.
 
@@ -179,9 +191,8 @@
   };
 
   const patterns = Object.fromEntries(Object.entries(SIGNS).map(
-    ([word, sign]) => [word, make('td', sign, {
-      class: word, tabindex: -1, 'aria-label': word, 'aria-selected': false,
-    })]));
+    ([word, sign]) => [word, make('td', sign,
+      { class: word, tabindex: -1, 'aria-selected': false })]));
 
   const draw = () => {
     shown = choose();
@@ -204,8 +215,14 @@
     const body = make('tbody');
     for (const row of rows) {
       const line = make('tr');
-      line.append(head(row.name, 'row'), ...columns.map((column) =>
-        patterns[verdict(row, column)].cloneNode(true)));
+      line.append(head(row.name, 'row'), ...columns.map((column) => {
+        const word = verdict(row, column);
+        const room = roomOn(row, hostsOf(column));
+        const cell = patterns[word].cloneNode(true);
+        cell.append(make('b', room));
+        cell.ariaLabel = withRoom(word, room);
+        return cell;
+      }));
       body.append(line);
     }
     const header = make('thead');
@@ -240,13 +257,12 @@
   const tell = () => {
     const matching = (kind) => items[kind].filter((one) => one.shown)
       .reduce((sum, { element }) => sum + Number(element.dataset.count ?? 1), 0);
-    const parts = [
+    $('found').textContent = [
       count(shown.row.length, 'row', 'rows'),
       count(shown.column.length, 'column', 'columns'),
       count(matching('lock'), 'lock', 'locks'),
       count(matching('finding'), 'finding', 'findings'),
-    ];
-    $('found').textContent = parts.join(', ');
+    ].join(', ');
   };
 
   // The grid by keyboard: one stop of the tabulator key, arrows within.
@@ -362,9 +378,7 @@
     cell.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     const below = cell.getBoundingClientRect().bottom -
       panel.getBoundingClientRect().top;
-    if (isSmall() && below > 0) {
-      scrollBy(0, below + 24);
-    }
+    if (isSmall() && below > 0) scrollBy(0, below + 24);
   };
 
   const mark = (cell) => {
@@ -377,12 +391,6 @@
     mark(null);
     attempt();
     go(state.row, state.column);
-  };
-
-  const verdictOf = (word, some) => {
-    const words = some.length > 1 ? WORDS : WORDS_OF_ONE;
-    return make('p', `${SIGNS[word]} ${words[word]}`,
-      { class: `verdict ${word}` });
   };
 
   // The hosts that may be used, and those that may not, by cause.
@@ -446,9 +454,12 @@
 
   const aboutCell = (row, column) => {
     const all = hostsOf(column);
+    const word = verdict(row, column);
+    const text = (all.length > 1 ? WORDS : WORDS_OF_ONE)[word];
     const parts = [
       make('h3', `${row.name} on ${column.name}`),
-      verdictOf(verdict(row, column), all),
+      make('p', withRoom(`${SIGNS[word]} ${text}`, roomOn(row, all)),
+        { class: `verdict ${word}` }),
       ...answers(row, all, column.groups),
     ];
     if (!column.groups.length) parts.push(make('p', 'It has no hosts.'));
@@ -460,12 +471,11 @@
   // A cell has an address: its flavor, its image, and what its column is of
   // in this view. Similar hosts have the name of the first of them.
 
-  const called = (column) => state.view === 'alike' ? hostsOf(column)[0]
-    : column.name;
   const address = (row, column) => {
     const parts = new URLSearchParams({ flavor: row.flavor });
     if (row.image !== null) parts.set('image', row.image);
-    parts.set(state.view, called(column));
+    parts.set(
+      state.view, state.view === 'alike' ? hostsOf(column)[0] : column.name);
     return `#${parts}`;
   };
 
@@ -487,8 +497,12 @@
       ? hostsOf(one).includes(parts.get(name))
       : one.name === parts.get(name)));
     if (row < 0 || column < 0) {
-      miss([...parts].map(([what, value]) => `${what} ${value}`)
-        .join(', '));
+      mark(null);
+      present([
+        make('h3', 'This cell is not in the report'),
+        make('p', [...parts].map((part) => part.join(' ')).join(', ')),
+      ]);
+      $('matrix').scrollIntoView();
       return;
     }
     state.first.row = row - row % most.row;
@@ -498,14 +512,6 @@
     explain();
   };
   addEventListener('hashchange', follow);
-
-  const miss = (what) => {
-    mark(null);
-    present([
-      make('h3', 'This cell is not in the report'), make('p', what),
-    ]);
-    $('matrix').scrollIntoView();
-  };
 
   const few = (names) => names.length <= MOST_NAMES ? names.join(', ')
     : `${names.slice(0, MOST_NAMES).join(', ')} and ` +
@@ -562,15 +568,13 @@
     const held = [...row.cells];
     const other = data.tries[chosen('project') - 1];
     for (const [group, its] of other?.[place] || []) held[group] = its;
-    const groups = [...held.keys()];
-    const may = groups.filter((group) => held[group] === 0)
-      .reduce((sum, group) => sum + data.groups[group].hosts.length, 0);
     const title = ['flavor', 'image', 'project'].map(
       (what) => $(`try-${what}`).selectedOptions[0].textContent).join(', ');
-    $('answer').textContent = `${title}: may use ${number(may)} of ` +
-      `${count(names.length, 'host', 'hosts')}.`;
+    $('answer').textContent = `${withRoom(
+      `${title}: may use ${number(sizeOf(held))} of ` +
+      count(names.length, 'host', 'hosts'), roomOn(row, names, held))}.`;
     panel.replaceChildren(
-      make('h3', title), ...answers(row, names, groups, held));
+      make('h3', title), ...answers(row, names, [...held.keys()], held));
   };
   // Begin with a request that some hosts allow and others do not, if there is
   // one, and with an image, as most servers have.
@@ -588,7 +592,6 @@
   };
   for (const select of document.querySelectorAll('#try select')) {
     select.addEventListener('change', () => {
-      $('try').dataset.tried = true;
       mark(null);
       attempt();
     });
@@ -628,9 +631,6 @@
     pagers(kind, from, some.length, those.length);
   };
 
-  const foldAll = (open) => {
-    for (const one of items.lock) one.element.open = open;
-  };
   const isAnyOpen = () => items.lock.some((one) => one.element.open);
   const labelFold = () => {
     $('fold').textContent = isAnyOpen() ? 'Fold all' : 'Unfold all';
@@ -638,8 +638,8 @@
   if (items.lock.length) {
     labelFold();
     $('fold').addEventListener('click', () => {
-      foldAll(!isAnyOpen());
-      labelFold();
+      const unfold = !isAnyOpen();
+      for (const one of items.lock) one.element.open = unfold;
     });
     for (const one of items.lock) {
       one.element.addEventListener('toggle', labelFold);

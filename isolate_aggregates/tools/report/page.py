@@ -68,6 +68,7 @@ def render(content: Content) -> str:
                 content.image_names,
                 content.table_images,
                 content.other_projects.values(),
+                content.room,
             )
         ),
         marks=content.calendar and calendar.axis_times(content.calendar),
