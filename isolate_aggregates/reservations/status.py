@@ -119,3 +119,9 @@ class Status:
         if self.is_over:
             return 0
         return max(0, self.reservation.amount - self.slots)
+
+
+def slots_by_host(slots: Mapping[str, HostSlots]) -> str:
+    return ', '.join(
+        f'{name} ({on.total})' for name, on in sorted(slots.items())
+    )

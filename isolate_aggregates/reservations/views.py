@@ -28,7 +28,11 @@ from isolate_aggregates.reservations.reservation import (
 )
 from isolate_aggregates.reservations.stale import stale_records
 from isolate_aggregates.reservations.state import ObservedState
-from isolate_aggregates.reservations.status import Status, phase_of
+from isolate_aggregates.reservations.status import (
+    Status,
+    phase_of,
+    slots_by_host,
+)
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
     ReservationStore,
@@ -101,10 +105,7 @@ def differences(before: Reservation, after: Reservation) -> list[str]:
 
 
 def _created(reservation: Reservation, state: ObservedState) -> str:
-    hosts = ', '.join(
-        f'{name} ({on_host.total})'
-        for name, on_host in sorted(state.slots(reservation.id).items())
-    )
+    hosts = slots_by_host(state.slots(reservation.id))
     end = _moment(reservation.end)
     until = f' until {end}' if end else ', without an end,'
     return (
@@ -162,16 +163,28 @@ def status_in(
     reservation: Reservation,
     now: datetime.datetime,
 ) -> Status:
-    if reservation.id not in state.access:
-        state = store.with_access(state, [reservation.id])
-    return status_of(
-        store,
-        state,
-        reservation,
-        now,
-        capacity.shortages(state, now, state.slots(reservation.id)),
-        stale_records(store, state, [reservation]).get(reservation.id, ''),
-    )
+    [status] = _statuses(store, state, [reservation], now)
+    return status
+
+
+def _statuses(
+    store: ReservationStore,
+    state: ObservedState,
+    reservations: Sequence[Reservation],
+    now: datetime.datetime,
+    is_thorough: bool = True,
+) -> list[Status]:
+    stale: Mapping[str, str] = {}
+    if is_thorough:
+        stale = stale_records(store, state, reservations)
+        unread = [r.id for r in reservations if r.id not in state.access]
+        state = store.with_access(state, unread)
+    hosts = {name for one in reservations for name in state.slots(one.id)}
+    short = capacity.shortages(state, now, hosts)
+    return [
+        status_of(store, state, one, now, short, stale.get(one.id, ''))
+        for one in reservations
+    ]
 
 
 def list_reservations(
@@ -193,22 +206,7 @@ def list_reservations(
         on_unreadable(unreadable)
     for problem in host_health.host_problems(store, state, now):
         on_unreadable(problem)
-    short = capacity.shortages(state, now)
-    stale: Mapping[str, str] = {}
-    if is_thorough:
-        stale = stale_records(store, state, state.reservations)
-        state = store.with_access(state, state.records.reservations)
-    return [
-        status_of(
-            store,
-            state,
-            reservation,
-            now,
-            short,
-            stale.get(reservation.id, ''),
-        )
-        for reservation in state.reservations
-    ]
+    return _statuses(store, state, state.reservations, now, is_thorough)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,9 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations, text
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.reservations import HostSlots, Status, errors
+from isolate_aggregates.reservations import Status, errors
 from isolate_aggregates.reservations.commands import documents, times
+from isolate_aggregates.reservations.status import slots_by_host
 from isolate_aggregates.reservations.store import Unreadable
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import filter_sets
@@ -299,12 +300,6 @@ def log_problems(
         if (name, problem) not in before:
             LOG.warning('Reservation %s: %s.', name, problem)
     return frozenset(problems)
-
-
-def slots_by_host(slots: Mapping[str, HostSlots]) -> str:
-    return ', '.join(
-        f'{name} ({on.total})' for name, on in sorted(slots.items())
-    )
 
 
 class Hosts(fields.Lines):

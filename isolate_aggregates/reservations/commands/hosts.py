@@ -15,6 +15,7 @@ from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.reservations.host_health import host_problems
 from isolate_aggregates.reservations.locks import Locks
+from isolate_aggregates.reservations.status import slots_by_host
 from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import consent, output, preview
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
@@ -267,7 +268,7 @@ class ListHosts(output.ReportLister):
                     host.is_enabled,
                     sum(on.total for on in host.slots.values()),
                     sum(on.used for on in host.slots.values()),
-                    common.slots_by_host(host.slots),
+                    slots_by_host(host.slots),
                 )
                 for host in hosts
             ],

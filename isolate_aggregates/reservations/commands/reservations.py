@@ -126,7 +126,6 @@ class ListReservations(common.ReservationLister):
 
 
 def _own(own: Sequence[OwnReservation]) -> output.Report:
-    """Report the reservations of the user's project."""
     return output.Report(
         document=lambda: documents.OwnReservations(
             reservations=tuple(
