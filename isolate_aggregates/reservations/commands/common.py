@@ -3,7 +3,7 @@
 
 import abc
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 import datetime
 from typing import Any
 
@@ -283,23 +283,24 @@ def line(status: Status) -> str:
 
 
 def log_problems(
-    statuses: Iterable[Status], previous: Iterable[tuple[str, str]] = ()
-) -> frozenset[tuple[str, str]]:
-    """Log the problems of reservations.
+    statuses: Iterable[Status],
+    unreadable: Iterable[str] = (),
+    previous: Container[str] = (),
+) -> Container[str]:
+    """Log the problems of reservations, and what cannot be read.
 
     :param previous: The result of the previous call, not logged again.
-    :returns: All current problems, as pairs of reservation id and problem.
+    :returns: All current problems.
     """
-    before = frozenset(previous)
-    problems = [
-        (status.reservation.id, problem)
-        for status in statuses
-        for problem in status.problems
-    ]
-    for name, problem in problems:
-        if (name, problem) not in before:
-            LOG.warning('Reservation %s: %s.', name, problem)
-    return frozenset(problems)
+    found = dict.fromkeys(unreadable, LOG.error)
+    for status in statuses:
+        for problem in status.problems:
+            sentence = f'Reservation {status.reservation.id}: {problem}.'
+            found[sentence] = LOG.warning
+    for sentence, log in found.items():
+        if sentence not in previous:
+            log('%s', sentence)
+    return found.keys()
 
 
 class Hosts(fields.Lines):

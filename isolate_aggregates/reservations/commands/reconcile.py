@@ -2,11 +2,9 @@
 """``reservation repair`` and ``reservation reconcile``."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 import dataclasses
 import datetime
-
-from oslo_log import log as logging
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import Status
@@ -18,8 +16,6 @@ from isolate_aggregates.reservations.failed_hosts import (
 )
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import base, consent, output, periodic
-
-LOG = logging.getLogger(__name__)
 
 
 class RepairReservations(consent.Confirming, common.ReservationLister):
@@ -205,32 +201,27 @@ class ReconcileReservations(common.ReservationLister):
     def _watch(self, pause: int, heal_after: int | None) -> None:
         # One store for all rounds, so that its caches are used.
         store = common.store(self.app.conf, self.app.connect())
-        last_lines: dict[str, str] = {}
-        problems: frozenset[tuple[str, str]] = frozenset()
-        unreadable: list[str] = []
+        lines: dict[str, str] = {}
+        logged: Container[str] = ()
         move: Move = no_host
         if heal_after:
             move = FailedHosts(datetime.timedelta(seconds=heal_after))
 
         def once(stopped: Callable[[], bool]) -> None:
-            nonlocal last_lines, problems, unreadable
-            current: list[str] = []
+            nonlocal lines, logged
+            unreadable: list[str] = []
             statuses = reservations.reconcile_all(
                 store,
                 store.now(),
                 move,
-                lambda problem: current.append(str(problem)),
+                lambda problem: unreadable.append(str(problem)),
             )
-            for problem in current:
-                if problem not in unreadable:
-                    LOG.error('%s', problem)
-            unreadable = current
-            problems = common.log_problems(statuses, problems)
+            logged = common.log_problems(statuses, unreadable, logged)
+            before = lines
             lines = {s.reservation.id: common.line(s) for s in statuses}
             for name, line in lines.items():
-                if last_lines.get(name) != line:
+                if before.get(name) != line:
                     self.app.stdout.write(f'{line}\n')
             self.app.stdout.flush()
-            last_lines = lines
 
         periodic.watch(once, pause)
