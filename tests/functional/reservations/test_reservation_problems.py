@@ -288,6 +288,48 @@ def test_a_problem_with_servers_is_over_when_they_have_left(
     assert command('reconcile').code == 0
 
 
+def fill_all_but_one(world):
+    """Have a host that can be enabled besides."""
+    fill_the_cloud(world)
+    world.add_host('h3', enable=False)
+
+
+def unlock(world):
+    world.nova.aggregates[2]['metadata'].clear()
+
+
+@pytest.mark.parametrize(
+    ('happen', 'advice', 'mend'),
+    [
+        (
+            fail,
+            'start its nova-compute',
+            lambda world, _: world.fail_host('h1', state='up'),
+        ),
+        (
+            disable,
+            'run openstack compute service set --enable h1 nova-compute',
+            lambda world, _: world.fail_host('h1', state='up'),
+        ),
+        (lock, 'unlock it', lambda world, _: unlock(world)),
+        (
+            fill_all_but_one,
+            'after reservation host set --enable with another host',
+            lambda _, command: command('host', 'set', '--enable', 'h3'),
+        ),
+    ],
+)
+def test_what_else_a_problem_advises_mends_it(
+    world, command, happen, advice, mend
+):
+    create(command)
+    happen(world)
+    assert advice in problem_of(command, '')
+    mend(world, command)
+    assert command('reconcile').code == 0
+    assert not any(ID in line for line in command('list').err.splitlines())
+
+
 def replace_the_description(world):
     world.nova.flavors[ID]['description'] = 'GPU servers'
 
