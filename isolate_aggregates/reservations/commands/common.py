@@ -129,8 +129,7 @@ class OneChanged(consent.Confirming, WithTimes, OneShown):
             status = act(times.now(), True)
             return status.planned
 
-        if args.yes or self.agrees(args, find(), find):
-            self.is_agreed = True
+        if self.goes_ahead(args, find):
             status = act(store.now(), False)
         return status
 

@@ -135,12 +135,10 @@ class SetHosts(preview.Previewing, output.ReportLister):
         def effect() -> list[str]:
             return self.preview_pool(args, hosts, args.enable)
 
-        if args.yes:
-            self.is_agreed = True
-            if args.delete_pool:
-                # Raises now if it will be refused, before anything is changed.
-                reservations.to_delete_pool(store, args.host)
-        elif not self.agrees(args, find(), find, effect):
+        if args.yes and args.delete_pool:
+            # Raises now if it will be refused, before anything is changed.
+            reservations.to_delete_pool(store, args.host)
+        if not self.goes_ahead(args, find, effect):
             return results
         act = self._enable if args.enable else _disable
         results |= _results_of(hosts, lambda host: act(store, host))

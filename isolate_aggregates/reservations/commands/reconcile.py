@@ -71,7 +71,7 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
                 store, statuses, now, is_of_all=name is None
             )
 
-        if args.yes or self.agrees(args, find(), find):
+        if self.goes_ahead(args, find):
             statuses = (
                 self._move(store, args, store.now(), False)
                 if is_move

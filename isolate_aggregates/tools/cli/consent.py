@@ -119,6 +119,18 @@ class Confirming:
         self.is_declined = True
         return False
 
+    def goes_ahead(
+        self,
+        args: argparse.Namespace,
+        plan: Callable[[], Sequence[str]],
+        preview: Callable[[], Sequence[str]] = tuple,
+    ) -> bool:
+        """Return the same, without planning what ``--yes`` agrees to."""
+        if args.yes:
+            self.is_agreed = True
+            return True
+        return self.agrees(args, plan(), plan, preview)
+
     def _confirms(self, changes: Sequence[str], effect: Sequence[str]) -> bool:
         """Show changes and ask; return whether the answer is yes."""
         for change in changes[:_MOST]:

@@ -126,6 +126,18 @@ def test_a_plan_is_shown_and_carried_out_after_confirmation(
     )
 
 
+def test_an_interruption_is_told(reservation_command, reserved):
+    def interrupt(method, url):
+        if method != 'GET':
+            reserved.wire.meddle = None
+            raise KeyboardInterrupt
+
+    run_it, _ = reservation_command
+    reserved.wire.meddle = interrupt
+    result, _ = run_it('--yes')
+    assert 'it is unknown whether the last change was made' in result.err
+
+
 @pytest.mark.parametrize(
     ('arguments', 'code'),
     [
