@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud offers, by the Placement simulator."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 import dataclasses
+import hashlib
 import itertools
 
 from isolate_aggregates import exception
@@ -36,6 +37,7 @@ class Offers:
             snapshot.traits,
             snapshot.resource_classes,
         )
+        self._found: dict[Hashable, ProviderSet] = {}
         self._known_nodes: dict[frozenset[str], ProviderSet] = {}
         self._members = frozenset[str]().union(
             *(provider.aggregates for provider in snapshot.providers)
@@ -100,6 +102,24 @@ class Offers:
 
     def nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
         """Return their compute nodes, numbered as the providers are."""
+        queries = tuple(queries)
+        key = self.key(queries)
+        if key not in self._found:
+            is_hopeless = all(map(self._is_hopeless, queries))
+            self._found[key] = 0 if is_hopeless else self._nodes(queries)
+        return self._found[key]
+
+    def key(self, queries: Iterable[ResourceRequest]) -> Hashable:
+        """Return a key; queries with equal keys have equal answers."""
+        params = [self.relevant(query).to_queryparams() for query in queries]
+        # They can name thousands of aggregates.
+        return hashlib.sha256(repr(params).encode()).digest()
+
+    def _is_hopeless(self, query: ResourceRequest) -> bool:
+        """Return whether a query requires a trait that no provider has."""
+        return not query.all_required_traits <= self.index.traits
+
+    def _nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
         roots = 0
         try:
             for query in queries:

@@ -200,6 +200,25 @@ class AuditedCloud(Survey):
             for aggregate in aggregates
         }
 
+    @lazy_property
+    def holders(self) -> Mapping[str, list[tuple[Provider, Provider]]]:
+        """The compute nodes, by trait that aggregates require.
+
+        Each with a provider of its tree that has the trait.
+        """
+        found: dict[str, list[tuple[Provider, Provider]]] = {}
+        for _, nodes in sorted(self.nodes.items()):
+            for node in nodes:
+                for provider in self.tree_of(node):
+                    for trait in provider.traits & self.required_by.keys():
+                        found.setdefault(trait, []).append((node, provider))
+        return found
+
+    @lazy_property
+    def known_traits(self) -> dict[tuple[int, int], frozenset[str]]:
+        """What flavors and images are known to require, by identity."""
+        return {}
+
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
         """Return all providers of the tree of a compute node."""
         return self.trees[node.uuid]

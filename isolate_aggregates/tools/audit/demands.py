@@ -137,11 +137,14 @@ def traits_if_valid(
     image: Image | None = None,
 ) -> frozenset[str]:
     """Return the traits a flavor or image requires; empty if invalid."""
-    try:
-        return _traits(cloud, flavor, image)
-    except errors.InvalidRequest:
-        # contradictions() reports it.
-        return frozenset()
+    key = id(flavor), id(image)
+    if key not in cloud.known_traits:
+        try:
+            cloud.known_traits[key] = _traits(cloud, flavor, image)
+        except errors.InvalidRequest:
+            # contradictions() reports it.
+            cloud.known_traits[key] = frozenset()
+    return cloud.known_traits[key]
 
 
 def _traits(

@@ -2,6 +2,7 @@
 """Finds locks without keys, and keys that tenants control."""
 
 from collections.abc import Collection, Iterable, Iterator
+import functools
 import re
 
 from isolate_aggregates import conf as ia_conf
@@ -149,6 +150,7 @@ def beneficiaries(
     ]
 
 
+@functools.lru_cache(maxsize=4096)
 def _words(*names: str) -> set[str]:
     """Return the words of names, without those that distinguish nothing."""
     words = {w for name in names for w in _WORD.findall(name.lower())}

@@ -139,10 +139,8 @@ def outside_aggregates(cloud: AuditedCloud) -> Iterator[Finding]:
         inside = {host for a in requiring for host in a.hosts}
         outside = [
             (node, holder)
-            for host, nodes in sorted(cloud.nodes.items())
-            if host not in inside
-            for node in nodes
-            for holder in _holders(cloud, node, trait)
+            for node, holder in cloud.holders.get(trait, ())
+            if node.host not in inside
         ]
         if os_traits.is_custom(trait):
             for node, holder in outside:

@@ -7,7 +7,7 @@ a cloud that differs in a single tag, trait or extra spec share what the
 difference cannot change.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 import dataclasses
 
 import os_traits
@@ -23,10 +23,9 @@ from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import trees
 from isolate_aggregates.tools.request import Request, constraints
-from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
@@ -93,9 +92,6 @@ class Answers:
         self._same = base if same_aggregates else None
         self._hosts: dict[int, _Hosts] = {}
         self._room: dict[int, int] = {}
-        self._offered: dict[Hashable, ProviderSet] = (
-            base._offered if base else {}
-        )
         self._fitting: dict[Hashable, int] = base._fitting if base else {}
 
     @lazy_property
@@ -245,14 +241,7 @@ class Answers:
 
     def usable(self, question: Question | None) -> _Hosts:
         """Return the hosts that the servers of a question may use."""
-        if question is None:
-            return frozenset()
-        key = self._key(question.queries)
-        if key not in self._offered:
-            self._offered[key] = self.offers.nodes(question.queries)
-        return self.offers.hosts_of(
-            self.offers.kept(self._offered[key], question.destination)
-        )
+        return self.offers.hosts(question)
 
     def packed(self, question: Question | None) -> int:
         """Return for how many servers of a question there is room."""
@@ -260,17 +249,10 @@ class Answers:
             return 0
         if constraints.objections(question.destination):
             return self._fit(question)
-        key = self._key(question.queries)
+        key = self.offers.key(question.queries)
         if key not in self._fitting:
             self._fitting[key] = self._fit(question)
         return self._fitting[key]
-
-    def _key(self, queries: Iterable[ResourceRequest]) -> Hashable:
-        """Return a key; queries with equal keys have equal answers."""
-        return tuple(
-            tuple(self.offers.relevant(query).to_queryparams())
-            for query in queries
-        )
 
     def _fit(self, question: Question) -> int:
         return offers.room(self.snapshot, question, self.offers, self.index)

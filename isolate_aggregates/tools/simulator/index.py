@@ -9,7 +9,7 @@ computed once, when the index is built.
 
 import bisect
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, KeysView
 import functools
 import itertools
 import operator
@@ -113,7 +113,7 @@ class ProviderIndex:
         }
 
     @property
-    def traits(self) -> Iterable[str]:
+    def traits(self) -> KeysView[str]:
         """The traits that at least one provider has."""
         return self._with_trait.keys()
 
