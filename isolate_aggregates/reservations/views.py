@@ -80,43 +80,47 @@ def outlook(
     )
 
 
+# What a change of a reservation may concern, as attributes of it.
+_CHANGEABLE = [
+    'end',
+    'amount',
+    'name',
+    'note',
+    'shared',
+    'warn_before',
+    'leaving',
+]
+
+
 def differences(before: Reservation, after: Reservation) -> list[str]:
-    def values(one: Reservation) -> dict[str, object]:
-        return {
-            'end': _moment(one.end),
-            'amount': one.amount,
-            'name': one.name,
-            'note': one.note,
-            'shared': ', '.join(one.shared),
-            'warn_before': one.warn_before
-            and f'{one.warn_before.total_seconds():.0f}s',
-            'leaving': ', '.join(one.leaving),
-        }
-
-    def shown(value: object) -> str:
-        return 'never' if value is None else str(value) or 'none'
-
-    old, new = values(before), values(after)
     return [
-        f'{key}: {shown(old[key])} -> {shown(new[key])}'
-        for key in old
-        if old[key] != new[key]
+        f'{key}: {_shown(old)} -> {_shown(new)}'
+        for key in _CHANGEABLE
+        if (old := getattr(before, key)) != (new := getattr(after, key))
     ]
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return 'never'
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(timespec='seconds')
+    if isinstance(value, datetime.timedelta):
+        return f'{value.total_seconds():.0f}s'
+    if isinstance(value, tuple):
+        value = ', '.join(value)
+    return str(value) or 'none'
 
 
 def _created(reservation: Reservation, state: ObservedState) -> str:
     hosts = slots_by_host(state.slots(reservation.id))
-    end = _moment(reservation.end)
-    until = f' until {end}' if end else ', without an end,'
+    end = reservation.end
+    until = f' until {_shown(end)}' if end else ', without an end,'
     return (
         f'reserve {text.counted(reservation.amount, "slot")} for project '
-        f'{reservation.project} from {_moment(reservation.start)}{until} on '
+        f'{reservation.project} from {_shown(reservation.start)}{until} on '
         f'{hosts}'
     )
-
-
-def _moment(time: datetime.datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec='seconds')
 
 
 def earliest(

@@ -73,6 +73,10 @@ def test_a_warning_can_be_changed(world):
     for hours, expected in ((3, '19'), (0, '22')):
         reservations.update(world.store, ID, NOW, warn_before=hours * HOUR)
         assert until(world) == f'2027-03-01T{expected}:00:00+00:00'
+    planned = reservations.update(
+        world.store, ID, NOW, warn_before=HOUR, dry_run=True
+    ).planned
+    assert planned == ('warn_before: 0s -> 3600s',)
     reservations.reconcile_all(world.store, NOW + 9 * HOUR)
     assert world.nova.access[ID] == {PROJECT}
 
