@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 import datetime
 import enum
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+import functools
+from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.reservations.state import HostSlots
@@ -237,7 +238,7 @@ def drawn(kind: type[Document], *sources: object, **values: Any) -> Document:
     :param sources: The objects that may have them, the most important first.
     :param values: The values of keys that no object has.
     """
-    hints = get_type_hints(kind)
+    hints = _hints(cast(Any, kind))
     for name in hints.keys() - values.keys():
         values[name] = next(
             getattr(source, name)
@@ -247,6 +248,10 @@ def drawn(kind: type[Document], *sources: object, **values: Any) -> Document:
     return kind(
         **{name: _drawn(values[name], hint) for name, hint in hints.items()}
     )
+
+
+# A list may have thousands of documents of a kind.
+_hints = functools.cache(get_type_hints)
 
 
 def _drawn(value: Any, hint: Any) -> Any:
