@@ -66,6 +66,7 @@ def capacities(draw: st.DrawFn, host: str, may_hold: bool) -> HostCapacity:
         own=own,
         used=draw(st.integers(0, own)),
         obstacle=draw(st.sampled_from([None, None, 'is down'])),
+        rank=draw(st.integers(0, 1)),
     )
 
 
@@ -354,6 +355,25 @@ def test_affinity_selects_the_hosts(
         HostCapacity('h3', {'VCPU': 12}),
     ]
     assert plan.assign(demand(3, affinity), found).slots == slots
+
+
+@pytest.mark.parametrize(
+    ('affinity', 'slots'),
+    [
+        (None, {'h2': 1, 'h3': 2}),
+        (True, {'h3': 3}),
+        (False, {'h2': 1, 'h3': 1, 'h1': 1}),
+    ],
+)
+def test_hosts_of_a_lower_rank_come_first(
+    affinity: bool | None, slots: dict[str, int]
+) -> None:
+    hosts = [
+        HostCapacity('h1', {'VCPU': 90}, rank=2),
+        HostCapacity('h2', {'VCPU': 7}, own=1, rank=2),
+        HostCapacity('h3', {'VCPU': 30}, rank=1),
+    ]
+    assert plan.assign(demand(3, affinity), hosts).slots == slots
 
 
 def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
