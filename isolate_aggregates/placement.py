@@ -53,19 +53,12 @@ FORBIDDEN_AGGREGATES = Feature(32, 'forbidding aggregates', 'Train')
 
 
 class PlacementReader:
-    """Reads resource providers.
-
-    :param long_query: The length in bytes of path and query above which a
-        failure may be due to the length. Callers that search for the limit
-        give a length that was answered. None for the default limits of web
-        servers.
-    """
+    """Reads resource providers."""
 
     def __init__(
         self,
         client: 'adapter.Adapter',
         retries: int | None = None,
-        long_query: int | None = None,
         options: 'Options | None' = None,
     ) -> None:
         # Imported late: nova-scheduler needs no client for most requests, and
@@ -74,11 +67,7 @@ class PlacementReader:
         from isolate_aggregates.rest.errors import OF_COMMANDS
 
         self._service = Service(
-            'Placement',
-            client,
-            retries,
-            long_query,
-            options or OF_COMMANDS,
+            'Placement', client, retries, options or OF_COMMANDS
         )
 
     def resource_providers(
@@ -137,11 +126,6 @@ class PlacementReader:
         """Send a GET request and return the JSON object of the response."""
         answer = self._ask('GET', path, None, feature, (200,))
         return self._service.decode(answer, path)
-
-    @property
-    def endpoint(self) -> str:
-        """The endpoint, for messages."""
-        return self._service.endpoint
 
     def _ask(
         self,

@@ -16,10 +16,10 @@ from novaclient import exceptions as nova_exceptions
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute import INLINE_EXTRA_SPECS
 from isolate_aggregates.reservations import events, names, record
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation, Shape
+from isolate_aggregates.tools.compute.api import INLINE_EXTRA_SPECS
 from isolate_aggregates.tools.compute.client import (
     NovaClient,
     flavor_of,

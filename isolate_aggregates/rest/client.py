@@ -42,10 +42,6 @@ class Service:
     """An OpenStack service.
 
     :param name: The name in messages, for example ``Placement``.
-    :param long_query: The length in bytes of path and query above which a
-        failure may be due to the length. Callers that search for the limit
-        give a length that was answered. None for the default limits of web
-        servers.
     :param options: The options to name in messages.
     """
 
@@ -54,22 +50,16 @@ class Service:
         name: str,
         client: adapter.Adapter,
         retries: int | None = None,
-        long_query: int | None = None,
         options: errors.Options = errors.OF_COMMANDS,
     ) -> None:
         self.name = name
         self._options = options
         self._client = client
         self._retries = RETRIES if retries is None else retries
-        self._long_query = (
-            web_servers.UWSGI if long_query is None else long_query
-        )
-        # If uWSGI rejects a request, Apache in front of it answers 500, as it
-        # does for other failures. Only a caller that has seen a shorter query
-        # answered can distinguish these.
-        self._too_long_statuses = (
-            _TOO_LONG if long_query is None else (*_TOO_LONG, 500)
-        )
+        #: The length in bytes of path and query above which a failure may be
+        #: due to the length, and the statuses that it then may have.
+        self.long_query = web_servers.UWSGI
+        self.too_long_statuses: tuple[int, ...] = _TOO_LONG
 
     @lazy_property
     def endpoint(self) -> str:
@@ -98,11 +88,6 @@ class Service:
                 f'specify the endpoint with {option}.',
             )
         return public_url(endpoint)
-
-    def root(self, version: str) -> str:
-        """Return the prefix of paths, as endpoints may or may not have it."""
-        endpoint = self.endpoint.rstrip('/')
-        return '' if endpoint.endswith(f'/{version}') else f'/{version}'
 
     def request(
         self,
@@ -182,7 +167,7 @@ class Service:
         try:
             yield
         except (ks_exceptions.ConnectionError, OSError) as exc:
-            if len(path) > self._long_query and errors.was_closed(exc):
+            if len(path) > self.long_query and errors.was_closed(exc):
                 raise self._too_long(path, 'closed the connection') from exc
             raise errors.unreachable(
                 self.name, where, exc, self._options
@@ -211,8 +196,8 @@ class Service:
         """Return the error for a response with an unexpected status."""
         status, reason = answer.status_code, _message(answer)
         if status == 414 or (
-            status in self._too_long_statuses
-            and len(path) > self._long_query
+            status in self.too_long_statuses
+            and len(path) > self.long_query
             and not _is_json(answer)
         ):
             return self._too_long(path, f'answered {status}')

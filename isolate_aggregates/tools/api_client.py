@@ -24,3 +24,9 @@ class ApiClient:
             connection.adapter(self.TYPE),
             options=connection.options,
         )
+
+
+def root(service: Service, version: str) -> str:
+    """Return the prefix of paths, as endpoints may or may not have it."""
+    endpoint = service.endpoint.rstrip('/')
+    return '' if endpoint.endswith(f'/{version}') else f'/{version}'

@@ -19,11 +19,11 @@ from novaclient import exceptions as nova_exceptions
 from oslo_log import log as logging
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.compute import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.compute import servers
+from isolate_aggregates.tools.compute.api import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     ServerGroup,

@@ -112,6 +112,11 @@ class AllocationCandidates:
 class PlacementClient(PlacementReader):
     """A client for Placement."""
 
+    @property
+    def endpoint(self) -> str:
+        """The endpoint, for messages."""
+        return self._service.endpoint
+
     def allocation_candidates(
         self, request: ResourceRequest
     ) -> AllocationCandidates:

@@ -141,6 +141,18 @@ def measure(
     return Limit(probe.endpoint, low, high, failed_with)
 
 
+class _Client(PlacementClient):
+    def expect_refusals_above(self, length: int) -> None:
+        """Take failures of longer paths for refusals due to the length.
+
+        If uWSGI rejects a request, Apache in front of it answers 500, as it
+        does for other failures. Only who has seen a shorter query answered can
+        distinguish these.
+        """
+        self._service.long_query = length
+        self._service.too_long_statuses += (500,)
+
+
 class _Probe:
     """Sends queries of different lengths to Placement."""
 
@@ -148,12 +160,8 @@ class _Probe:
         self, client: 'adapter.Adapter', options: 'Options | None'
     ) -> None:
         self.shortest = len(_BEGINNING) + len(_END)
-        self._placement = PlacementClient(
-            client,
-            retries=0,
-            long_query=len(_path(self.shortest)),
-            options=options,
-        )
+        self._placement = _Client(client, retries=0, options=options)
+        self._placement.expect_refusals_above(len(_path(self.shortest)))
 
     @property
     def endpoint(self) -> str:

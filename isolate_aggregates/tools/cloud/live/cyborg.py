@@ -23,7 +23,8 @@ class CyborgClient(api_client.ApiClient):
     def groups(self, profile: str, owner: str = '') -> list[ResourceGroup]:
         """Return the request groups of a device profile."""
         query = parse.urlencode({'name': profile})
-        path = f'{self._service.root("v2")}/device_profiles?{query}'
+        root = api_client.root(self._service, 'v2')
+        path = f'{root}/device_profiles?{query}'
         groups = self._service.parsed(
             path,
             lambda document: [

@@ -159,7 +159,7 @@ class GlanceClient(api_client.ApiClient):
 
     @property
     def _root(self) -> str:
-        return self._service.root('v2')
+        return api_client.root(self._service, 'v2')
 
 
 def _page(document: Mapping[str, Any]) -> tuple[list[Image], bool]:

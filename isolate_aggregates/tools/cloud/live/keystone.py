@@ -18,7 +18,7 @@ from oslo_utils import uuidutils
 from isolate_aggregates import exception
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools import errors
+from isolate_aggregates.tools import api_client, errors
 from isolate_aggregates.tools import errors as tools_errors
 
 
@@ -211,4 +211,4 @@ class KeystoneClient:
 
     @property
     def _root(self) -> str:
-        return self._service.root('v3')
+        return api_client.root(self._service, 'v3')

@@ -42,8 +42,9 @@ from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import ResourceGroup
 
-# The aggregate source that works only inside nova-scheduler.
-_IN_SCHEDULER = 'nova'
+# The sources for which commands use novaclient: they may have the nova.conf of
+# a scheduler, which reads its database.
+_OF_NOVA = (None, '', 'nova', 'novaclient')
 _OWNER = 'OWNER_NOVA'
 
 
@@ -89,13 +90,12 @@ class LiveCloud:
     def index(self) -> AggregateIndex:
         """All host aggregates, from the configured source."""
         name = self._conf[ia_conf.GROUP].aggregate_source
-        if name == _IN_SCHEDULER:
-            # With the nova.conf of a scheduler: commands use the API, not the
-            # database.
-            name = 'novaclient'
-        source = sources.load(self._conf, lambda: self.connection, name)
         return CloudIndex(
-            source.aggregates(),
+            self.aggregates()
+            if name in _OF_NOVA
+            else sources.load(
+                self._conf, lambda: self.connection, name
+            ).aggregates(),
             lambda: self.services,
             lambda: self.compute_nodes.values(),
         )

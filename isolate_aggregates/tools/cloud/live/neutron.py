@@ -108,7 +108,8 @@ class NeutronClient(api_client.ApiClient):
         self, kind: str, query: Mapping[str, str]
     ) -> tuple[str, list[dict[str, Any]]]:
         """Return the path of a request, for messages, and its objects."""
-        path = f'{self._service.root("v2.0")}/{kind}?{parse.urlencode(query)}'
+        root = api_client.root(self._service, 'v2.0')
+        path = f'{root}/{kind}?{parse.urlencode(query)}'
         return path, self._service.parsed(
             path,
             lambda document: list(map(dict, document[kind])),
