@@ -13,7 +13,7 @@ import live
 from oslo_utils import timeutils
 import pytest
 
-from isolate_aggregates.reservations.blazar import connection
+from isolate_aggregates.reservations.blazar import settings
 from isolate_aggregates.rest import client
 from isolate_aggregates.tools.cli import app
 
@@ -61,7 +61,7 @@ def make_manager(conf, database, monkeypatch):
 
     monkeypatch.setattr(client, 'RETRIES', 0)
     # Generous timeouts: a busy machine must not look like a failed service.
-    monkeypatch.setattr(connection, 'TIMEOUT', live.SECONDS)
+    monkeypatch.setattr(settings, 'TIMEOUT', live.SECONDS)
     notifier.init()
 
     def make(plugins=PLUGINS, server_deletion_wait=0):

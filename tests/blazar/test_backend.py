@@ -6,7 +6,7 @@ import datetime
 from live import OWNER, class_of
 import pytest
 
-from isolate_aggregates.reservations.blazar.connection import connect
+from isolate_aggregates.reservations.blazar.settings import connect
 from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.tools import errors
 

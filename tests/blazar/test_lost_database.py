@@ -16,7 +16,7 @@ from live import OWNER, class_of
 import pytest
 import sqlalchemy as sa
 
-from isolate_aggregates.reservations.blazar import database
+from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.exceptions import (
     ReservationNotKept,
 )
@@ -46,19 +46,19 @@ def running(blazar, cloud):
 
 
 def test_a_database_keeps_its_id(blazar, replace_database):
-    first = database.database_id()
-    assert database.database_id() == first
+    first = rows.database_id()
+    assert rows.database_id() == first
     replace_database('other')
-    assert database.database_id() != first
+    assert rows.database_id() != first
     replace_database('blazar')
-    assert database.database_id() == first
+    assert rows.database_id() == first
 
 
 def test_another_database_ends_nothing(
     blazar, make_manager, cloud, replace_database, caplog
 ):
     lease, reservation, server = running(blazar, cloud)
-    owner = database.database_id()
+    owner = rows.database_id()
 
     replace_database('other')
     other = live.Blazar(make_manager(), cloud)
@@ -122,9 +122,9 @@ def end_by_hand(cloud, reservation):
 
 def test_a_database_that_lost_its_id_gets_it_back(blazar, cloud, caplog):
     lease, _, server = running(blazar, cloud)
-    before = database.database_id()
+    before = rows.database_id()
     with facade_wrapper.session_for_write() as session:
-        database._TABLE.drop(session.connection())
+        rows._TABLE.drop(session.connection())
     # As blazar-manager does when it starts.
     vars(blazar.plugin).pop('backend')
     blazar.complete()

@@ -7,7 +7,7 @@ deleted last. Its description records to which Blazar the reservation belongs
 and whether it is to end.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import datetime
 
@@ -18,12 +18,12 @@ from isolate_aggregates.reservations.actions import (
     SwitchSlots,
     WriteSlots,
 )
-from isolate_aggregates.reservations.blazar.connection import Connections
 from isolate_aggregates.reservations.blazar.record import (
     BlazarRecord,
     End,
     parse,
 )
+from isolate_aggregates.reservations.blazar.settings import Connections
 from isolate_aggregates.reservations.executor import Executor
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Shape
@@ -109,9 +109,10 @@ class Backend:
                 state = self._with_provider(state, host)
             by_name[_name(state, host) or host] = number
         before = state.slots(reservation)
-        self._carry_out(
-            reservation, publishing(reservation, before, by_name), state
-        )
+        executor = Executor(self._store, reservation)
+        after = state
+        for action in publishing(reservation, before, by_name):
+            after = executor.carry_out(action, after)
         return {
             known_as: max(0, on.used - by_name.get(name, 0))
             for name, on in before.items()
@@ -123,31 +124,23 @@ class Backend:
 
     def mark_end(self, reservation: str, by: str) -> None:
         """Record that a reservation is to end, unless that is recorded."""
-        record = self._nova.record(reservation)
-        if record is None:
-            return
-        mark = self._own(record)
-        if mark.end is None:
+        mark = self._mark(reservation)
+        if mark and mark.end is None:
             end = End(by, datetime.datetime.now(datetime.UTC))
             self.write(dataclasses.replace(mark, end=end))
 
     def agree(self, reservation: str, until: datetime.datetime) -> None:
-        record = self._nova.record(reservation)
-        if record is not None:
-            mark = self._own(record)
-            if mark.until != until:
-                self.write(dataclasses.replace(mark, until=until))
+        mark = self._mark(reservation)
+        if mark and mark.until != until:
+            self.write(dataclasses.replace(mark, until=until))
 
     def until(self, reservation: str) -> datetime.datetime | None:
         """Return when the lease of a reservation ends, as agreed last.
 
         :returns: None if it is to end already, or nothing is recorded.
         """
-        record = self._nova.record(reservation)
-        if record is None:
-            return None
-        mark = self._own(record)
-        return None if mark.end else mark.until
+        mark = self._mark(reservation)
+        return mark.until if mark and not mark.end else None
 
     def write(self, mark: BlazarRecord) -> None:
         self._nova.describe_flavor(mark.reservation, mark.describe())
@@ -174,6 +167,10 @@ class Backend:
     def slots(self, reservation: str) -> dict[str, int]:
         present = self._read().slots(reservation)
         return {name: on.total for name, on in present.items()}
+
+    def _mark(self, reservation: str) -> BlazarRecord | None:
+        record = self._nova.record(reservation)
+        return self._own(record) if record else None
 
     def _own(self, record: FlavorRecord) -> BlazarRecord:
         """Parse a flavor of this Blazar.
@@ -206,16 +203,6 @@ class Backend:
             root,
         )
         return self._read()
-
-    def _carry_out(
-        self,
-        reservation: str,
-        actions: Iterable[Action],
-        state: ObservedState,
-    ) -> None:
-        executor = Executor(self._store, reservation)
-        for action in actions:
-            state = executor.carry_out(action, state)
 
 
 def publishing(

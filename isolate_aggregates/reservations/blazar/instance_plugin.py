@@ -23,15 +23,8 @@ from oslo_utils import timeutils
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import errors
-from isolate_aggregates.reservations.blazar import (
-    options,
-    planning,
-    rows,
-    usage,
-)
+from isolate_aggregates.reservations.blazar import planning, rows, settings
 from isolate_aggregates.reservations.blazar.backend import Backend
-from isolate_aggregates.reservations.blazar.connection import connect
-from isolate_aggregates.reservations.blazar.database import database_id
 from isolate_aggregates.reservations.blazar.exceptions import (
     ReservationNotKept,
     translated,
@@ -42,7 +35,7 @@ from isolate_aggregates.reservations.blazar.record import BlazarRecord
 CONF = cfg.CONF
 LOG = logging.getLogger(__name__)
 
-options.register(CONF)
+settings.register(CONF)
 
 _PAUSE = 1  # second
 
@@ -75,7 +68,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         # The parent uses the host monitor that it shares with the host plugin.
         # Healing stays registered there.
         self.monitor = PeriodicCompletion(
-            self.complete, lambda: CONF[options.GROUP].completion_interval
+            self.complete, lambda: CONF[settings.GROUP].completion_interval
         )
         # Reservations to check, reservations whose end is not complete, and
         # whether those of an earlier process have been added.
@@ -87,7 +80,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def backend(self) -> Backend:
         """The storage of reservations in Nova and Placement."""
         return Backend(
-            connect(CONF), CONF.nova.aggregate_freepool_name, database_id()
+            settings.connect(CONF),
+            CONF.nova.aggregate_freepool_name,
+            rows.database_id(),
         )
 
     # The life of a reservation.
@@ -114,7 +109,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             try:
                 self.backend.prepare(
                     reservation,
-                    usage.shape_of(row),
+                    rows.shape_of(row),
                     rows.end_of(rows.lease_of(row)),
                 )
             except exception.IsolateAggregatesError:
@@ -193,7 +188,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             except exception.IsolateAggregatesError:
                 # _finish checks it again, now or later.
                 pass
-        wait = CONF[options.GROUP].server_deletion_wait
+        wait = CONF[settings.GROUP].server_deletion_wait
         until = time.monotonic() + wait
         while not self._finish(reservation, by, is_early):
             if time.monotonic() + _PAUSE > until:
@@ -398,7 +393,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 return
             lease = rows.lease_of(row)
             self.backend.prepare(
-                reservation, usage.shape_of(row), rows.end_of(lease)
+                reservation, rows.shape_of(row), rows.end_of(lease)
             )
             if rows.has_started(row):
                 if rows.has_none(reservation) and self.backend.slots(

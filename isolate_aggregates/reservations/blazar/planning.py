@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses the hosts of instance reservations, counting every slot."""
+"""Chooses the hosts of instance reservations, counting every slot.
+
+Blazar counts a reservation once per host, no matter how many slots of it the
+host has, and takes the totals of the hypervisor as the capacity. Here every
+slot counts, and capacity that is reserved in Placement is subtracted.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,16 +23,20 @@ from blazar.plugins.instances import instance_plugin
 from oslo_utils import strutils, timeutils
 
 from isolate_aggregates.reservations import plan
-from isolate_aggregates.reservations.blazar import rows, usage
+from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.exceptions import (
     UnknownResourceProperty,
 )
+from isolate_aggregates.reservations.reservation import Shape
 
 LOG = logging.getLogger(__name__)
 
 # Shorter than any lease, which start and end on full minutes.
 _MOMENT = datetime.timedelta(seconds=1)
 _LONG_AGO = datetime.datetime(1970, 1, 1)
+
+# The columns of Blazar's hosts, by resource class.
+_COLUMNS = {'VCPU': 'vcpus', 'MEMORY_MB': 'memory_mb', 'DISK_GB': 'local_gb'}
 
 # Blazar counts free slots; see get_hosts_list.
 _SLOT = 'slot'
@@ -118,8 +127,8 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         host = host_info['host']
         capacity = plan.HostCapacity(
             host['id'],
-            usage.capacity(host),
-            claims=usage.claims(host['id'], host_info['reservations']),
+            _capacity(host),
+            claims=_claims(host['id'], host_info['reservations']),
         )
         # All these reservations overlap the requested period. So wherever they
         # overlap each other, they do so within it, and their overall peak is
@@ -251,3 +260,49 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
                 len(lost),
             )
         return not lost
+
+
+def _needs(shape: Shape) -> dict[str, int]:
+    """Return the resources that a slot needs, by resource class."""
+    return {
+        'VCPU': shape.vcpus,
+        'MEMORY_MB': shape.ram,
+        'DISK_GB': shape.disk + shape.ephemeral,
+    }
+
+
+def _capacity(host: Mapping[str, Any]) -> dict[str, int]:
+    """Return the capacity of a host, by resource class.
+
+    This is the smaller of Blazar's value, which does not overcommit CPUs, and
+    Placement's.
+    """
+    amounts = {name: host[column] for name, column in _COLUMNS.items()}
+    for row in db_api.host_resource_inventory_get_all_per_host(host['id']):
+        if row['resource_class'] in amounts:
+            available = (row['total'] - row['reserved']) * row[
+                'allocation_ratio'
+            ]
+            amounts[row['resource_class']] = min(
+                amounts[row['resource_class']], int(available)
+            )
+    return amounts
+
+
+def _claims(host: str, reservations: Iterable[Any]) -> tuple[plan.Claim, ...]:
+    return tuple(_claim(host, reservation) for reservation in reservations)
+
+
+def _claim(host: str, reservation: Any) -> plan.Claim:
+    lease = db_api.lease_get(reservation['lease_id'])
+    allocations = db_api.host_allocation_get_all_by_values(
+        reservation_id=reservation['id'], compute_host_id=host
+    )
+    # It has ended but still has servers, so its end is open.
+    lingers = reservation['status'] == status.reservation.DELETED
+    return plan.Claim(
+        start=lease['start_date'],
+        end=None if lingers else lease['end_date'],
+        needs=_needs(rows.shape_of(reservation['instance_reservation'])),
+        slots=len(allocations),
+    )

@@ -4,13 +4,18 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 import datetime
+import json
 from typing import Any
 
 from blazar import status
 from blazar.db import api as db_api
+from blazar.db.sqlalchemy import facade_wrapper
+from oslo_db import exception as db_exceptions
 from oslo_utils import timeutils, uuidutils
+import sqlalchemy as sa
 
 from isolate_aggregates.reservations import errors
+from isolate_aggregates.reservations.reservation import Shape
 
 # The columns in which Blazar's own plugin stores ids of objects in Nova.
 _OLD_COLUMNS = ('aggregate_id', 'server_group_id')
@@ -18,12 +23,62 @@ _OLD_COLUMNS = ('aggregate_id', 'server_group_id')
 # The prefix of the ids of allocations for slots left behind; see left_behind.
 _LEFT_BEHIND = 'left-behind-'
 
+# Present only in flavor-based reservations; see FlavorPlugin.
+_EPHEMERAL = 'OS-FLV-EXT-DATA:ephemeral'
+
+# The id of the database, created once. Several Blazars may keep reservations
+# in one Nova, and a Blazar may be started with a wrong database by mistake. So
+# each reservation records that id.
+_TABLE = sa.Table(
+    'isolate_aggregates_database',
+    sa.MetaData(),
+    # A constant, so that the table has a single row.
+    sa.Column('name', sa.String(16), primary_key=True),
+    sa.Column('id', sa.String(36), nullable=False),
+)
+_NAME = 'database'
+
 # The lease statuses that Blazar sets before it ends the reservations.
 _ENDING = (
     status.lease.TERMINATING,
     status.lease.TERMINATED,
     status.lease.DELETING,
 )
+
+
+def database_id() -> str:
+    """Return the id of Blazar's database; create it if there is none."""
+    with facade_wrapper.session_for_write() as session:
+        connection = session.connection()
+        if not sa.inspect(connection).has_table(_TABLE.name):
+            _TABLE.create(connection, checkfirst=True)
+    value = _read_id()
+    if value is None:
+        try:
+            with facade_wrapper.session_for_write() as session:
+                session.execute(
+                    _TABLE.insert().values(
+                        name=_NAME, id=uuidutils.generate_uuid()
+                    )
+                )
+        except db_exceptions.DBDuplicateEntry:
+            # Another blazar-manager created it first.
+            pass
+        value = _read_id()
+    return str(value)
+
+
+def shape_of(row: Any) -> Shape:
+    flavor = _reserved_flavor(row)
+    if flavor is None:
+        return Shape(row['vcpus'], row['memory_mb'], row['disk_gb'])
+    return Shape(
+        vcpus=flavor['vcpus'],
+        ram=flavor['ram'],
+        disk=flavor['disk'],
+        ephemeral=flavor[_EPHEMERAL],
+        extra_specs=flavor['extra_specs'],
+    )
 
 
 def is_old(row: Any) -> bool:
@@ -248,3 +303,17 @@ def _is_left_behind(row: Mapping[str, Any]) -> bool:
 def _is_kept_here(reservation: dict[str, Any]) -> bool:
     # Reservations of other resource types, like hosts, have no size.
     return 'vcpus' in reservation and not is_old(reservation)
+
+
+def _reserved_flavor(row: Any) -> Mapping[str, Any] | None:
+    properties = row['resource_properties']
+    if not properties or _EPHEMERAL not in properties:
+        return None
+    flavor: Mapping[str, Any] = json.loads(properties)
+    return flavor
+
+
+def _read_id() -> str | None:
+    with facade_wrapper.session_for_read() as session:
+        value = session.execute(sa.select(_TABLE.c.id)).scalar()
+        return None if value is None else str(value)
