@@ -69,8 +69,8 @@ class Packing:
 
     Other parameters and exceptions are those of :func:`fitting_servers`.
 
-    :param index: The index of the providers of the snapshot; None to build
-        it.
+    :param index: The index of the same providers; None for that of the
+        snapshot.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Packing:
         fallbacks: Sequence[ResourceRequest] = (),
         index: ProviderIndex | None = None,
     ) -> None:
-        self._index = index or ProviderIndex(snapshot.providers)
+        self._index = index or snapshot.provider_index
         self._requests = [
             dataclasses.replace(each, limit=None)
             for each in (request, *fallbacks)
@@ -307,7 +307,9 @@ def rejection(snapshot: Snapshot, request: ResourceRequest) -> str | None:
     """
     try:
         Simulator(
-            snapshot.providers, snapshot.traits, snapshot.resource_classes
+            snapshot.provider_index,
+            snapshot.traits,
+            snapshot.resource_classes,
         ).servings(request)
     except exception.BadQuery as exc:
         return f'{exc}.'
@@ -330,6 +332,9 @@ def scheduling(
 ) -> taken.Scheduling:
     """Return what Nova makes of Placement's answers to some queries."""
     return taken.simulated(
-        [(simulator(snapshot.providers, query), query) for query in queries],
+        [
+            (simulator(snapshot.provider_index, query), query)
+            for query in queries
+        ],
         snapshot.providers,
     )

@@ -44,7 +44,7 @@ from isolate_aggregates.tools.placement.group import (
     ResourceRequest,
 )
 from isolate_aggregates.tools.placement.provider import Inventory
-from isolate_aggregates.tools.request import asking
+from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,
     InTree,
@@ -210,7 +210,7 @@ class Judge:
         """Return the hosts that are offered for what a cloud would ask."""
         request = copy.deepcopy(request)
         try:
-            asking.add(destination, request)
+            constraints.add(destination, request)
         except exception.RequestRefused:
             return frozenset()
         return self._ask(request)[1]

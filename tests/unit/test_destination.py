@@ -15,7 +15,7 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.tools.placement.group import ResourceRequest
-from isolate_aggregates.tools.request import asking
+from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,
     InTree,
@@ -34,7 +34,7 @@ def folded(*constraints):
 def params(destination):
     request = ResourceRequest()
     request.group().resources['VCPU'] = 1
-    asking.add(destination, request)
+    constraints.add(destination, request)
     return request.to_queryparams()
 
 
@@ -93,7 +93,7 @@ def test_no_opinion_require_and_refuse_can_be_merged(first, second):
 def test_a_refused_request_never_becomes_a_query():
     destination = folded(Forbid((A,), 'x'), Refuse('no'))
     with pytest.raises(exception.RequestRefused):
-        asking.add(destination, ResourceRequest())
+        constraints.add(destination, ResourceRequest())
 
 
 def test_all_refusals_are_reported_together():
@@ -179,11 +179,11 @@ def test_the_first_filter_that_leaves_no_host_is_remembered():
 
 def test_the_query_forbids_rollups_of_the_forbidden_aggregates():
     request = ResourceRequest()
-    asking.add(folded(Forbid((A, B), 'x')), request, ['uuid-rollup'])
+    constraints.add(folded(Forbid((A, B), 'x')), request, ['uuid-rollup'])
     assert request.group().forbidden_aggregates == {'uuid-rollup'}
 
 
 def test_no_opinion_leaves_a_query_alone():
     request = ResourceRequest()
-    asking.add(folded(), request)
+    constraints.add(folded(), request)
     assert request == ResourceRequest()

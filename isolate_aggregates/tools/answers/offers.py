@@ -28,12 +28,12 @@ class Offers:
     def __init__(self, snapshot: Snapshot, in_use: bool = False) -> None:
         self._of = _offered_by(snapshot)
         self._simulator = Simulator(
-            (
-                provider
-                if in_use
-                else dataclasses.replace(provider, usages={})
+            snapshot.provider_index
+            if in_use
+            else [
+                dataclasses.replace(provider, usages={})
                 for provider in snapshot.providers
-            ),
+            ],
             snapshot.traits,
             snapshot.resource_classes,
         )
@@ -160,7 +160,7 @@ def room(
     """Return the number of servers for which there is room now.
 
     :param offers: The offers of the cloud.
-    :param index: The index of its providers; None to build it.
+    :param index: The index of the same providers; None for that of the cloud.
     """
     if question is None:
         return 0

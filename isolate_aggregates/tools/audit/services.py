@@ -15,7 +15,7 @@ from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.microversion import Feature
-from isolate_aggregates.tools.request import Request, asking
+from isolate_aggregates.tools.request import Request, constraints
 
 # The data read from Nova, with the microversion that it needs.
 _NOVA = (
@@ -78,7 +78,7 @@ def _features(cloud: AuditedCloud) -> Iterator[Feature]:
             cloud.requests.new(flavor, requested_host=host),
         ):
             query = ResourceRequest()
-            asking.add(_concluded(cloud, request), query)
+            constraints.add(_concluded(cloud, request), query)
             yield query.needed
 
 

@@ -20,6 +20,7 @@ from isolate_aggregates.tools.compute.servers import (
 )
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement.provider import Provider
+from isolate_aggregates.tools.simulator.index import ProviderIndex
 from isolate_aggregates.tools.wording import meant
 
 _T = TypeVar('_T', Flavor, Image, Server)
@@ -71,6 +72,11 @@ class Snapshot:
             lambda: _dropped_services(services or (), providers),
             lambda: filter(None, (node.host for node in providers)),
         )
+
+    @lazy_property
+    def provider_index(self) -> ProviderIndex:
+        """The providers, indexed for queries; not to be changed."""
+        return ProviderIndex(self.providers)
 
     @lazy_property
     def disabled_hosts(self) -> frozenset[str]:

@@ -23,7 +23,6 @@ from isolate_aggregates.tools.audit.servers import (
 )
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Servers
-from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
@@ -244,7 +243,6 @@ class _World:
             cloud.snapshot, self.pipeline, cloud.requests
         )
         self._offers = Offers(cloud.snapshot)
-        self._index = ProviderIndex(cloud.snapshot.providers)
         self.flavors = {_id(f): f for f in scope.flavors(cloud.snapshot)}
         self.images = {_id(image): image for image in cloud.snapshot.images}
 
@@ -263,7 +261,7 @@ class _World:
 
     def slots(self, question: Question | None) -> int:
         """Return the number of servers for which there is room."""
-        return offers.room(self.snapshot, question, self._offers, self._index)
+        return offers.room(self.snapshot, question, self._offers)
 
 
 def _access_changes(old: _World, new: _World) -> Iterator[AccessChange]:

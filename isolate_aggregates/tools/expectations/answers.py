@@ -104,7 +104,7 @@ class Answers:
         """The resource providers, with what is in use."""
         if self._base:
             return self._base.index
-        return ProviderIndex(self.snapshot.providers)
+        return self.snapshot.provider_index
 
     @lazy_property
     def empty(self) -> Snapshot:

@@ -26,7 +26,7 @@ from isolate_aggregates.tools.placement.group import (
     RequestGroup,
     ResourceRequest,
 )
-from isolate_aggregates.tools.request import asking
+from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import query, refusal
 
 
@@ -92,7 +92,7 @@ class DividedRequest:
                 destination.add(conclusion.constraint, conclusion.filter_name)
             else:
                 requirement.add_to(request)
-        asking.add(destination, request)
+        constraints.add(destination, request)
         return request
 
     @staticmethod
@@ -106,7 +106,7 @@ class DividedRequest:
         destination.refusals.clear()
         whole = copy.deepcopy(request)
         whole.limit = None
-        asking.add(destination, whole)
+        constraints.add(destination, whole)
         if '' in whole.groups and '' not in request.groups:
             raise refusal.Refused(
                 'all resources are in request groups with a suffix, so there '

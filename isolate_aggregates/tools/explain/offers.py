@@ -16,7 +16,7 @@ from isolate_aggregates.tools.placement.group import (
     RequestGroup,
     ResourceRequest,
 )
-from isolate_aggregates.tools.simulator import conditions, groups, merge
+from isolate_aggregates.tools.simulator import groups, merge
 from isolate_aggregates.tools.simulator.index import (
     ProviderIndex,
     ProviderSet,
@@ -40,7 +40,7 @@ class Offers:
         # Cached, as the same sets occur for most variants.
         self._roots_of = functools.cache(index.roots_of)
         self._fitting = functools.cache(
-            functools.partial(conditions.fitting, index)
+            functools.partial(groups.fitting, index)
         )
 
     def among(
@@ -94,7 +94,7 @@ class Offers:
         )
 
     def _right_roots(self, request: ResourceRequest) -> ProviderSet:
-        return conditions.roots_with(
+        return groups.roots_with(
             self._index, request.root_required, request.root_forbidden
         )
 
@@ -119,11 +119,11 @@ class Offers:
             sources.append((fit & local, fit & sharing))
         # If a usable provider of the tree has all required traits, the traits
         # of the other providers do not matter.
-        able = conditions.with_traits(index, group)
+        able = groups.with_traits(index, group)
         sure = roots & self._roots_of(anybody & local & able)
         holders = [
-            conditions.with_any_trait(index, choice)
-            for choice in conditions.required(group)
+            groups.with_any_trait(index, choice)
+            for choice in groups.required(group)
         ]
         if not holders:
             return roots, sure

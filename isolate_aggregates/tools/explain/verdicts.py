@@ -17,6 +17,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
+import copy
 import dataclasses
 import itertools
 import operator
@@ -41,7 +42,7 @@ from isolate_aggregates.tools.explain.requirements import (
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
-from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+from isolate_aggregates.tools.simulator.index import ProviderSet
 
 Cause = tuple[Requirement, ...]
 
@@ -184,8 +185,7 @@ def explain(
 
 def rejected(snapshot: Snapshot) -> Explanation:
     """Explain that Placement rejects the query, so that no host fits."""
-    index = ProviderIndex(snapshot.providers)
-    context = Context(index, {}, {})
+    context = Context(snapshot.provider_index, {}, {})
     causes: tuple[Cause, ...] = ((Accepted(None),),)
     verdicts = tuple(
         Verdict(context, provider, causes)
@@ -212,7 +212,8 @@ class _Explainer:
         self._requirements = (*request.requirements, FromNode(None))
         self._node = frozenset({len(request.requirements)})
         self._everything = frozenset(range(len(request.requirements)))
-        self._index = ProviderIndex(snapshot.providers)
+        # It gets stocks of its own.
+        self._index = copy.copy(snapshot.provider_index)
         self._offers = Offers(self._index, request)
         self._names = {
             **snapshot.placement_aggregates,
@@ -247,24 +248,35 @@ class _Explainer:
         self, omissions: Collection[int], hosts: ProviderSet
     ) -> ProviderSet:
         """Return the hosts that are candidates without some requirements."""
-        try:
-            request = self._request.without(self._cause(omissions))
-        except exception.RequestRefused:
-            return 0
-        for place, some in self._dropped.items():
-            if place not in omissions:
-                hosts &= ~some
-        return self._offers.among(hosts, request)
+        request = self._without(omissions)
+        return self._among(hosts, omissions, request) if request else 0
 
     def _usable(
         self, omissions: Collection[int], hosts: ProviderSet
     ) -> ProviderSet:
         """Return those of the offered hosts that Nova does not skip."""
-        offered = self._offered(omissions, hosts)
-        if not offered:
-            return 0
-        request = self._request.without(self._cause(omissions))
-        return self._offers.on_node(offered, request)
+        request = self._without(omissions)
+        if request and (offered := self._among(hosts, omissions, request)):
+            return self._offers.on_node(offered, request)
+        return 0
+
+    def _without(self, omissions: Collection[int]) -> ResourceRequest | None:
+        """Return the rest of the request; None if a filter refuses it."""
+        try:
+            return self._request.without(self._cause(omissions))
+        except exception.RequestRefused:
+            return None
+
+    def _among(
+        self,
+        hosts: ProviderSet,
+        omissions: Collection[int],
+        request: ResourceRequest,
+    ) -> ProviderSet:
+        for place, some in self._dropped.items():
+            if place not in omissions:
+                hosts &= ~some
+        return self._offers.among(hosts, request)
 
     def _dropped_by(self, conclusion: Conclusion) -> ProviderSet:
         """Return the hosts that a host filter drops.

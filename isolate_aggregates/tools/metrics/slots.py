@@ -35,10 +35,9 @@ from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import (
     Request,
-    asking,
+    constraints,
     resources,
 )
-from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 LOG = logging.getLogger(__name__)
 
@@ -210,8 +209,6 @@ class _Counting:
                 ),
             ),
         )
-        # Built once for all flavors.
-        self._indexes = [ProviderIndex(s.providers) for s in self._snapshots]
 
     def count(
         self, flavor: Flavor, in_zones: _Families, behind_locks: _Families
@@ -238,7 +235,7 @@ class _Counting:
             destination.refusals.clear()
         # A request with the key is not excluded by any lock.
         query = resources.resource_request(request)
-        asking.add(destination, query, ())
+        constraints.add(destination, query, ())
         if orc.PCPU in query.merged_resources() and not any(
             orc.PCPU in provider.inventories
             for provider in self._saved.snapshot.providers
@@ -269,7 +266,7 @@ class _Counting:
             return []
         query = resources.resource_request(zoned)
         # Requirements that host filters check are not in the query.
-        asking.add(decision.destination, query, decision.forbidden)
+        constraints.add(decision.destination, query, decision.forbidden)
         return self._packings(query, decision.destination)
 
     def _decided(self, request: Request) -> Decision:
@@ -285,10 +282,8 @@ class _Counting:
         self, query: ResourceRequest, destination: Destination
     ) -> list[Packing]:
         return [
-            Packing(snapshot, query, destination, index=index)
-            for snapshot, index in zip(
-                self._snapshots, self._indexes, strict=True
-            )
+            Packing(snapshot, query, destination)
+            for snapshot in self._snapshots
         ]
 
 

@@ -7,6 +7,7 @@ Valid names are the standard ones of the libraries ``os-traits`` and
 """
 
 from collections.abc import Collection
+import functools
 import re
 
 import os_resource_classes
@@ -17,11 +18,13 @@ from isolate_aggregates.tools.wording import meant
 _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
 
 
+@functools.lru_cache(maxsize=4096)
 def wrong_trait(name: str) -> str | None:
     """Return why a trait's name is invalid; None if it is valid."""
     return _wrong(name, 'trait', standard_traits())
 
 
+@functools.lru_cache(maxsize=4096)
 def wrong_resource_class(name: str) -> str | None:
     """Return why a resource class's name is invalid; None if it is valid."""
     return _wrong(name, 'resource class', os_resource_classes.STANDARDS)

@@ -11,7 +11,6 @@ from isolate_aggregates.tools.matrix.matrix import Matrix, Row
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import nodes_by_host
 from isolate_aggregates.tools.request import resources
-from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 # Numbers, of which more would make the page large and slow to write.
 MOST = 200_000
@@ -37,8 +36,9 @@ def rooms(snapshot: Snapshot, matrix: Matrix) -> Rooms | None:
     Whether a request may use a host is not considered. Without any usage the
     occupancy is not known, and what hosts share has no number for each.
     """
-    index = ProviderIndex(snapshot.providers)
-    if index.sharing or not any(p.usages for p in snapshot.providers):
+    if snapshot.provider_index.sharing or not any(
+        p.usages for p in snapshot.providers
+    ):
         return None
     hosts = [host for group in matrix.groups for host in group.hosts]
     queries = [_queries(row) for row in matrix.rows]
@@ -53,7 +53,7 @@ def rooms(snapshot: Snapshot, matrix: Matrix) -> Rooms | None:
     fits = {
         key: found
         for key, each in dict(zip(keys, queries, strict=True)).items()
-        if (found := _fits(snapshot, each, index, names)) is not None
+        if (found := _fits(snapshot, each, names)) is not None
     }
     alike: dict[tuple[int, ...], int] = {}
     kinds = [
@@ -80,7 +80,6 @@ def _queries(row: Row) -> list[ResourceRequest]:
 def _fits(
     snapshot: Snapshot,
     queries: Sequence[ResourceRequest],
-    index: ProviderIndex,
     names: Mapping[str, str],
 ) -> dict[str, int] | None:
     """Return the number of servers by name of the host, where any fit."""
@@ -88,7 +87,7 @@ def _fits(
         return None
     first, *fallbacks = queries
     try:
-        packing = Packing(snapshot, first, None, fallbacks, index)
+        packing = Packing(snapshot, first, None, fallbacks)
     except exception.BadQuery:
         return None
     return {names[fit.provider]: fit.servers for fit in packing.fitting()}

@@ -5,7 +5,7 @@ Inside nova-scheduler Nova does this itself, so the plugin knows none of these
 constraints: a destination only lists them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from isolate_aggregates.filters.constraints import (
     Constraint,
     Destination,
 )
+from isolate_aggregates.tools.placement.group import ResourceRequest
 
 # Returns why the host of a compute service is dropped; empty if it is not.
 Objection = Callable[[str], str]
@@ -88,6 +89,37 @@ def required_root(destination: Destination) -> frozenset[str]:
 def forbidden_root(destination: Destination) -> frozenset[str]:
     """Return the traits that the root provider must not have."""
     return frozenset(one.trait for one in _of(destination, ForbidRootTrait))
+
+
+def add(
+    destination: Destination,
+    request: ResourceRequest,
+    forbidden: Iterable[str] | None = None,
+    required: Iterable[frozenset[str]] | None = None,
+) -> None:
+    """Add all constraints of a destination to a query.
+
+    As in Nova's ``resources_from_request_spec``, aggregates and tree are added
+    to the unsuffixed request group.
+
+    :param forbidden: The uuids of aggregates to forbid instead; None to
+        forbid those of the destination.
+    :param required: Sets of aggregate uuids to require instead; None to
+        require those of the destination.
+    """
+    destination.check()
+    request.root_required |= required_root(destination)
+    request.root_forbidden |= forbidden_root(destination)
+    if forbidden is None:
+        forbidden = destination.forbidden_aggregates
+    if required is None:
+        required = destination.required_aggregates
+    if required or forbidden:
+        group = request.group()
+        group.aggregates.extend(required)
+        group.forbidden_aggregates.update(forbidden)
+    if provider := tree(destination):
+        request.group().in_tree = provider
 
 
 def objections(destination: Destination) -> list[Objection]:

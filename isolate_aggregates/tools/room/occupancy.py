@@ -19,7 +19,6 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server, ServerGroup
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.room.kinds import Kind
-from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Amounts = Mapping[str, int]
 
@@ -33,7 +32,7 @@ class Occupancy:
     def __init__(
         self, snapshot: Snapshot, groups: Mapping[str, ServerGroup]
     ) -> None:
-        index = ProviderIndex(snapshot.providers)
+        index = snapshot.provider_index
         self._groups = groups
         self._trees: dict[str, list[list[Provider]]] = {}
         # What is free on hosts with a single provider, by resource class.

@@ -7,12 +7,11 @@ The modules, in the order in which a query passes through them:
    answer with 400; ``consistency`` checks the parameters against each other.
 2. ``index`` numbers the resource providers of the snapshot and keeps sets of
    them: by trait, by aggregate, by tree.
-3. ``conditions`` has one function per query condition; each returns the
-   providers that meet it.
-4. ``groups`` finds the providers that can serve one request group.
-5. ``merge`` combines the groups.
-6. ``answer`` builds the allocation candidates.
-7. ``service`` is the entry point, :class:`Simulator`.
+3. ``groups`` finds the providers that can serve one request group, with one
+   function per query condition.
+4. ``merge`` combines the groups.
+5. ``answer`` builds the allocation candidates.
+6. ``service`` is the entry point, :class:`Simulator`.
 
 Queries use the newest microversion unless another is given. The rules are
 those of the `Placement API reference

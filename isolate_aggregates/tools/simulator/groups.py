@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the providers that can serve one request group.
 
+Each condition of a query has a function of its own, which takes the index and
+returns the providers that meet it; explain looks at them one by one to find
+the one that excludes a provider. The query parameters are those of ``GET
+/allocation_candidates`` and ``GET /resource_providers`` in the `Placement API
+reference <https://docs.openstack.org/api-ref/placement/>`_.
+
 Each candidate has an *anchor*: the root of one provider tree. All its
 resources come from that tree and from sharing providers that share with it.
 All groups of a request must be served with the same anchor.
@@ -12,7 +18,6 @@ import itertools
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.placement.group import RequestGroup
-from isolate_aggregates.tools.simulator import conditions
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 
 # The providers that serve a group: one for all its resource classes, or one
@@ -109,12 +114,10 @@ def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     found by comparing with a real Placement.
     """
     if group.resources:
-        return conditions.meeting_all(index, group)
-    if not conditions.required(group) and not group.aggregates:
+        return meeting_all(index, group)
+    if not required(group) and not group.aggregates:
         return 0
-    return conditions.meeting_all(
-        index, dataclasses.replace(group, in_tree=None)
-    )
+    return meeting_all(index, dataclasses.replace(group, in_tree=None))
 
 
 def _by_one(
@@ -142,14 +145,12 @@ def local_providers(
 
     :param outside: The members of the aggregates that the group forbids.
     """
-    providers = conditions.in_tree(index, group)
+    providers = in_tree(index, group)
     if group.aggregates:
-        inside = conditions.in_aggregates(index, group)
-        providers &= conditions.spanning(index, inside)
-    providers &= ~conditions.spanning(index, outside)
-    return providers & ~conditions.with_any_trait(
-        index, group.forbidden_traits
-    )
+        inside = in_aggregates(index, group)
+        providers &= spanning(index, inside)
+    providers &= ~spanning(index, outside)
+    return providers & ~with_any_trait(index, group.forbidden_traits)
 
 
 def sharing_providers(
@@ -164,11 +165,9 @@ def sharing_providers(
     """
     if group.in_tree is not None:
         return 0
-    providers = index.sharing & conditions.in_aggregates(index, group)
+    providers = index.sharing & in_aggregates(index, group)
     providers &= ~outside
-    return providers & ~conditions.with_any_trait(
-        index, group.forbidden_traits
-    )
+    return providers & ~with_any_trait(index, group.forbidden_traits)
 
 
 def _by_tree(
@@ -188,18 +187,18 @@ def _by_tree(
     amounts = _amounts(group)
     helpers, sources = 0, []
     for resource_class, amount in amounts:
-        fit = conditions.fitting(index, resource_class, amount)
+        fit = fitting(index, resource_class, amount)
         sources.append(UsableProviders(index, fit & local, fit & sharing))
         anchors &= sources[-1].anchors
         helpers |= _reached(index, fit & local & ~index.roots, fit & sharing)
     # Without usable children or sharing providers, the root must provide all
     # resource classes and traits itself.
-    by_itself = conditions.with_traits(index, group) & ~helpers
+    by_itself = with_traits(index, group) & ~helpers
     anchors &= by_itself | helpers
     has_helper = index.flags(helpers)
-    with_traits = [
-        index.flags(conditions.with_any_trait(index, choice))
-        for choice in conditions.required(group)
+    holding = [
+        index.flags(with_any_trait(index, choice))
+        for choice in required(group)
     ]
 
     def around(root: int) -> Sequence[Pick]:
@@ -210,9 +209,7 @@ def _by_tree(
             for providers in itertools.product(
                 *(source.around(root) for source in sources)
             )
-            if all(
-                any(has[number] for number in providers) for has in with_traits
-            )
+            if all(any(has[number] for number in providers) for has in holding)
         ]
 
     return Serving(group, amounts, anchors, around, anchors & ~helpers)
@@ -220,3 +217,108 @@ def _by_tree(
 
 def _amounts(group: RequestGroup) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(group.resources.items()))
+
+
+def fitting(
+    index: ProviderIndex, resource_class: str, amount: int
+) -> ProviderSet:
+    """Return the providers that can allocate an amount of a resource class.
+
+    ``resources``: the free capacity suffices, and the amount respects
+    ``min_unit``, ``max_unit`` and ``step_size`` of the inventory.
+    """
+    stock = index.stocks.get(resource_class)
+    if stock is None:
+        return 0
+    accepting = stock.accepting(amount)
+    return accepting and accepting & stock.with_free(amount)
+
+
+def with_any_trait(index: ProviderIndex, traits: Iterable[str]) -> ProviderSet:
+    """Return the providers that have at least one of the traits.
+
+    ``required=in:A,B`` selects these providers, ``required=!A,!B`` all
+    others.
+    """
+    providers = 0
+    for trait in traits:
+        providers |= index.with_trait(trait)
+    return providers
+
+
+def with_traits(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+    """Return the providers that each have all traits a group requires.
+
+    ``required=A,B`` requires both traits, ``required=in:A,B`` at least one.
+    If the parameter is repeated, all its values must be met.
+    """
+    providers = index.everyone
+    for choice in required(group):
+        providers &= with_any_trait(index, choice)
+    return providers
+
+
+def required(group: RequestGroup) -> list[frozenset[str]]:
+    """Return a group's required traits as sets; one of each set suffices."""
+    single = (frozenset([trait]) for trait in sorted(group.required_traits))
+    return [*single, *group.any_traits]
+
+
+def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+    """Return the providers that are in the aggregates a group requires.
+
+    ``member_of``: the provider is a member of at least one aggregate of each
+    parameter. It must meet all of them itself; the membership of its root does
+    not count here.
+    """
+    providers = index.everyone
+    for choice in group.aggregates:
+        providers &= index.in_any_aggregate(choice)
+    return providers
+
+
+def spanning(index: ProviderIndex, providers: ProviderSet) -> ProviderSet:
+    """Return the providers, and for each root among them its whole tree.
+
+    In the unsuffixed group, the aggregates of a root apply to its whole tree:
+    ``member_of`` is met if the provider or its root is a member, and
+    ``member_of=!in:`` excludes the provider if either is. In suffixed groups
+    only the provider's own membership counts (specification *Filtering by
+    aggregate membership*).
+    """
+    return providers | index.trees_of(providers & index.roots)
+
+
+def in_tree(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+    """Return the providers in the tree that a group requires.
+
+    ``in_tree``: the tree of the provider with that uuid, root or not.
+    """
+    if group.in_tree is None:
+        return index.everyone
+    return index.tree_with(group.in_tree)
+
+
+def meeting_all(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+    """Return the providers that each meet all conditions of a group."""
+    providers = with_traits(index, group) & in_aggregates(index, group)
+    providers &= ~with_any_trait(index, group.forbidden_traits)
+    providers &= ~index.in_any_aggregate(group.forbidden_aggregates)
+    providers &= in_tree(index, group)
+    for resource_class, amount in group.resources.items():
+        providers &= fitting(index, resource_class, amount)
+    return providers
+
+
+def roots_with(
+    index: ProviderIndex, required: Iterable[str], forbidden: Iterable[str]
+) -> ProviderSet:
+    """Return the roots that meet ``root_required``.
+
+    ``root_required=A,!B``: the root of the tree has all required and no
+    forbidden traits, no matter which providers of the tree serve the groups.
+    """
+    providers = index.roots & ~with_any_trait(index, forbidden)
+    for trait in required:
+        providers &= index.with_trait(trait)
+    return providers

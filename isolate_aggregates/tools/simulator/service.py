@@ -15,7 +15,6 @@ from isolate_aggregates.tools.placement.group import (
 )
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.simulator import (
-    conditions,
     groups,
     merge,
     query,
@@ -144,7 +143,7 @@ class Simulator:
         """
         root_traits = request.root_required | request.root_forbidden
         self._check_traits(root_traits)
-        anchors = conditions.roots_with(
+        anchors = groups.roots_with(
             self.index, request.root_required, request.root_forbidden
         )
         if root_traits and not anchors:
@@ -170,7 +169,7 @@ class Simulator:
         self._check_classes(group)
         if not self._has_members(group):
             return False
-        required = frozenset().union(*conditions.required(group))
+        required = frozenset().union(*groups.required(group))
         self._check_traits(required | group.forbidden_traits)
         if not self._has_tree(group):
             return False
@@ -178,7 +177,7 @@ class Simulator:
         return True
 
     def _has_members(self, group: RequestGroup) -> bool:
-        members = conditions.in_aggregates(self.index, group)
+        members = groups.in_aggregates(self.index, group)
         return bool(members or not group.aggregates)
 
     def _has_tree(self, group: RequestGroup) -> bool:
@@ -193,9 +192,9 @@ class Simulator:
         index = self.index
         if not self._has_tree(group):
             return 0
-        required = conditions.required(group)
+        required = groups.required(group)
         self._check_traits(frozenset().union(*required))
-        if required and not conditions.with_traits(index, group):
+        if required and not groups.with_traits(index, group):
             return 0
         self._check_traits(group.forbidden_traits)
         if not self._has_members(group):
@@ -204,7 +203,7 @@ class Simulator:
         # Placement compares all amounts in one statement here.
         for amount in group.resources.values():
             self._check_amount(amount)
-        return conditions.meeting_all(index, group)
+        return groups.meeting_all(index, group)
 
     def _check_amounts(self, group: RequestGroup) -> None:
         """Fail on the first amount that the database cannot compare.
@@ -216,7 +215,7 @@ class Simulator:
             return
         for resource_class, amount in group.resources.items():
             self._check_amount(amount)
-            if not conditions.in_tree(self.index, group) & conditions.fitting(
+            if not groups.in_tree(self.index, group) & groups.fitting(
                 self.index, resource_class, amount
             ):
                 return
