@@ -74,7 +74,7 @@ class Decision:
 
     @property
     def left_out(self) -> Mapping[frozenset[str], str]:
-        """The required aggregates that are left to Nova's host filters.
+        """The required aggregates that are left to our host filter.
 
         The values are the reasons why one of them is required.
         """
@@ -91,7 +91,7 @@ class Decision:
 
     @property
     def left_to_host_filters(self) -> Sequence[Conclusion]:
-        """The conclusions that are left to Nova's host filters."""
+        """The conclusions that are left to our host filter."""
         if self.required_subset is None or not self.required_subset.left_out:
             return ()
         return [

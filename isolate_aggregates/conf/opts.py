@@ -134,9 +134,7 @@ that ``isolate-aggregates sync`` maintains. What it leaves out is checked for
 the hosts that Placement returns. 0 means no limit.
 
 ``[filter_scheduler] enabled_filters`` must name ``IsolatedAggregatesFilter``.
-Without it no query is shortened: a longer one is refused. If it also names
-``AggregateInstanceExtraSpecsFilter``, that filter enforces the requirements of
-``aggregate_instance_extra_specs`` that do not fit into a query.
+Without it no query is shortened: a longer one is refused.
 """,
     ),
     cfg.StrOpt(

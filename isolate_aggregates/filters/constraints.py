@@ -69,17 +69,15 @@ class Destination:
     :meth:`require_aggregates` are ANDed, the aggregates of one call are ORed,
     and the forbidden aggregates are the union of all calls.
 
-    ``host_filters`` maps sets of required aggregates to Nova's host filter
-    that enforces the same. ``yielded`` are the conclusions, with compound
-    constraints as they were yielded; ``refused_by`` is the name of the first
-    filter that excluded all hosts.
+    ``yielded`` are the conclusions, with compound constraints as they were
+    yielded; ``refused_by`` is the name of the first filter that excluded all
+    hosts.
     """
 
     def __init__(self) -> None:
         self.yielded: list[Conclusion] = []
         self.refused_by: str | None = None
         self.required_aggregates: list[frozenset[str]] = []
-        self.host_filters: dict[frozenset[str], str] = {}
         self.forbidden: tuple[frozenset[str], ...] = ()
         self.refusals: list[str] = []
 
@@ -90,27 +88,17 @@ class Destination:
             return self.forbidden[0]
         return frozenset().union(*self.forbidden)
 
-    def require_aggregates(
-        self, uuids: Iterable[str], host_filter: str = ''
-    ) -> None:
+    def require_aggregates(self, uuids: Iterable[str]) -> None:
         """Require membership of at least one of some aggregates.
 
         :param uuids: The uuids of the aggregates. If empty, no host can match,
             and the request is refused.
-        :param host_filter: The name of Nova's host filter that enforces the
-            same; empty if there is none.
         """
         choice = frozenset(uuids)
         if not choice:
             self.refuse('an aggregate from an empty list is required')
-            return
-        if choice not in self.required_aggregates:
+        elif choice not in self.required_aggregates:
             self.required_aggregates.append(choice)
-            if host_filter:
-                self.host_filters[choice] = host_filter
-        elif self.host_filters.get(choice) != host_filter:
-            # Required for two reasons; the host filter enforces only one.
-            self.host_filters.pop(choice, None)
 
     def forbid_aggregates(self, uuids: Iterable[str]) -> None:
         """Forbid membership of each of some aggregates.
@@ -264,8 +252,7 @@ class Require(Constraint):
     :param aggregates: The aggregates; if empty, no host can match.
     :param cause: The reason, as in "aggregate lease-1: <cause>".
     :param host_filter: The name of Nova's host filter that enforces the same;
-        empty if there is none. If it is enabled, these aggregates can be left
-        out of a query that would be too long.
+        empty if there is none.
     """
 
     aggregates: tuple[Aggregate, ...]
@@ -282,9 +269,7 @@ class Require(Constraint):
     def narrow(self, destination: Destination) -> None:
         """Require one of the aggregates."""
         if self.aggregates:
-            destination.require_aggregates(
-                (a.uuid for a in self.aggregates), self.host_filter
-            )
+            destination.require_aggregates(a.uuid for a in self.aggregates)
         else:
             destination.refuse(self.reason)
 

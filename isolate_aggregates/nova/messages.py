@@ -28,6 +28,7 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.pipeline import Pipeline, Timer
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -89,8 +90,7 @@ def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
 def left_to_host_filters(
     spec: objects.RequestSpec, decision: Decision
 ) -> None:
-    """Warn that requirements are left to host filters."""
-    conclusions = decision.left_to_host_filters
+    """Warn that requirements are left to our host filter."""
     LOG.warning(
         'The query to Placement for %(server)s would be longer than '
         '[isolate_aggregates] max_query_length, so these constraints are left '
@@ -99,18 +99,13 @@ def left_to_host_filters(
         'only once: %(left)s',
         {
             'server': server(spec),
-            'host_filter': ' and '.join(_host_filters(decision)),
+            'host_filter': OUR_HOST_FILTER,
             'left': '; '.join(
                 escaped(conclusion.constraint.reason)
-                for conclusion in conclusions
+                for conclusion in decision.left_to_host_filters
             ),
         },
     )
-
-
-def _host_filters(decision: Decision) -> list[str]:
-    """Return the names of the host filters that requirements are left to."""
-    return sorted({each.host_filter for each in decision.left_to_host_filters})
 
 
 def decided(
@@ -132,8 +127,7 @@ def decided(
         else ''
     )
     if conclusions := decision.left_to_host_filters:
-        host_filters = ', '.join(_host_filters(decision))
-        instead += f'; left to {host_filters}: {len(conclusions)}'
+        instead += f'; left to {OUR_HOST_FILTER}: {len(conclusions)}'
     LOG.debug(
         'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
         'constraints: %(constraints)s; required aggregates: %(required)s; '

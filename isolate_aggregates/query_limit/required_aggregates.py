@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds shorter ways to require the same aggregates.
 
-Each way admits the hosts of the destination, and possibly hosts that one of
-Nova's host filters then drops. None depends on the current members of the
+Each way admits the hosts of the destination, and possibly hosts that our host
+filter then drops. None depends on the current members of the
 aggregates, because stale members could admit hosts that are not allowed.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 import dataclasses
-import itertools
 
 from isolate_aggregates import query_limit
 from isolate_aggregates.filters.constraints import Destination
 
 Choice = frozenset[str]
-
-# Each combination is tried of at most so many choices.
-MOST_COMBINED = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +21,7 @@ class RequiredSubset:
 
     :param choices: Sets of aggregate uuids; a host must be in at least one
         aggregate of each set.
-    :param left_out: Sets that are not in the query, because a host filter
+    :param left_out: Sets that are not in the query, because our host filter
         checks them.
     """
 
@@ -54,14 +50,13 @@ def needed(choices: Iterable[Choice]) -> tuple[Choice, ...]:
 
 
 def ways(
-    destination: Destination, host_filters: Collection[str] = ()
+    destination: Destination, may_omit: bool = False
 ) -> Iterator[RequiredSubset]:
     """Yield the ways to require the aggregates, each shorter than the last.
 
     Of several that fit, the first leaves out the fewest.
 
-    :param host_filters: The names of Nova's host filters that may check
-        requirements in place of the query.
+    :param may_omit: Whether our host filter checks what the query leaves out.
     """
     choices = destination.required_aggregates
     # What Nova would ask.
@@ -76,16 +71,11 @@ def ways(
         if choice <= forbidden and subset.length < shortest:
             shortest = subset.length
             yield subset
-    for omission in _omissions(
-        sorted(
-            (
-                choice
-                for choice, name in destination.host_filters.items()
-                if name in host_filters
-            ),
-            key=lambda choice: (-len(allowed[choice]), sorted(choice)),
-        )
-    ):
+    longest_first = sorted(
+        choices, key=lambda choice: (-len(allowed[choice]), sorted(choice))
+    )
+    for number in range(len(choices) + 1 if may_omit else 1):
+        omission = longest_first[:number]
         required = needed(allowed[c] for c in choices if c not in omission)
         # What is sent may imply some of the others.
         left_out = tuple(
@@ -97,16 +87,3 @@ def ways(
         if subset.length < shortest:
             shortest = subset.length
             yield subset
-
-
-def _omissions(choices: Sequence[Choice]) -> Iterator[tuple[Choice, ...]]:
-    """Yield which choices to leave out, the fewest first.
-
-    Of many, only the first ones are left out, not each combination.
-    """
-    if len(choices) > MOST_COMBINED:
-        for number in range(len(choices) + 1):
-            yield tuple(choices[:number])
-        return
-    for number in range(len(choices) + 1):
-        yield from itertools.combinations(choices, number)

@@ -38,15 +38,9 @@ def fit(
     host_forced: bool = False,
 ) -> tuple[Replacement | None, RequiredSubset]:
     """Find a way to write the query within the limit."""
-    # Our own host filter also checks what is left to Nova's, with newly
-    # read aggregates.
-    host_filters = (
-        shortener.host_filters
-        if shortener.is_checked and not host_forced
-        else ()
-    )
     first: exception.QueryNotShortened | None = None
-    for required in ways(destination, host_filters):
+    may_omit = shortener.is_checked and not host_forced
+    for required in ways(destination, may_omit):
         try:
             replacement = shorten(
                 shortener,
@@ -183,17 +177,10 @@ def _advice(
     shortener: Shortener, destination: Destination, host_forced: bool
 ) -> str:
     """Return a hint on too many required aggregates; may be empty."""
-    host_filters = set(destination.host_filters.values())
-    if not host_filters:
+    if not destination.required_aggregates:
         return ''
     if host_forced:
         return 'they cannot be left to host filters on a forced host; '
-    if not shortener.is_checked:
-        host_filters.add(OUR_HOST_FILTER)
-    missing = sorted(host_filters.difference(shortener.host_filters))
-    if not missing:
+    if shortener.is_checked:
         return ''
-    return (
-        f'add {" and ".join(missing)} to [filter_scheduler] '
-        'enabled_filters, or '
-    )
+    return f'add {OUR_HOST_FILTER} to [filter_scheduler] enabled_filters, or '

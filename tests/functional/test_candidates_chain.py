@@ -126,14 +126,14 @@ def test_requirements_left_to_a_host_filter_are_reported(
         'filter': 'aggregate_instance_extra_specs',
         'kind': 'required-metadata',
         'reason': 'aggregate ssd: flavor fast requires ssd=true',
-        'host_filter': 'AggregateInstanceExtraSpecsFilter',
+        'host_filter': 'IsolatedAggregatesFilter',
     }
     assert document['left_to_host_filters'] == [left]
     explained = json.loads(run('explain', *arguments, '-f', 'json').out)
     assert explained['summary']['left_to_host_filters'] == [left]
     said = (
         'Left to host filters because the query would be too long:\n'
-        '  to AggregateInstanceExtraSpecsFilter: '
+        '  to IsolatedAggregatesFilter: '
         'aggregate_instance_extra_specs: aggregate ssd: flavor fast requires '
         'ssd=true\n'
     )

@@ -194,9 +194,7 @@ IN_TREE = len('&in_tree=') + len(A.uuid)
             lambda: Scenario(Holding(), limit=SHORTENED), id='shortened'
         ),
         pytest.param(
-            lambda: Scenario(
-                Explaining(), limit=SHORTENED, host_filters=['TheirFilter']
-            ),
+            lambda: Scenario(Explaining(), limit=SHORTENED),
             id='left to a host filter',
         ),
         pytest.param(lambda: Scenario(Remembering()), id='in the index'),

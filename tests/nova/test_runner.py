@@ -138,7 +138,7 @@ class Recorder(Observer):
 class Worker:
     """A runner with fakes for everything that it calls."""
 
-    def __init__(self, *filters, limit=3500, host_filters=()):
+    def __init__(self, *filters, limit=3500):
         self.conf = cfg.ConfigOpts()
         self.conf.register_opt(cfg.BoolOpt('on', default=True), group='mine')
         self.conf.register_opt(
@@ -160,7 +160,7 @@ class Worker:
                 # Nova's own query does not matter here.
                 limit and REST + limit,
                 lambda index: filters[0].locks(index),
-                [OUR_HOST_FILTER, *host_filters],
+                [OUR_HOST_FILTER],
             ),
             Hosts(self),
             self.observer,
@@ -306,6 +306,8 @@ def test_a_refusal_has_all_reasons_and_the_name_of_the_first_filter():
 
 def test_a_query_that_does_not_fit_is_refused():
     worker = Worker(Filter(FORBID, Require((A,), 'because')), limit=10)
+    # Nova runs no host filter that could check it.
+    worker.spec.force_hosts = ['host-a']
     assert 'for 1 required aggregates' in worker.refusal()
     assert worker.observer.told == [
         ('max_query_length', exception.QueryNotShortened)
@@ -629,13 +631,13 @@ def test_no_host_passes_without_request_filters(install, caplog):
 
 # What is left to host filters.
 
-LEFT = Require((A, B), 'flavor f requires ssd=true', 'TheirFilter')
+LEFT = Require((A, B), 'flavor f requires ssd=true')
 
 
 def leaving(*constraints, **fields):
     """Return a worker whose queries have no room for required aggregates."""
     found = Filter(LEFT, *constraints)
-    worker = Worker(found, limit=1, host_filters=['TheirFilter'])
+    worker = Worker(found, limit=1)
     for name, value in fields.items():
         setattr(worker.spec, name, value)
     return worker
@@ -653,8 +655,8 @@ def test_requirements_left_to_a_host_filter_are_checked_later(caplog):
     assert caplog.messages == [
         'The query to Placement for server None of project None would be '
         'longer than [isolate_aggregates] max_query_length, so these '
-        'constraints are left to TheirFilter. Host filters check only the '
-        'hosts that Placement returns, at most [scheduler] '
+        'constraints are left to IsolatedAggregatesFilter. Host filters check '
+        'only the hosts that Placement returns, at most [scheduler] '
         'max_placement_results. This is logged only once: aggregates a, b: '
         'flavor f requires ssd=true'
     ]
@@ -690,25 +692,11 @@ def test_requirements_of_another_filter_stay():
     worker = Worker(
         Filter(LEFT),
         limit=required_length(2) + required_length(1),
-        host_filters=['TheirFilter'],
     )
     worker.spec.requested_destination = theirs
     worker.narrow()
     found = worker.spec.requested_destination.aggregates
     assert sorted(found) == sorted([both, A.uuid])
-
-
-def test_wider_requirements_are_sent_if_the_narrower_is_left_out():
-    narrow = Require((A,), 'x', 'TheirFilter')
-    wide = Require((A, B), 'y')
-    worker = Worker(
-        Filter(narrow, wide),
-        limit=required_length(2),
-        host_filters=['TheirFilter'],
-    )
-    worker.narrow()
-    assert worker.spec.requested_destination.aggregates == [A.uuid]
-    assert not worker.objections()
 
 
 def test_a_forced_host_leaves_no_requirement_to_a_host_filter():

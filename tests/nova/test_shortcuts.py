@@ -493,8 +493,7 @@ class Cloud:
     def fits(self, demand):
         """Return whether there is a query for a request within the limit.
 
-        Forbidden aggregates are left to our host filter. Tries each set of
-        requirements that are left to Nova's.
+        Forbidden aggregates and requirements are left to our host filter.
         """
         length = REST
         if names_host(demand):
@@ -508,10 +507,6 @@ class Cloud:
             for choice in destination.required_aggregates
         ]
         may_omit = self.shortens and not demand.is_forced
-        omittable = [
-            may_omit and destination.host_filters.get(choice) in self.enabled
-            for choice in destination.required_aggregates
-        ]
         number = 0 if self.shortens else len(forbidden)
         length += len('&member_of=%21in%3A') - 3 + 39 * number if number else 0
         shortest = min(
@@ -524,11 +519,9 @@ class Cloud:
                 itertools.combinations(required, number)
                 for number in range(len(required) + 1)
             )
-            if all(
-                is_omittable or any(other <= choice for other in sent)
-                for choice, is_omittable in zip(
-                    required, omittable, strict=True
-                )
+            if may_omit
+            or all(
+                any(other <= choice for other in sent) for choice in required
             )
         )
         return length + shortest <= self.limit

@@ -102,7 +102,7 @@ class TooLongTest(Flavors, ShorteningCloudTest):
     def test_requirements_that_do_not_fit_are_left_to_the_host_filter(self):
         assert self.host_for(self.both) == 'host3'
         assert 'member_of' not in self.queries[-1]
-        assert f'to {HOST_FILTER}' in self.log()
+        assert 'to IsolatedAggregatesFilter' in self.log()
         # If there is space, the query has all of them.
         self.flags(max_query_length=4000, group=ia_conf.GROUP)
         self.restart_scheduler()

@@ -33,7 +33,6 @@ from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, asking
 
 NAMES = 'abcde'
-THEIRS = 'TheirFilter'
 HOSTS = [
     frozenset(some)
     for number in range(len(NAMES) + 1)
@@ -54,33 +53,25 @@ def admits(host, required, forbidden):
 
 
 @examples(100)
-@given(
-    st.lists(st.tuples(choices, st.sampled_from(['', THEIRS])), max_size=4),
-    st.sets(st.sampled_from(NAMES)),
-)
-def test_no_way_admits_other_hosts(constraints, forbidden):
+@given(st.lists(choices, max_size=4), st.sets(st.sampled_from(NAMES)))
+def test_no_way_admits_other_hosts(required, forbidden):
     destination = Destination()
-    for choice, host_filter in constraints:
-        destination.require_aggregates(choice, host_filter)
+    for choice in required:
+        destination.require_aggregates(choice)
     destination.forbid_aggregates(forbidden)
-    results = list(ways(destination, [THEIRS]))
+    results = list(ways(destination, may_omit=True))
     event(f'ways: {len(results)}')
     for way in results:
         for host in HOSTS:
-            # Requirements that are left out are checked by a host filter.
+            # Requirements that are left out are checked by our host filter.
             passes = admits(host, (*way.choices, *way.left_out), forbidden)
             assert passes == admits(
                 host, destination.required_aggregates, forbidden
             )
-    # In the end nothing is sent that need not be, or what admits no host.
-    only = [c for c, name in constraints if not name]
-    assert all(
-        way <= forbidden or any(way <= c for c in only)
-        for way in results[-1].choices
-    )
-    assert not any(c in only for c in results[-1].left_out)
+    # In the end nothing is sent, or what admits no host.
+    assert all(choice <= forbidden for choice in results[-1].choices)
     # Nothing is left where nothing looks.
-    assert not any(way.left_out for way in ways(destination, ['OtherFilter']))
+    assert not any(way.left_out for way in ways(destination))
 
 
 @given(st.lists(choices, max_size=5))
@@ -105,11 +96,11 @@ def test_the_length_is_that_in_the_query(some):
     assert len(request.to_querystring()) == plain + required.length
 
 
-def fitting(limit, *constraints, enabled=(), members=True, forced=False):
+def fitting(limit, *constraints, is_checked=True, forced=False):
     shortener = Shortener(
         limit,
         lambda index: (),
-        [*enabled, *([OUR_HOST_FILTER] if members else [])],
+        [OUR_HOST_FILTER] if is_checked else ['TheirFilter'],
     )
     decision = decide(
         REQUEST,
@@ -123,12 +114,12 @@ def fitting(limit, *constraints, enabled=(), members=True, forced=False):
 
 
 def left(decision):
-    """Return the constraints that are left to host filters."""
+    """Return the constraints that are left to our host filter."""
     return [one.constraint for one in decision.left_to_host_filters]
 
 
-MANY = Require((A, B, C), 'many', THEIRS)
-FEW = Require((A, D), 'few', THEIRS)
+MANY = Require((A, B, C), 'many')
+FEW = Require((A, D), 'few')
 BOTH = REST + required_length(3) + required_length(2)
 
 
@@ -141,7 +132,7 @@ def sent(decision):
 
 
 def test_requirements_that_fit_are_kept():
-    decision = fitting(BOTH, MANY, FEW, enabled=[THEIRS])
+    decision = fitting(BOTH, MANY, FEW)
     assert sent(decision) == [{A.uuid, B.uuid, C.uuid}, {A.uuid, D.uuid}]
     assert (decision.left_to_host_filters, decision.needs_host_check) == (
         (),
@@ -165,29 +156,16 @@ def test_implied_requirements_are_omitted_if_space_is_short():
 
 
 def test_the_longest_is_left_to_the_host_filter():
-    decision = fitting(BOTH - 1, FEW, MANY, enabled=[THEIRS])
+    decision = fitting(BOTH - 1, FEW, MANY)
     assert sent(decision) == [{A.uuid, D.uuid}]
     assert left(decision) == [MANY]
     assert decision.needs_host_check
-    decision = fitting(REST, FEW, MANY, enabled=[THEIRS])
+    decision = fitting(REST, FEW, MANY)
     assert sent(decision) == []
     assert left(decision) == [
         FEW,
         MANY,
     ]
-
-
-def test_a_wider_requirement_is_sent_if_the_narrower_is_left_out():
-    """If the narrower requirement is left out, the wider one is sent again."""
-    wide = Require((A, B), 'nothing else looks at it')
-    narrow = Require((A,), 'x', THEIRS)
-    other = Require((C, D), 'y', THEIRS)
-    limit = REST + required_length(1)
-    decision = fitting(limit, wide, narrow, other, enabled=[THEIRS])
-    assert sent(decision) == [{A.uuid}]
-    assert left(decision) == [other]
-    decision = fitting(limit - 1, wide, narrow, other, enabled=[THEIRS])
-    assert decision.too_long
 
 
 def test_forbidden_aggregates_are_omitted_from_requirements():
@@ -204,13 +182,6 @@ def test_forbidden_aggregates_are_omitted_from_requirements():
     assert sent(fitting(0, only, Forbid((A,), 'y'))) == [{A.uuid}]
 
 
-def test_a_requirement_shared_with_another_filter_is_not_left_out():
-    again = Require(MANY.aggregates, 'and for another reason')
-    for some in ([MANY, again], [again, MANY]):
-        decision = fitting(REST, *some, enabled=[THEIRS])
-        assert decision.too_long
-
-
 LIMIT = f'{REST:,}'
 
 
@@ -218,27 +189,17 @@ LIMIT = f'{REST:,}'
     ('settings', 'advice'),
     [
         (
-            {},
-            f'add {THEIRS} to [filter_scheduler] enabled_filters, or raise '
-            'max_query_length,',
-        ),
-        (
-            {'members': False},
-            f'add {OUR_HOST_FILTER} and {THEIRS} to [filter_scheduler] '
-            'enabled_filters, or raise max_query_length,',
-        ),
-        (
-            {'members': False, 'enabled': [THEIRS]},
+            {'is_checked': False},
             f'add {OUR_HOST_FILTER} to [filter_scheduler] enabled_filters, or '
             'raise max_query_length,',
         ),
         (
-            {'forced': True, 'enabled': [THEIRS]},
+            {'forced': True},
             'they cannot be left to host filters on a forced host; raise '
             'max_query_length,',
         ),
     ],
-    ids=['neither', 'none', 'not ours', 'forced'],
+    ids=['not checked', 'forced'],
 )
 def test_without_a_host_filter_a_long_query_is_refused(settings, advice):
     decision = fitting(REST, MANY, **settings)
@@ -254,20 +215,17 @@ def test_without_a_host_filter_a_long_query_is_refused(settings, advice):
 
 
 def test_a_host_filter_is_advised_only_if_it_would_help():
-    decision = fitting(REST, Require((A, B), 'x'), enabled=[THEIRS])
+    decision = fitting(REST - 1, MANY, FEW)
     [reason] = decision.too_long.reasons
     assert 'enabled_filters' not in reason
     # The message has the length of the complete query.
-    decision = fitting(REST - 1, MANY, FEW, enabled=[THEIRS])
-    assert f'{BOTH} bytes for 5 required' in decision.too_long.reasons[0]
+    assert f'{BOTH} bytes for 5 required' in reason
     with pytest.raises(exception.QueryNotShortened):
         decision.check()
 
 
 def test_requirements_are_left_out_to_fit_forbidden_aggregates():
-    decision = fitting(
-        REST + forbidden_length(1), FEW, Forbid((B,), 'x'), enabled=[THEIRS]
-    )
+    decision = fitting(REST + forbidden_length(1), FEW, Forbid((B,), 'x'))
     assert decision.forbidden == {B.uuid}
     assert left(decision) == [FEW]
     assert len(asking.first(decision, REQUEST).to_querystring()) == (
@@ -276,21 +234,23 @@ def test_requirements_are_left_out_to_fit_forbidden_aggregates():
 
 
 @pytest.mark.parametrize(
-    ('theirs', 'ours', 'forbidden', 'left'),
+    ('first', 'other', 'forbidden', 'left'),
     [
-        pytest.param('a', 'ab', '', [], id='it implies the other'),
         pytest.param('ab', 'a', '', [], id='the other implies it'),
-        pytest.param('ac', 'a', 'c', [], id='the others are equal'),
+        pytest.param('abc', 'ab', 'c', [], id='the others are equal'),
         pytest.param('cd', 'a', '', ['cd'], id='the other is different'),
     ],
 )
-def test_a_host_filter_need_not_check_what_the_query_does(
-    theirs, ours, forbidden, left
+def test_the_host_filter_need_not_check_what_the_query_does(
+    first, other, forbidden, left
 ):
     destination = Destination()
-    destination.require_aggregates(frozenset(theirs), THEIRS)
-    for choice in (ours, 'be'):
-        destination.require_aggregates(frozenset(choice), '')
+    for choice in (first, other):
+        destination.require_aggregates(frozenset(choice))
     destination.forbid_aggregates(forbidden)
-    *_, subset = ways(destination, [THEIRS])
+    subset = next(
+        way
+        for way in ways(destination, may_omit=True)
+        if way.choices == (frozenset(other),)
+    )
     assert subset.left_out == tuple(map(frozenset, left))

@@ -298,7 +298,7 @@ def left_document(
             filter=rest.filter_name,
             kind=rest.kind,
             reason=rest.constraint.reason,
-            host_filter=rest.host_filter,
+            host_filter=_OURS,
         )
         for rest in decision.left_to_host_filters
     )
@@ -310,10 +310,7 @@ def left_lines(decision: Decision) -> Iterator[str]:
         return
     yield 'Left to host filters because the query would be too long:'
     for rest in decision.left_to_host_filters:
-        yield (
-            f'  to {rest.host_filter}: {rest.filter_name}: '
-            f'{rest.constraint.reason}'
-        )
+        yield (f'  to {_OURS}: {rest.filter_name}: {rest.constraint.reason}')
     yield ''
 
 
