@@ -268,6 +268,30 @@ def test_a_flavor_that_is_new_or_gone_is_compared_with_nothing():
     assert hosts == {'small': (2, 0), 'more': (0, 2)}
 
 
+def test_a_flavor_with_another_name_is_the_same_flavor():
+    before = cloud()
+    renamed = dataclasses.replace(SMALL, name='tiny')
+    result = of(
+        before,
+        lambda s: dataclasses.replace(s, flavors=(renamed, *s.flavors[1:])),
+    )
+    assert not result.flavors
+
+
+def test_flavors_are_shown_by_name_with_their_images_by_name():
+    images = [
+        make_image(name, {f'trait:CUSTOM_{name.upper()}': 'forbidden'})
+        for name in ('b', 'a')
+    ]
+    before = cloud(images=images, traits={'CUSTOM_A', 'CUSTOM_B'})
+    result = of(before, lock(before))
+    assert [row.what for row in shown.rows(result)][3:6] == [
+        'flavor small',
+        'flavor small with image a',
+        'flavor small with image b',
+    ]
+
+
 @pytest.mark.parametrize(
     ('servers', 'change', 'status'),
     [

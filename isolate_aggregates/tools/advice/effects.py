@@ -246,13 +246,15 @@ class Effects:
     ) -> Iterator[tuple[Asker, '_Servers', '_Servers']]:
         """Yield the servers that a change may affect, before and after it."""
         before = self.snapshot
-        flavors = {_id(flavor): flavor for flavor in scope.flavors(before)}
-        images = {_id(image): image for image in before.images}
+        flavors = {
+            scope.identity(flavor): flavor for flavor in scope.flavors(before)
+        }
+        images = {scope.identity(image): image for image in before.images}
         kinds: dict[str | None, None] = dict.fromkeys(
-            _id(image) if image else None
+            scope.identity(image) if image else None
             for image in scope.images(before, self.pipeline)
         )
-        now = {_id(image): image for image in after.images}
+        now = {scope.identity(image): image for image in after.images}
         changed_images: dict[str | None, None] = dict.fromkeys(
             number for number, image in now.items() if image != images[number]
         )
@@ -263,7 +265,7 @@ class Effects:
         )
         projects = self._projects(after)
         for flavor in scope.flavors(after):
-            old = flavors[_id(flavor)]
+            old = flavors[scope.identity(flavor)]
             is_affected_servers = everybody or flavor != old
             for number in kinds if is_affected_servers else changed_images:
                 was = None if number is None else images[number]
@@ -310,7 +312,3 @@ _Servers = tuple[Flavor, Image | None, str | None]
 
 # A cloud as it is, and as it will be after ``sync``.
 _Worlds = tuple[Offers, Offers]
-
-
-def _id(thing: Flavor | Image) -> str:
-    return thing.id or thing.name

@@ -49,6 +49,11 @@ class Asker:
         return self.image is None and self.project is None
 
 
+def identity(thing: Flavor | Image) -> str:
+    """Return what a flavor or an image is known by, whatever its name."""
+    return thing.id or thing.name
+
+
 def flavors(snapshot: Snapshot) -> tuple[Flavor, ...]:
     """Return the flavors to ask about."""
     return (*snapshot.flavors, ANY_FLAVOR)

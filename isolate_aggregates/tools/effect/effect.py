@@ -243,8 +243,12 @@ class _World:
             cloud.snapshot, self.pipeline, cloud.requests
         )
         self._offers = Offers(cloud.snapshot)
-        self.flavors = {_id(f): f for f in scope.flavors(cloud.snapshot)}
-        self.images = {_id(image): image for image in cloud.snapshot.images}
+        self.flavors = {
+            scope.identity(f): f for f in scope.flavors(cloud.snapshot)
+        }
+        self.images = {
+            scope.identity(image): image for image in cloud.snapshot.images
+        }
 
     def question(
         self, flavor: Flavor, image: Image | None, project: str | None
@@ -266,7 +270,7 @@ class _World:
 
 def _access_changes(old: _World, new: _World) -> Iterator[AccessChange]:
     kinds = [
-        None if image is None else _id(image)
+        None if image is None else scope.identity(image)
         for image in scope.images(old.snapshot, old.pipeline)
     ]
     for number in old.flavors | new.flavors:
@@ -300,9 +304,9 @@ def _access_changes(old: _World, new: _World) -> Iterator[AccessChange]:
 
 
 def _user_changes(before: Snapshot, after: Snapshot) -> Iterator[UserChange]:
-    old = {_id(flavor): flavor for flavor in before.flavors}
+    old = {scope.identity(flavor): flavor for flavor in before.flavors}
     for flavor in after.flavors:
-        was = old.get(_id(flavor))
+        was = old.get(scope.identity(flavor))
         users = _users(flavor)
         old_users = _users(was) if was else _NONE
         if users != old_users:
@@ -428,7 +432,3 @@ def _stranded(
     return tuple(
         sorted(name for name, (was, now) in hosts.items() if was and not now)
     )
-
-
-def _id(thing: Flavor | Image) -> str:
-    return thing.id or thing.name
