@@ -139,9 +139,12 @@ class Decision:
             plain += query_limit.required_length(len(choice))
         if plain <= shortener.limit:
             return self
+        # Imported late, with the first query that is too long.
+        from isolate_aggregates.query_limit.shortener import fit
+
         try:
-            replacement, required = shortener.fit(
-                destination, self.aggregates, rest, host_forced
+            replacement, required = fit(
+                shortener, destination, self.aggregates, rest, host_forced
             )
         except exception.QueryNotShortened as exc:
             for reason in exc.reasons:

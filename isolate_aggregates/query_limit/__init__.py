@@ -12,10 +12,6 @@ if TYPE_CHECKING:
 
     from isolate_aggregates.aggregates import AggregateIndex, Lock
     from isolate_aggregates.aggregates.rollups import Rollup
-    from isolate_aggregates.filters.constraints import Destination
-    from isolate_aggregates.query_limit.required_aggregates import (
-        RequiredSubset,
-    )
 
 # The host filter that checks what a shortened query leaves out.
 OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
@@ -61,23 +57,6 @@ class Shortener:
     def is_checked(self) -> bool:
         """Whether our host filter checks what a query leaves out."""
         return OUR_HOST_FILTER in self.host_filters
-
-    def fit(
-        self,
-        destination: 'Destination',
-        index: 'AggregateIndex',
-        length: int,
-        host_forced: bool = False,
-    ) -> 'tuple[Replacement | None, RequiredSubset]':
-        """Find a way to write the query within the limit.
-
-        :param length: The length in bytes of the query without aggregates of
-            the destination.
-        """
-        # Imported late, with the first query that is too long.
-        from isolate_aggregates.query_limit import shortener
-
-        return shortener.fit(self, destination, index, length, host_forced)
 
 
 def forbidden_length(number: int) -> int:

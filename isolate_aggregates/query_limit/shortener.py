@@ -37,7 +37,11 @@ def fit(
     length: int,
     host_forced: bool = False,
 ) -> tuple[Replacement | None, RequiredSubset]:
-    """Find a way to write the query within the limit."""
+    """Find a way to write the query within the limit.
+
+    :param length: The length in bytes of the query without aggregates of the
+        destination.
+    """
     first: exception.QueryNotShortened | None = None
     may_omit = shortener.is_checked and not host_forced
     for required in ways(destination, may_omit):
