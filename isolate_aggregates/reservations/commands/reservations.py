@@ -94,11 +94,6 @@ class ListReservations(common.ReservationLister):
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        """List the reservations.
-
-        With ``--ending-within`` the exit status is 1 if one cannot be read,
-        because it may end too.
-        """
         store = common.store(self.app.conf, self.app.connect())
         if args.mine:
             return _own(views.list_own(store))
@@ -117,6 +112,7 @@ class ListReservations(common.ReservationLister):
             and status.reservation.end - now <= within
         ]
         if self.is_incomplete:
+            # One that cannot be read may end too.
             code = ExitStatus.ERROR
         else:
             code = ExitStatus.NO if ending else ExitStatus.DONE

@@ -24,9 +24,17 @@ DAY = 24 * HOUR
 pytestmark = pytest.mark.usefixtures('two_hosts')
 
 
-def reserve(world, amount=1, start=NOW, end=NOW + 10 * HOUR, name=ID, at=NOW):
+def reserve(
+    world, amount=1, start=NOW, end=NOW + 10 * HOUR, name=ID, at=NOW, gpus=0
+):
+    extra_specs = {'resources:VGPU': str(gpus)} if gpus else {}
     reservation = reservations.new(
-        PROJECT, amount, SHAPE, start, end, reservation_id=name
+        PROJECT,
+        amount,
+        dataclasses.replace(SHAPE, extra_specs=extra_specs),
+        start,
+        end,
+        reservation_id=name,
     )
     return reservations.create(world.store, reservation, at)
 
@@ -340,7 +348,8 @@ def command(world, operated, run):
 @pytest.fixture
 def told(world, two_hosts, monkeypatch):
     """One reservation that has ended, and one that goes on."""
-    reserve(world, 2)
+    world.add_device('h1', 'gpu', VGPU=2)
+    reserve(world, 2, gpus=1)
     reservations.end(world.store, ID, NOW + 2 * HOUR)
     reserve(world, start=NOW + HOUR, end=None, name=OTHER)
     reservations.reconcile_all(world.store, NOW + HOUR)
@@ -368,8 +377,8 @@ def test_a_bill_has_everything_as_csv(command):
         'Disk': '10',
         'Ephemeral': '0',
         'Swap': '0',
-        'Resources': 'DISK_GB=10 MEMORY_MB=1024 VCPU=4',
-        'Properties': '',
+        'Resources': 'DISK_GB=10 MEMORY_MB=1024 VCPU=4 VGPU=1',
+        'Properties': 'resources:VGPU=1',
         'Slot Hours': '4.0',
         'Open': '4.0',
         'Usable': '4.0',
@@ -386,7 +395,13 @@ def test_the_document_has_all_events(command):
     result = command('--until', '1h', '--reservation', ID, '-f', 'json')
     [entry] = json.loads(result.out)['reservations']
     assert entry['slot_hours'] == {'sold': 4, 'open': 4, 'usable': 4}
-    assert entry['resources'] == {'DISK_GB': 10, 'MEMORY_MB': 1024, 'VCPU': 4}
+    assert entry['properties'] == {'resources:VGPU': '1'}
+    assert entry['resources'] == {
+        'DISK_GB': 10,
+        'MEMORY_MB': 1024,
+        'VCPU': 4,
+        'VGPU': 1,
+    }
     assert [event['amount'] for event in entry['events']] == [2, 2, 2, 2]
     assert entry['events'][-2] == {
         'at': '2027-03-01T14:00:00+00:00',
