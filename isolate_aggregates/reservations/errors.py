@@ -14,16 +14,13 @@ class ReservationError(IsolateAggregatesError):
         super().__init__(f'Reservation {reservation} {problem}.')
 
 
-class UnknownReservation(tools_errors.NotFound):
-    """There is no reservation with an id."""
-
-    def __init__(self, reservation: str) -> None:
-        super().__init__(
-            'reservation',
-            reservation,
-            'Nova; run reservation list, or reservation history list for '
-            'those that have ended',
-        )
+def unknown(reservation: str) -> tools_errors.NotFound:
+    return tools_errors.NotFound(
+        'reservation',
+        reservation,
+        'Nova; run reservation list, or reservation history list for those '
+        'that have ended',
+    )
 
 
 class ChangeRefused(ReservationError):

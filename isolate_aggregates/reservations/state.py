@@ -197,7 +197,7 @@ class ObservedState:
         if reservation in self.records.problems:
             raise self.records.problems[reservation]
         if reservation not in self.records.reservations:
-            raise errors.UnknownReservation(reservation)
+            raise errors.unknown(reservation)
         return self.records.reservations[reservation]
 
     @property
