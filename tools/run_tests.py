@@ -76,9 +76,7 @@ LIBRARY = tomllib.loads((ROOT / 'pyproject.toml').read_text('utf-8'))['tool'][
 PARTS = {
     'unit': Part(('tests/unit',), JOBS),
     'functional': Part(('tests/functional',), JOBS),
-    # In one process: older releases of Nova replace threads when they are
-    # imported, which those of pytest-xdist do not survive.
-    'adapter': Part(('tests/nova',)),
+    'adapter': Part(('tests/nova',), JOBS),
     'library': Part(tuple(LIBRARY), JOBS),
     'servers': Part(('tests/servers',), JOBS),
     'clone': Part(('tests/clone',), JOBS),

@@ -68,28 +68,6 @@ class ShorteningTest(ShorteningCloudTest):
         self.give_trait('host2', LOCK.partition(':')[2])
         assert self.host_for(licensed) == 'host2'
 
-    def test_a_member_known_only_to_placement_is_excluded(self):
-        """In Nova's lists, ``late`` has no hosts."""
-        self.licensed(['host1'], 11)
-        number = self.aggregate('late', metadata={LOCK: 'required'})
-        late = self.admin_api.api_get('/os-aggregates').body['aggregates'][-1]
-        assert (late['id'], late['hosts']) == (number, [])
-        self.put_aggregates(
-            self._get_provider_uuid_by_host('host2'), [late['uuid']]
-        )
-        # The rollup has no members yet.
-        assert self.host_for(self.plain) == 'host3'
-        self.roll_up('host1')
-        assert self.host_for(self.plain) == 'host3'
-        assert ROLLUP in self.queries[-1]
-
-    def test_a_host_missing_in_a_rollup_is_excluded(self):
-        self.licensed(['host1'], 11)
-        self.aggregate('late', ['host1', 'host2'], {LOCK: 'required'})
-        self.roll_up('host1')
-        assert self.host_for(self.plain) == 'host3'
-        assert ROLLUP in self.queries[-1]
-
     def test_a_host_that_just_joined_is_excluded(self):
         number = self.licensed(['host1'])[0]
         self.roll_up('host1')
@@ -125,15 +103,6 @@ class ShorteningTest(ShorteningCloudTest):
         assert host_of(self.forced_to('host2', 'ERROR')) is None
         assert host_of(self.forced_to('host3', 'ACTIVE')) == 'host3'
         assert ROLLUP in self.queries[-1]
-
-    def test_a_forced_host_that_joined_in_placement_is_refused(self):
-        self.licensed(['host1'])
-        self.roll_up('host1')
-        assert self.host_for(self.plain) == 'host2'
-        member = self._get_provider_uuid_by_host('host1')
-        joined = self._get_provider_aggregates(member)[0]
-        self.put_aggregates(self._get_provider_uuid_by_host('host2'), [joined])
-        assert host_of(self.forced_to('host2', 'ERROR')) is None
 
     def forced_to(self, host, status):
         """Boot a server on a host as an administrator and return it."""

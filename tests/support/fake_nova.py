@@ -180,7 +180,12 @@ class FakeNova:
         aggregate = self.aggregates[int(number)]
         [(action, change)] = body.items()
         if action == 'set_metadata':
-            aggregate['metadata'].update(change['metadata'])
+            merged = {**aggregate['metadata'], **change['metadata']}
+            aggregate['metadata'] = {
+                key: value
+                for key, value in merged.items()
+                if value is not None
+            }
         elif action == 'add_host':
             if change['host'] in aggregate['hosts']:
                 return 409, {'conflictingRequest': {'message': 'in it'}}

@@ -1,32 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Placement with a fake Nova, for reservations.
-
-Both are called over HTTP: the library has no idea. Each call goes over a wire
-where a test can count calls, break them, or let somebody else write between.
-"""
+"""A cloud for reservations, of which each call can be broken."""
 
 import datetime
-import io
 import json
 import logging
 import re
-from urllib import parse
 
-from fake_nova import NOVA, FakeNova, uuid
-from http_fakes import GLANCE
+from fake_nova import uuid
 import jsonschema
-from keystoneauth1 import session, token_endpoint
 import placement_backup
 import placement_rows
-import requests
-from requests import adapters
+from wired_world import WiredWorld
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import documents
-from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.placement import inventories
-from isolate_aggregates.tools.placement.client import PlacementClient
 
 NOW = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
@@ -38,78 +27,7 @@ def told(status):
     return tuple(problem.partition(';')[0] for problem in status.problems)
 
 
-class Wire(adapters.HTTPAdapter):
-    """Carries the calls to both services.
-
-    :param nova: Nova.
-    """
-
-    def __init__(self, nova):
-        super().__init__(pool_maxsize=50)
-        self.nova = nova
-        self.calls = []
-        # Takes the number of a call and returns what happens to it.
-        self.fault = None
-        # Called before a call is carried.
-        self.meddle = None
-        # The time that web servers tell, if they do.
-        self.date = None
-        # The most candidates in an answer of Placement, as operators can
-        # configure with [placement] max_allocation_candidates.
-        self.most_candidates = None
-
-    def send(self, request, **kwargs):
-        """Carry a call."""
-        self.calls.append((request.method, request.url))
-        fault = self.fault and self.fault(len(self.calls))
-        if fault in ('refused', 'cut'):
-            return self._fail(request, fault)
-        if self.meddle:
-            self.meddle(request.method, request.url)
-        if self.most_candidates and '/allocation_candidates' in request.url:
-            request.url += f'&limit={self.most_candidates}'
-        if request.url.startswith(GLANCE):
-            # Nothing about reservations depends on images.
-            answer = _response(request, 200, {'images': []})
-        elif request.url.startswith(NOVA):
-            answer = self._ask_nova(request)
-        else:
-            answer = super().send(request, **kwargs)
-        if self.date:
-            answer.headers['Date'] = self.date
-        return self._fail(request, 'lost') if fault == 'lost' else answer
-
-    def _ask_nova(self, request):
-        parts = parse.urlsplit(request.url)
-        status, document = self.nova.reply(
-            request.method,
-            parts.path.removeprefix('/v2.1'),
-            parts.query,
-            request.headers,
-            json.loads(request.body) if request.body else None,
-        )
-        return _response(request, status, document)
-
-    @staticmethod
-    def _fail(request, fault):
-        if fault == 'cut':
-            raise requests.ConnectionError('the wire is cut')
-        return _response(request, 500, {'errors': [{'detail': 'no'}]})
-
-
-def _response(request, status, document):
-    answer = requests.Response()
-    answer.status_code = status
-    answer.request = request
-    answer.url = request.url
-    answer.headers['Content-Type'] = 'application/json'
-    content = b'' if document is None else json.dumps(document).encode()
-    answer.raw = io.BytesIO(content)
-    answer._content = content
-    return answer
-
-
-class World:
+class World(WiredWorld):
     """Nova and Placement, and the library over a wire.
 
     :param client: The adapter of a Placement, which is empty.
@@ -117,45 +35,17 @@ class World:
     """
 
     def __init__(self, client, database=placement_backup):
-        self._database = database
-        self.direct = PlacementClient(client)
-        self._endpoint = client.get_endpoint()
-        self.nova = FakeNova('2.90')
+        super().__init__(client, database)
         self.nova.on_delete = self._free
-        self.wire = Wire(self.nova)
         self.store = self.new_store()
-        self._empty = self.keep()
 
     def new_store(self, **settings):
         """Return what another process would have."""
         return reservations.ReservationStore(self.connection(), **settings)
 
-    def connection(self):
-        """Return what another process would connect with."""
-        http = requests.Session()
-        # It needs no proxies; to look for them takes as long as a call.
-        http.trust_env = False
-        http.mount('http://', self.wire)
-        return Connection(
-            session.Session(token_endpoint.Token(NOVA, 'admin'), session=http),
-            endpoints={
-                'compute': NOVA,
-                'image': GLANCE,
-                'placement': self._endpoint,
-            },
-        )
-
-    def keep(self):
-        """Return a copy of the state of both."""
-        return self._database.keep(), self.nova.keep()
-
     def put_back(self, scene):
         """Have what was kept, and nothing else."""
-        placement, nova = scene
-        self._database.put_back(placement)
-        self.nova.put_back(nova)
-        self.wire.fault = self.wire.meddle = None
-        self.wire.most_candidates = None
+        super().put_back(scene)
         self.store = self.new_store()
         self.wire.calls.clear()
 
@@ -171,57 +61,34 @@ class World:
             scenes[name] = self.keep()
         self.put_back(scenes[name])
 
-    def reset(self):
-        """Forget everything."""
-        self.put_back(self._empty)
-
     # The cloud.
 
     def add_host(self, name, vcpus=10, enable=True, **inventory):
         """Add a compute node."""
         root = uuid(1, name)
-        self._provide(name, root, None)
-        self.direct.send(
-            'PUT',
-            f'/resource_providers/{root}/inventories',
-            {
-                'resource_provider_generation': 0,
-                'inventories': {
-                    'VCPU': {'total': vcpus, 'max_unit': vcpus, **inventory},
-                    'MEMORY_MB': {'total': 10240, 'max_unit': 10240},
-                    'DISK_GB': {'total': 100, 'max_unit': 100},
-                },
+        self.provide(
+            name,
+            root,
+            inventories={
+                'VCPU': {'total': vcpus, 'max_unit': vcpus, **inventory},
+                'MEMORY_MB': {'total': 10240, 'max_unit': 10240},
+                'DISK_GB': {'total': 100, 'max_unit': 100},
             },
         )
         self.add_node(name)
         if enable:
             self._enable(name, root)
 
-    def add_node(self, name):
-        """Add a compute node to Nova alone; return its uuid."""
-        root = uuid(1, name)
-        self.nova.nodes[root] = {
-            'id': root,
-            'hypervisor_hostname': name,
-            'service': {'host': name},
-            'state': 'up',
-            'status': 'enabled',
-        }
-        return root
-
     def add_device(self, host, name, traits=(), **amounts):
         """Add a provider below a compute node; return its uuid."""
         device = uuid(4, name)
-        self._provide(f'{host}_{name}', device, uuid(1, host))
-        self.direct.send(
-            'PUT',
-            f'/resource_providers/{device}/inventories',
+        self.provide(
+            f'{host}_{name}',
+            device,
+            uuid(1, host),
             {
-                'resource_provider_generation': 0,
-                'inventories': {
-                    key: {'total': total, 'max_unit': total}
-                    for key, total in amounts.items()
-                },
+                key: {'total': total, 'max_unit': total}
+                for key, total in amounts.items()
             },
         )
         for trait in traits:
@@ -278,14 +145,8 @@ class World:
             {'resource_provider_generation': 1, 'aggregates': [pool['uuid']]},
         )
         child = names.provider_uuid(root)
-        self._provide(names.provider(name), child, root)
-        self.direct.send(
-            'PUT',
-            f'/resource_providers/{child}/inventories',
-            {
-                'resource_provider_generation': 0,
-                'inventories': {names.MARKER: {'total': 1}},
-            },
+        self.provide(
+            names.provider(name), child, root, {names.MARKER: {'total': 1}}
         )
         self.direct.send(
             'PUT',
@@ -309,13 +170,6 @@ class World:
             'PUT', f'/resource_providers/{root}', {'name': new_name}
         )
         self.nova.nodes[root]['hypervisor_hostname'] = new_name
-
-    def _provide(self, name, uuid, parent):
-        self.direct.send(
-            'POST',
-            '/resource_providers',
-            {'name': name, 'uuid': uuid, 'parent_provider_uuid': parent},
-        )
 
     def fail_host(self, name, state='down', status='enabled'):
         """Let a host be down or disabled."""

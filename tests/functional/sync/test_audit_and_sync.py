@@ -6,7 +6,7 @@ import random
 import pytest
 from sync_world import GOLD, LICENSED
 
-from isolate_aggregates.aggregates import Aggregate, rollups
+from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.audit import AuditedCloud, audit
@@ -35,8 +35,8 @@ def audited(world, conf):
     """Audit the current state of the cloud."""
     snapshot = Snapshot(
         'test',
-        tuple(world.nova.aggregates()),
-        snapshots.take_providers(world.nova, world.direct),
+        tuple(world.groups.values()),
+        snapshots.take_providers(world.cloud.nova, world.direct),
         FLAVORS,
     )
     known = world.direct.get('/traits')['traits']
@@ -61,7 +61,7 @@ def change_tags(chance, world):
 
 def change_placement(chance, world):
     """Change traits and memberships in Placement as other clients do."""
-    uuids = [a.uuid for a in world.nova.groups.values()]
+    uuids = [a.uuid for a in world.groups.values()]
     uuids += [rollups.uuid_of(f'trait:{trait}') for trait in TRAITS]
     for host in some(chance, HOSTS):
         world.put(host, traits=some(chance, TRAITS))
@@ -104,9 +104,7 @@ def test_a_synced_cloud_is_clean(world, conf):
         world.add_host(host)
     world.require('a1', ['h1', 'h2'], LICENSED)
     world.require('a2', ['h3'], LICENSED, GOLD)
-    world.nova.groups['plain'] = Aggregate(
-        '00000009-0000-4000-8000-000000000001', 'plain', {}, frozenset(HOSTS)
-    )
+    world.require('plain', HOSTS)
     assert audited(world, conf) != []
     world.sync()
     assert audited(world, conf) == []

@@ -58,11 +58,11 @@ def test_a_part_can_be_disabled(world):
 
 
 def test_tags_that_change_during_the_run_restore_no_marks(world):
-    def retag():
-        if world.wire.calls[-1][0] == 'PUT':
-            world.wire.before = None
+    def retag(method, url):
+        if method == 'PUT':
+            world.wire.meddle = None
             world.require('c', ['h2'], GOLD)
 
-    world.wire.before = retag
+    world.wire.meddle = retag
     assert world.sync(forget=True).is_complete
     assert world.custom_traits() == [GOLD, LICENSED]

@@ -15,7 +15,6 @@ import threading
 import time
 from wsgiref import simple_server
 
-from fake_nova import FakeNova
 import pytest
 import requests
 from sync_world import GOLD, LICENSED, World
@@ -58,7 +57,7 @@ class Cloud:
         self.home = home
         self.world = world
         self.session = requests.Session()
-        self.placement = world.wire.get_endpoint()
+        self.placement = world.endpoint
         self.changes = 0
         # The number of the change at which sync is killed, and whether that
         # change is still carried out.
@@ -112,11 +111,7 @@ class Cloud:
         return [answer.content]
 
     def _nova(self, environ, start_response):
-        nova = FakeNova(
-            aggregates=list(self.world.nova.groups.values()),
-            nodes=self.world.nova.nodes,
-        )
-        _, document = nova.reply(
+        _, document = self.world.nova.reply(
             environ['REQUEST_METHOD'],
             environ['PATH_INFO'].removeprefix('/compute'),
             environ['QUERY_STRING'],

@@ -48,11 +48,11 @@ class Life:
         self.members = collections.defaultdict(set)
 
     def tag(self, name, required):
-        group = self.world.nova.groups.get(name)
+        group = self.world.groups.get(name)
         self.world.require(name, group.hosts if group else [], *required)
 
     def hosts(self, name, hosts):
-        group = self.world.nova.groups.get(name)
+        group = self.world.groups.get(name)
         required = (
             [k.removeprefix('trait:') for k in group.metadata]
             if (group)
@@ -65,9 +65,9 @@ class Life:
         self.world.require(name, hosts, *required)
 
     def delete(self, name):
-        if name in self.world.nova.groups:
+        if name in self.world.groups:
             self.hosts(name, frozenset())
-            del self.world.nova.groups[name]
+            self.world.remove(name)
 
     def put(self, host, trait):
         now = self.world.of(host, 'traits')
@@ -94,7 +94,7 @@ class Life:
             self._check(host)
 
     def _check(self, host):
-        groups = self.world.nova.groups.values()
+        groups = self.world.groups.values()
         mine = [group for group in groups if host in group.hosts]
         required = {k[len('trait:') :] for g in mine for k in g.metadata}
         own = required - self.traits[host]
