@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the capacity that hosts have for a reservation.
 
-These are pure functions. Some of what they need is read only for the few hosts
-that matter; ``Unread`` names these, and what is computed without it may be too
-much.
+They change nothing. Some of what they need is read only for the few hosts that
+matter, by the state: the limits of those that were chosen, and what servers
+without a slot use where others are in slots.
 """
 
 from collections import Counter
@@ -13,14 +13,11 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
-import contextlib
 import dataclasses
 import datetime
 from typing import Any
 
-from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, plan
 from isolate_aggregates.reservations.reservation import (
     Reservation,
@@ -28,36 +25,17 @@ from isolate_aggregates.reservations.reservation import (
     without_slots,
 )
 from isolate_aggregates.reservations.state import (
+    Limits,
     ObservedState,
     ReservationHost,
+    Usage,
 )
-from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.placement import inventories
-from isolate_aggregates.tools.placement.client import ProviderSummary
 from isolate_aggregates.tools.request import Request, resources
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _NO_TIME = datetime.timedelta()
 _INSTANT = datetime.timedelta(microseconds=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class Unread:
-    """The hosts of which more must be read; see ``HostReading``.
-
-    :param servers: Those whose servers without a slot are not known.
-    :param limits: Those whose inventories are not known.
-    """
-
-    servers: frozenset[str] = frozenset()
-    limits: frozenset[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.servers or self.limits)
-
-
-# For a default.
-NOTHING = Unread()
 
 
 class HostClaims:
@@ -66,19 +44,14 @@ class HostClaims:
     def __init__(self, state: ObservedState, now: datetime.datetime) -> None:
         self.state = state
         self.now = now
-        # Flavors with invalid extra specs are left out; see unknown_slots().
-        self.needs, self.foreign = _needs_in(state)
+        self.needs = state.needs
+        self.foreign = state.foreign_needs
 
     def unknown_slots(self, host: ReservationHost) -> str | None:
         for name in sorted(host.slots):
             if name not in self.needs and name not in self.foreign:
                 return f'has slots of reservation {name}, which is unknown'
         return None
-
-    def capacity(
-        self, host: ReservationHost, tree: Sequence[ProviderSummary]
-    ) -> plan.HostCapacity:
-        return _host_capacity(host, tree, self.claims(host), {})
 
     def claims(
         self,
@@ -102,18 +75,60 @@ class HostClaims:
                 end = max(plan.later(end, cleaning_time), self.now + _INSTANT)
             yield plan.Claim(other.start, end, self.needs[name], number)
 
-    def with_usage(
-        self, host: ReservationHost, but: str | None = None
+    def capacity(
+        self,
+        host: ReservationHost,
+        ordinary: Usage | None,
+        but: str | None = None,
+        cleaning_time: datetime.timedelta = _NO_TIME,
     ) -> plan.HostCapacity:
         """Return the capacity of a host, with all claims except one.
 
-        If its servers without a slot must be read, they are left out.
+        :param ordinary: What its servers without a slot use; None if it was
+            found to be gone.
         """
         tree = self.state.tree(host)
-        if not tree:
+        if not tree or ordinary is None:
             return plan.HostCapacity(host.name, obstacle='is gone')
-        claims = self.claims(host, but, self.state.cleaning_time)
-        return _host_capacity(host, tree, claims, self._ordinary(host, tree))
+        root, *below = (
+            {
+                name: has - ordinary.get(provider.uuid, {}).get(name, 0)
+                for name, has in provider.capacity.items()
+            }
+            for provider in tree
+        )
+        return plan.HostCapacity(
+            host.name,
+            root,
+            tuple(below),
+            tuple(self.claims(host, but, cleaning_time)),
+        )
+
+    def ordinary(
+        self, hosts: Iterable[ReservationHost]
+    ) -> dict[str, Usage | None]:
+        """Return what servers without a slot use of hosts.
+
+        It is read only where servers in slots do not explain what is used.
+        """
+        hosts = list(hosts)
+        read = self.state.ordinary(
+            host.name for host in hosts if self.is_mixed(host)
+        )
+        return {
+            host.name: read[host.name]
+            if self.is_mixed(host)
+            else self.surely_ordinary(host)
+            for host in hosts
+        }
+
+    def surely_ordinary(self, host: ReservationHost) -> Usage:
+        """Return the same, without what would have to be read."""
+        if any(slots.used for slots in host.slots.values()):
+            return {}
+        return {
+            summary.uuid: summary.used for summary in self.state.tree(host)
+        }
 
     def others_use(self, host: ReservationHost) -> list[int]:
         """Return what is used beyond what the servers in slots need.
@@ -133,92 +148,11 @@ class HostClaims:
             )
         return [amount for amount in rest.values() if amount]
 
-    def is_unread(self, host: ReservationHost) -> bool:
-        reading = self.state.readings.get(host.name)
-        return (
-            any(slots.used for slots in host.slots.values())
-            and (reading is None or reading.ordinary is None)
-            and bool(self.others_use(host))
+    def is_mixed(self, host: ReservationHost) -> bool:
+        """Return whether it may have servers in slots and others."""
+        return any(slots.used for slots in host.slots.values()) and bool(
+            self.others_use(host)
         )
-
-    def _ordinary(
-        self, host: ReservationHost, tree: Sequence[ProviderSummary]
-    ) -> Mapping[str, Mapping[str, int]]:
-        if not any(slots.used for slots in host.slots.values()):
-            return {summary.uuid: summary.used for summary in tree}
-        reading = self.state.readings.get(host.name)
-        return (reading and reading.ordinary) or {}
-
-
-def _host_capacity(
-    host: ReservationHost,
-    tree: Iterable[ProviderSummary],
-    claims: Iterable[plan.Claim],
-    ordinary: Mapping[str, Mapping[str, int]],
-) -> plan.HostCapacity:
-    root, *below = (
-        {
-            name: has - ordinary.get(provider.uuid, {}).get(name, 0)
-            for name, has in provider.capacity.items()
-        }
-        for provider in tree
-    )
-    return plan.HostCapacity(host.name, root, tuple(below), tuple(claims))
-
-
-def _needs_in(
-    state: ObservedState,
-) -> tuple[Mapping[str, dict[str, int]], Mapping[str, dict[str, int]]]:
-    """Return what a slot of each reservation needs, computed once per state.
-
-    :returns: Those of our reservations, and those of others, by their ids.
-    """
-    known = vars(state)
-    if '_needs' not in known:
-        known['_needs'] = (
-            dict(
-                _countable(
-                    reservation.flavor
-                    for reservation in state.records.reservations.values()
-                )
-            ),
-            dict(_countable(state.records.foreign.values())),
-        )
-    needs_in: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]
-    needs_in = known['_needs']
-    return needs_in
-
-
-def _countable(
-    flavors: Iterable[Flavor],
-) -> Iterator[tuple[str, dict[str, int]]]:
-    # There are many flavors but few sizes, so each size is computed once.
-    by_size: dict[tuple[object, ...], dict[str, int] | None] = {}
-    for flavor in flavors:
-        size = _size(flavor)
-        if size not in by_size:
-            by_size[size] = None
-            with contextlib.suppress(errors.InvalidRequest):
-                by_size[size] = needs(flavor)
-        amounts = by_size[size]
-        if amounts is not None:
-            yield flavor.id, amounts
-
-
-def _size(flavor: Flavor) -> tuple[object, ...]:
-    """Return everything that determines the flavor's needs."""
-    return (
-        flavor.vcpus,
-        flavor.ram,
-        flavor.disk,
-        flavor.ephemeral,
-        flavor.swap,
-        *sorted(
-            (key, value)
-            for key, value in flavor.extra_specs.items()
-            if names.reservation_of(key.partition(':')[2]) is None
-        ),
-    )
 
 
 def demand(
@@ -241,7 +175,7 @@ def assign(
     reservation: Reservation,
     now: datetime.datetime,
     leave: Collection[str] = (),
-) -> tuple[plan.Assignment, Unread]:
+) -> plan.Assignment:
     need = demand(reservation, now, state.cleaning_time)
     return _choose(
         Capacities(state, reservation, now),
@@ -251,7 +185,7 @@ def assign(
 
 def first_fit(
     state: ObservedState, reservation: Reservation, now: datetime.datetime
-) -> tuple[plan.Assignment, Unread]:
+) -> plan.Assignment:
     """Find the earliest time and the hosts at which a reservation fits.
 
     :param reservation: The reservation with its earliest possible start.
@@ -269,45 +203,49 @@ def first_fit(
 def _choose(
     capacities: 'Capacities',
     choose: Callable[[list[plan.HostCapacity]], plan.Assignment],
-) -> tuple[plan.Assignment, Unread]:
-    """Choose hosts, and reject those that do not accept a single server."""
+) -> plan.Assignment:
+    """Choose hosts, and choose again without those that prove unfit.
+
+    They may have servers that were not read, and may not accept a single
+    server of the reservation.
+    """
     hosts = capacities.all_hosts()
     while True:
         assignment = choose(list(hosts.values()))
-        growing = [
-            name
-            for name, slots in assignment.slots.items()
-            if slots > hosts[name].own
-        ]
-        unread = capacities.unread(assignment, growing)
-        if unread:
-            return assignment, unread
-        obstacles = {
-            name: obstacle
-            for name in growing
-            if (obstacle := capacities.size_obstacle(name))
-        }
-        if not obstacles:
-            return assignment, unread
-        for name, obstacle in obstacles.items():
-            hosts[name] = dataclasses.replace(hosts[name], obstacle=obstacle)
+        changed = capacities.read(assignment.slots)
+        if not changed:
+            changed = {
+                name: dataclasses.replace(hosts[name], obstacle=obstacle)
+                for name, obstacle in capacities.size_obstacles(
+                    name
+                    for name, slots in assignment.slots.items()
+                    if slots > hosts[name].own
+                ).items()
+            }
+        if not changed:
+            return assignment
+        hosts |= changed
 
 
 def all_hosts(
     state: ObservedState, now: datetime.datetime
-) -> tuple[list[plan.HostCapacity], Unread]:
+) -> list[plan.HostCapacity]:
     claims = HostClaims(state, now)
-    capacities = []
-    unread = set()
-    for _, host in sorted(state.hosts.items()):
-        obstacle = host.obstacle or claims.unknown_slots(host)
-        if obstacle is None:
-            capacities.append(claims.with_usage(host))
-            if claims.is_unread(host):
-                unread.add(host.name)
-        else:
-            capacities.append(plan.HostCapacity(host.name, obstacle=obstacle))
-    return capacities, Unread(servers=frozenset(unread))
+    obstacles = {
+        name: host.obstacle or claims.unknown_slots(host)
+        for name, host in sorted(state.hosts.items())
+    }
+    ordinary = claims.ordinary(
+        state.hosts[name] for name, why in obstacles.items() if why is None
+    )
+    return [
+        plan.HostCapacity(name, obstacle=why)
+        if why
+        else claims.capacity(
+            state.hosts[name], ordinary[name], None, state.cleaning_time
+        )
+        for name, why in obstacles.items()
+    ]
 
 
 def shortages(
@@ -327,8 +265,7 @@ def shortages(
     for name in state.hosts if only is None else only:
         host = state.hosts[name]
         if host.slots and claims.unknown_slots(host) is None:
-            tree = state.tree(host)
-            short = tree and plan.shortage(claims.capacity(host, tree), now)
+            short = plan.shortage(claims.capacity(host, {}), now)
             if short:
                 problems[name] = short
     return problems
@@ -345,8 +282,8 @@ class Capacities:
         self._reservation = reservation
         self._claims = HostClaims(state, now)
         self._closed = state.closed(reservation, state.hosts)
-        # The hosts whose usage counts.
-        self._computed: set[str] = set()
+        # The hosts that may have servers that were not read.
+        self._unread: set[str] = set()
         self._request = resources.resource_request(Request(reservation.flavor))
         # The slots' own trait is on the reservation providers.
         self._required = self._request.all_required_traits - {names.TRAIT}
@@ -355,41 +292,53 @@ class Capacities:
         )
 
     def all_hosts(self) -> dict[str, plan.HostCapacity]:
+        """Return the hosts, without reading what matters only if chosen."""
         only_on = self._reservation.only_on
-        return {
-            host.name: self._capacity(host)
+        hosts = [
+            host
             for host in self._observed.hosts.values()
             if host.name not in self._reservation.leaving
             and (not only_on or host.name in only_on)
+        ]
+        counted = [host for host in hosts if self._counts(host)]
+        self._unread = {
+            host.name
+            for host in counted
+            if self._claims.is_mixed(host)
+            and max(self._claims.others_use(host)) <= 0
+        }
+        ordinary = self._claims.ordinary(
+            host for host in counted if host.name not in self._unread
+        )
+        for host in counted:
+            if host.name in self._unread:
+                ordinary[host.name] = self._claims.surely_ordinary(host)
+        return {
+            host.name: self._capacity(host, ordinary.get(host.name, {}))
+            for host in hosts
         }
 
-    def unread(
-        self, assignment: plan.Assignment, growing: Iterable[str]
-    ) -> Unread:
-        """Return what must be read before an assignment is certain.
+    def read(self, chosen: Iterable[str]) -> dict[str, plan.HostCapacity]:
+        """Return the hosts among those chosen whose servers are read now."""
+        unread = self._unread.intersection(chosen)
+        self._unread -= unread
+        hosts = [self._observed.hosts[name] for name in unread]
+        ordinary = self._claims.ordinary(hosts)
+        return {
+            host.name: self._capacity(host, ordinary[host.name])
+            for host in hosts
+        }
 
-        :param growing: The hosts that get more slots than they have.
-        """
-        reading = self._observed.readings
-        return Unread(
-            servers=frozenset(
-                host.name
-                for host in self._observed.hosts.values()
-                if host.name in self._computed
-                and self._claims.is_unread(host)
-                and (
-                    host.name in assignment.slots
-                    or max(self._claims.others_use(host)) > 0
-                )
-            ),
-            limits=frozenset(
-                name
-                for name in growing
-                if name not in reading or reading[name].limits is None
-            ),
+    def _counts(self, host: ReservationHost) -> bool:
+        """Return whether it depends on a host's capacity what it can have."""
+        return self._claims.unknown_slots(host) is None and (
+            self._reservation.id in host.slots
+            or not (host.obstacle or host.name in self._closed)
         )
 
-    def _capacity(self, host: ReservationHost) -> plan.HostCapacity:
+    def _capacity(
+        self, host: ReservationHost, ordinary: Usage | None
+    ) -> plan.HostCapacity:
         own = host.slots.get(self._reservation.id)
         unknown = self._claims.unknown_slots(host)
         basis = plan.HostCapacity(
@@ -398,13 +347,16 @@ class Capacities:
             used=own.used if own else 0,
             obstacle=host.obstacle or unknown or self._closed.get(host.name),
         )
-        if unknown or (basis.obstacle and not own):
+        if not self._counts(host):
             return basis
-        self._computed.add(host.name)
-        reading = self._observed.readings.get(host.name)
-        whole = self._claims.with_usage(host, self._reservation.id)
-        if whole.obstacle or (reading and reading.is_gone):
-            return dataclasses.replace(basis, obstacle='is gone')
+        whole = self._claims.capacity(
+            host,
+            ordinary,
+            self._reservation.id,
+            self._observed.cleaning_time,
+        )
+        if whole.obstacle:
+            return dataclasses.replace(basis, obstacle=whole.obstacle)
         return dataclasses.replace(
             whole,
             own=basis.own,
@@ -412,13 +364,24 @@ class Capacities:
             obstacle=basis.obstacle or self._trait_obstacle(host),
         )
 
-    def size_obstacle(self, name: str) -> str | None:
-        """Return why a host does not accept one server of the reservation.
+    def size_obstacles(self, hosts: Iterable[str]) -> dict[str, str]:
+        """Return why hosts do not accept one server of the reservation."""
+        hosts = list(hosts)
+        limits = self._observed.limits(hosts)
+        return {
+            name: obstacle
+            for name in hosts
+            if (obstacle := self._size_obstacle(limits[name]))
+        }
+
+    def _size_obstacle(self, offers: Limits | None) -> str | None:
+        """Return why a host with these limits does not accept one server.
 
         Every provider with enough capacity must also accept the amount in one
         allocation, as Placement may choose any of them.
         """
-        offers = self._observed.readings[name].limits or ()
+        if offers is None:
+            return 'is gone'
         for needed, amount in without_slots(self._request).items():
             limits_by_provider = [
                 by_class[needed] for by_class in offers if needed in by_class

@@ -44,7 +44,6 @@ from isolate_aggregates.reservations.actions import (
 )
 from isolate_aggregates.reservations.executor import Executor
 from isolate_aggregates.reservations.failed_hosts import Move, no_host
-from isolate_aggregates.reservations.planner import Plan
 from isolate_aggregates.reservations.problems import status_of
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.slots import retried
@@ -157,18 +156,13 @@ class Run:
             may_leave = planner.may_leave(state, self._move)
         for _ in range(_MOST_PLANS):
             self._update_time()
-            state, plan = plan_of(
-                self._store,
-                state,
-                self.id,
-                self._now,
-                may_leave,
-                may_wait=self._patience > 0,
+            actions = planner.plan(
+                state, self.id, self._now, may_leave, self._patience > 0
             )
-            if not plan.actions:
+            if not actions:
                 return
             self._has_acted = True
-            for action in plan.actions:
+            for action in actions:
                 state = self._carry_out(action, state)
             if self.is_over:
                 return
@@ -324,23 +318,7 @@ def reconcile(
     raise not_complete(reservation)
 
 
-def plan_of(
-    store: ReservationStore,
-    state: ObservedState,
-    reservation: str,
-    now: datetime.datetime,
-    may_leave: Collection[str] = (),
-    may_wait: bool = False,
-) -> tuple[ObservedState, Plan]:
-    while True:
-        plan = planner.plan(state, reservation, now, may_leave, may_wait)
-        if not plan.unread:
-            return state, plan
-        state = store.read_more(state, plan.unread)
-
-
 def outcome(
-    store: ReservationStore,
     state: ObservedState,
     reservation: str,
     now: datetime.datetime,
@@ -352,10 +330,10 @@ def outcome(
     """
     actions: list[Action] = []
     for _ in range(_MOST_PLANS):
-        state, plan = plan_of(store, state, reservation, now, may_leave)
-        if not plan.actions:
+        planned = planner.plan(state, reservation, now, may_leave)
+        if not planned:
             return state, actions
-        for action in plan.actions:
+        for action in planned:
             actions.append(action)
             if isinstance(action, Refuse):
                 return state, actions

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans what is to be done about a reservation, from any state.
 
-These are pure functions. A plan leads from a state one step towards what the
-record of the reservation says; the plan for the state after it says what comes
-next, until there is nothing left to do.
+These functions change nothing. A plan leads from a state one step towards what
+the record of the reservation says; the plan for the state after it says what
+comes next, until there is nothing left to do.
 
 The order of the actions keeps every state in between safe:
 
@@ -36,7 +36,6 @@ from isolate_aggregates.reservations.actions import (
     WriteRecord,
     WriteSlots,
 )
-from isolate_aggregates.reservations.capacity import NOTHING, Unread
 from isolate_aggregates.reservations.failed_hosts import Move
 from isolate_aggregates.reservations.plan import Assignment
 from isolate_aggregates.reservations.reservation import Reservation
@@ -53,46 +52,26 @@ CLOCKS_DIFFER = 2 * MOST_SKEW
 _NO_SLOTS = HostSlots(0, 0, 0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is to be done next.
-
-    :param actions: In this order; none if the reservation is as it should be,
-        or nothing can be done now.
-    :param unread: What must be read first; there are no actions then.
-    """
-
-    actions: tuple[Action, ...] = ()
-    unread: Unread = NOTHING
-
-
-class _MustRead(Exception):
-    def __init__(self, unread: Unread) -> None:
-        self.unread = unread
-
-
 def plan(
     state: ObservedState,
     reservation: str,
     now: datetime.datetime,
     leave: Collection[str] = (),
     may_wait: bool = False,
-) -> Plan:
-    """Plan the next actions for a reservation.
+) -> tuple[Action, ...]:
+    """Plan the next actions for a reservation, in this order.
 
     :param leave: The names of hosts that slots without a server may be
         moved off if they cannot serve them.
     :param may_wait: Whether a change that does not fit may wait for pending
         changes of other reservations.
+    :returns: Nothing if it is as it should be, or nothing can be done now.
     """
     found = state.records.reservations.get(reservation)
     if found is None:
-        return Plan()
+        return ()
     planning = _Planning(state, found, now, leave, may_wait)
-    try:
-        return Plan(tuple(planning.actions()))
-    except _MustRead as exc:
-        return Plan(unread=exc.unread)
+    return tuple(planning.actions())
 
 
 class _Planning:
@@ -148,12 +127,7 @@ class _Planning:
     def _assign(
         self, reservation: Reservation, leave: Collection[str] = ()
     ) -> Assignment:
-        assignment, unread = capacity.assign(
-            self._state, reservation, self._now, leave
-        )
-        if unread:
-            raise _MustRead(unread)
-        return assignment
+        return capacity.assign(self._state, reservation, self._now, leave)
 
     # A pending change.
 
@@ -210,11 +184,9 @@ class _Planning:
     def _refusal(self, assignment: Assignment) -> str:
         if self._reservation.amount:
             return assignment.refusal
-        later, unread = capacity.first_fit(
+        later = capacity.first_fit(
             self._state, self._reservation.settled, self._now
         )
-        if unread:
-            raise _MustRead(unread)
         start = later.demand.start.isoformat(timespec='seconds')
         when = (
             'it does not fit later either'

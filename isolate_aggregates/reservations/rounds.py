@@ -146,7 +146,7 @@ def planned_repair(
     leave = planner.may_leave(state, every_host)
     planned = []
     for name in [reservation.id for reservation in reservations]:
-        _, actions = outcome(store, state, name, now, leave)
+        _, actions = outcome(state, name, now, leave)
         planned += [
             f'reservation {name}: {action.words}'
             for action in actions

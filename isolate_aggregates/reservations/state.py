@@ -6,11 +6,12 @@ So if a write with such a generation succeeds, the command knew every slot on
 the provider and the record of every reservation with slots there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+import contextlib
 import dataclasses
 import datetime
 import enum
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
@@ -19,7 +20,8 @@ from isolate_aggregates.reservations import errors, names, settings
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
-from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.reservation import Reservation, needs
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement.client import ProviderSummary
 
 _T = TypeVar('_T')
@@ -110,20 +112,31 @@ class ReservationHost:
         return None
 
 
-@dataclasses.dataclass(frozen=True)
-class HostReading:
-    """What is read of a host only if a plan depends on it.
+Tree = Sequence[ProviderSummary]
 
-    :param ordinary: What consumers without a slot use, by uuid of the
-        provider; None if it was not read.
-    :param limits: The inventories of each provider of its resources, by
-        resource class; None if they were not read.
-    :param is_gone: Whether it was deleted meanwhile.
+# What consumers use, by uuid of the provider and resource class.
+Usage = Mapping[str, Mapping[str, int]]
+
+# The inventories of the providers of a host, each by resource class.
+Limits = Sequence[Mapping[str, Mapping[str, Any]]]
+
+
+class HostReader(Protocol):
+    """Reads of hosts what only some plans depend on, once of each.
+
+    Each method takes hosts with their trees, and returns what it reads by name
+    of the host; None for a host that was deleted meanwhile.
     """
 
-    ordinary: Mapping[str, Mapping[str, int]] | None = None
-    limits: tuple[Mapping[str, Mapping[str, Any]], ...] | None = None
-    is_gone: bool = False
+    def ordinary(
+        self, hosts: Iterable[tuple[ReservationHost, Tree]]
+    ) -> Mapping[str, Usage | None]:
+        """Return what consumers without a slot use."""
+
+    def limits(
+        self, hosts: Iterable[tuple[ReservationHost, Tree]]
+    ) -> Mapping[str, Limits | None]:
+        """Return the inventories of their resources."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +153,7 @@ class ObservedState:
         a reservation provider, by uuid.
     :param leases: The aggregates of Blazar's leases.
     :param locks: What the request filters decide; None if not known.
-    :param readings: What else was read of hosts, by name.
+    :param reader: Reads more of hosts.
     :param access: The ids of the projects that have access to the flavor, by
         reservation id, as far as that was read.
     """
@@ -152,11 +165,9 @@ class ObservedState:
     records: Records
     extra_specs: Mapping[str, Mapping[str, str]]
     summaries: Mapping[str, ProviderSummary]
+    reader: HostReader
     leases: tuple[Aggregate, ...] = ()
     locks: Locks | None = None
-    readings: Mapping[str, HostReading] = dataclasses.field(
-        default_factory=dict
-    )
     access: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict
     )
@@ -206,7 +217,7 @@ class ObservedState:
             self.records.reservations.values(), key=lambda r: (r.start, r.id)
         )
 
-    def tree(self, host: ReservationHost) -> list[ProviderSummary]:
+    def tree(self, host: ReservationHost) -> Tree:
         """Return the providers of a host's resources, the root first.
 
         :returns: An empty list if the host is gone.
@@ -225,6 +236,36 @@ class ObservedState:
             if summary.parent is not None and summary.uuid not in own:
                 trees.get(summary.root, []).append(summary)
         return trees
+
+    def ordinary(self, hosts: Iterable[str]) -> Mapping[str, Usage | None]:
+        """Read what consumers without a slot use of hosts."""
+        return self.reader.ordinary(self._with_trees(hosts))
+
+    def limits(self, hosts: Iterable[str]) -> Mapping[str, Limits | None]:
+        """Read the inventories of the resources of hosts."""
+        return self.reader.limits(self._with_trees(hosts))
+
+    def _with_trees(
+        self, names: Iterable[str]
+    ) -> list[tuple[ReservationHost, Tree]]:
+        hosts = (self.hosts[name] for name in names)
+        return [(host, self.tree(host)) for host in hosts]
+
+    @lazy_property
+    def needs(self) -> Mapping[str, Mapping[str, int]]:
+        """What a slot of each of our reservations needs, by its id.
+
+        Those whose flavors have invalid extra specs are left out.
+        """
+        return _needs(
+            reservation.flavor
+            for reservation in self.records.reservations.values()
+        )
+
+    @lazy_property
+    def foreign_needs(self) -> Mapping[str, Mapping[str, int]]:
+        """The same of the reservations of others."""
+        return _needs(self.records.foreign.values())
 
     def slot_providers(self, reservation: str) -> list[str]:
         providers = (
@@ -318,11 +359,43 @@ class ObservedState:
         state = dataclasses.replace(self, **changes)
         kept = ['_trees', '_by_reservation', 'cleaning_time']
         if 'records' not in changes:
-            kept.append('_needs')
+            kept += ['needs', 'foreign_needs']
         for name in kept:
             if name in vars(self):
                 vars(state)[name] = vars(self)[name]
         return state
+
+
+def _needs(flavors: Iterable[Flavor]) -> dict[str, dict[str, int]]:
+    # There are many flavors but few sizes, so each size is computed once.
+    by_size: dict[tuple[object, ...], dict[str, int] | None] = {}
+    found = {}
+    for flavor in flavors:
+        size = _size(flavor)
+        if size not in by_size:
+            by_size[size] = None
+            with contextlib.suppress(tools_errors.InvalidRequest):
+                by_size[size] = needs(flavor)
+        amounts = by_size[size]
+        if amounts is not None:
+            found[flavor.id] = amounts
+    return found
+
+
+def _size(flavor: Flavor) -> tuple[object, ...]:
+    """Return everything that determines the flavor's needs."""
+    return (
+        flavor.vcpus,
+        flavor.ram,
+        flavor.disk,
+        flavor.ephemeral,
+        flavor.swap,
+        *sorted(
+            (key, value)
+            for key, value in flavor.extra_specs.items()
+            if names.reservation_of(key.partition(':')[2]) is None
+        ),
+    )
 
 
 def _without(values: Mapping[str, _T], key: str) -> dict[str, _T]:

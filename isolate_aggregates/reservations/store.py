@@ -14,7 +14,7 @@ import contextlib
 import dataclasses
 import datetime
 import logging
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from keystoneauth1 import exceptions as ks_exceptions
@@ -29,17 +29,18 @@ from isolate_aggregates.reservations import (
     record,
     slots,
 )
-from isolate_aggregates.reservations.capacity import Unread
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
     MOST_SKEW,
-    HostReading,
     HostSlots,
     HostState,
+    Limits,
     ObservedState,
     ReservationHost,
+    Tree,
+    Usage,
 )
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.placement import inventories, providers
@@ -48,6 +49,8 @@ from isolate_aggregates.tools.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.tools.placement.group import ResourceRequest
+
+_T = TypeVar('_T')
 
 DEFAULT_POOL = 'freepool'
 
@@ -179,56 +182,10 @@ class ReservationStore:
                 entry.flavor.id: entry.flavor.extra_specs for entry in flavors
             },
             summaries=summaries,
+            reader=_Reader(self),
             leases=leases,
             locks=locks,
         )
-
-    def read_more(self, state: ObservedState, unread: Unread) -> ObservedState:
-        readings = parallel.each(
-            lambda name: self._reading(state, name, unread),
-            sorted(unread.servers | unread.limits),
-        )
-        return dataclasses.replace(
-            state, readings={**state.readings, **readings}
-        )
-
-    def _reading(
-        self, state: ObservedState, name: str, unread: Unread
-    ) -> HostReading:
-        host = state.hosts[name]
-        reading = state.readings.get(name, HostReading())
-        try:
-            if name in unread.servers:
-                reading = dataclasses.replace(
-                    reading, ordinary=self._ordinary_usage(state, host)
-                )
-            if name in unread.limits:
-                reading = dataclasses.replace(
-                    reading,
-                    limits=tuple(
-                        inventories.read(
-                            self.placement, provider.uuid
-                        ).by_class
-                        for provider in state.tree(host)
-                    ),
-                )
-        except exception.ServiceNotFound:
-            return HostReading({}, (), is_gone=True)
-        return reading
-
-    def _ordinary_usage(
-        self, state: ObservedState, host: ReservationHost
-    ) -> dict[str, Counter[str]]:
-        """Return what consumers without a slot use, by provider."""
-        total: dict[str, Counter[str]] = {}
-        for summary in state.tree(host):
-            if any(summary.used.values()):
-                total[summary.uuid] = Counter()
-                for usage in self.ordinary_consumers(
-                    summary.uuid, host.provider
-                ).values():
-                    total[summary.uuid].update(usage)
-        return total
 
     def ordinary_consumers(
         self, source: str, provider: str | None
@@ -370,6 +327,61 @@ class ReservationStore:
             # Deleted meanwhile; writes to it will fail.
             return {}
         return slots.from_inventories(current.by_class, summary.used)
+
+
+class _Reader:
+    """Reads more of hosts, and remembers it for a state."""
+
+    def __init__(self, store: ReservationStore) -> None:
+        self._store = store
+        self._ordinary: dict[str, Usage | None] = {}
+        self._limits: dict[str, Limits | None] = {}
+
+    def ordinary(
+        self, hosts: Iterable[tuple[ReservationHost, Tree]]
+    ) -> Mapping[str, Usage | None]:
+        return _read_once(self._ordinary, hosts, self._read_ordinary)
+
+    def limits(
+        self, hosts: Iterable[tuple[ReservationHost, Tree]]
+    ) -> Mapping[str, Limits | None]:
+        return _read_once(self._limits, hosts, self._read_limits)
+
+    def _read_ordinary(self, host: ReservationHost, tree: Tree) -> Usage:
+        total: dict[str, Counter[str]] = {}
+        for summary in tree:
+            if any(summary.used.values()):
+                total[summary.uuid] = Counter()
+                for usage in self._store.ordinary_consumers(
+                    summary.uuid, host.provider
+                ).values():
+                    total[summary.uuid].update(usage)
+        return total
+
+    def _read_limits(self, host: ReservationHost, tree: Tree) -> Limits:
+        placement = self._store.placement
+        return [
+            inventories.read(placement, provider.uuid).by_class
+            for provider in tree
+        ]
+
+
+def _read_once(
+    known: dict[str, _T | None],
+    hosts: Iterable[tuple[ReservationHost, Tree]],
+    read: Callable[[ReservationHost, Tree], _T],
+) -> Mapping[str, _T | None]:
+    """Read of hosts what is not known yet; None if one is gone."""
+    by_name = {host.name: (host, tree) for host, tree in hosts}
+
+    def found(name: str) -> _T | None:
+        try:
+            return read(*by_name[name])
+        except exception.ServiceNotFound:
+            return None
+
+    known |= parallel.each(found, sorted(by_name.keys() - known.keys()))
+    return known
 
 
 def _hosts(

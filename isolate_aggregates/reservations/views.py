@@ -56,7 +56,7 @@ def outlook(
     :raises ReservationError: if the change does not fit.
     """
     after, actions = execution.outcome(
-        store, state.with_reservation(wanted), wanted.id, now
+        state.with_reservation(wanted), wanted.id, now
     )
     for action in actions:
         if isinstance(action, Refuse):
@@ -133,12 +133,7 @@ def earliest(
     :raises ReservationError: if it never fits.
     """
     target = reservation.settled
-    state = store.read()
-    while True:
-        assignment, unread = capacity.first_fit(state, target, now)
-        if not unread:
-            break
-        state = store.read_more(state, unread)
+    assignment = capacity.first_fit(store.read(), target, now)
     if assignment.missing:
         raise errors.ReservationError(
             target.id,
@@ -280,10 +275,6 @@ def calendar(
             f'at {start.isoformat()}.'
         )
     state = store.read()
-    capacities, unread = capacity.all_hosts(state, now)
-    if unread:
-        state = store.read_more(state, unread)
-        capacities, _ = capacity.all_hosts(state, now)
     return Calendar(
         start,
         end,
@@ -294,6 +285,6 @@ def calendar(
                 plan.capacity(host),
                 () if host.obstacle else tuple(plan.periods(host, start, end)),
             )
-            for host in capacities
+            for host in capacity.all_hosts(state, now)
         ],
     )
