@@ -196,20 +196,14 @@ class Compute(NovaClient):
 
     # Records of reservations.
 
-    def create_record(self, reservation: Reservation) -> bool:
+    def create_record(self, reservation: Reservation) -> None:
         """Create the flavor of a reservation, without its extra specs.
 
-        :returns: False if a flavor has that id or name already.
+        :raises ServiceConflict: if a flavor has that id or name already.
         """
-        try:
-            self.create_flavor(
-                reservation.id,
-                reservation.shape,
-                record.describe(reservation),
-            )
-        except exception.ServiceConflict:
-            return False
-        return True
+        self.create_flavor(
+            reservation.id, reservation.shape, record.describe(reservation)
+        )
 
     def write_record(
         self, reservation: Reservation, now: datetime.datetime

@@ -1,8 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates, changes and ends reservations.
 
-Each operation records the request and then reconciles. If it is interrupted,
-:func:`~isolate_aggregates.reservations.rounds.reconcile_all` completes it.
+Each command is a wish: what the record of a reservation should be, given the
+state. All of them are fulfilled in the same way: read the state, write the
+record if it is to change, and reconcile. If a command is interrupted,
+:func:`~isolate_aggregates.reservations.rounds.reconcile_all` completes it. If
+another command interferes, it depends on what that did:
+
+* It wrote the record after it was read, or took the id: read again, and wish
+  again, at most ``_ATTEMPTS`` times.
+* It asked for a change that is not granted yet: that is settled first. The end
+  of a reservation withdraws it.
+* It asked for something else after this command: this one asks again.
+* It refused the change of this command: that is the error of this command, as
+  if it had found out itself that the change does not fit.
+* It ended the reservation: creating or changing it is refused; to end it is
+  done.
+* The record is older than the slots, as somebody restored a backup: commands
+  that say when it ends, and one that creates it again, decide about the slots.
+  All others are refused.
 """
 
 from collections.abc import Callable, Collection
@@ -20,7 +36,6 @@ from isolate_aggregates.reservations import (
     stale,
 )
 from isolate_aggregates.reservations.problems import find_reservation
-from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
@@ -44,153 +59,130 @@ from isolate_aggregates.tools import errors as tools_errors
 _ATTEMPTS = 10
 
 
-# Returns the change, given the current state.
+@dataclasses.dataclass(frozen=True)
+class _Wanted:
+    """What a command wants of a reservation, as it is at the time.
+
+    :param present: The reservation; None if there is none.
+    :param record: What it should be; its revision is that of ``present``.
+    :param asked: The number of the change whose refusal is the error of this
+        command; None if it asks for nothing that may not fit.
+    """
+
+    present: Reservation | None
+    record: Reservation
+    asked: int | None = None
+
+
+# Returns what is wanted, given the state; None if something else must be
+# settled first. It also takes the number of a later change than that of the
+# record, for which the slots were found to be written; 0 if none was found.
+# ServiceConflict means that the state is not current any more.
+_Wish = Callable[[ObservedState, int], _Wanted | None]
+
+# Returns whether nobody has wished for something else meanwhile. An error
+# means that the wish cannot be fulfilled any more.
+_IsMet = Callable[[Status], bool]
+
+# Returns the change of a reservation without a pending one.
 _Decide = Callable[[ObservedState, Reservation], PendingChange]
 
 
-def _present(reservation: Reservation) -> PendingChange:
-    return PendingChange(
-        reservation.amount, reservation.end, reservation.leaving
+def _fulfil(
+    store: ReservationStore,
+    reservation: str,
+    now: datetime.datetime,
+    wish: _Wish,
+    is_met: _IsMet,
+    decides: bool = False,
+    may_be_gone: bool = False,
+    complete: Callable[[ObservedState, Reservation], Status] | None = None,
+) -> Status:
+    """Carry out a command, again if other commands interfere.
+
+    :param decides: Whether its user decides if the record is older than the
+        slots.
+    :param may_be_gone: Whether it is no error that there is no reservation any
+        more.
+    :param complete: Called after the record was written, if there is less to
+        do than to reconcile.
+    :raises ReservationError: if it does not fit, comes too late, or other
+        commands keep changing the reservation.
+    """
+    slots = 0
+    for _ in range(_ATTEMPTS):
+        state = store.read()
+        rounds.remove_strays(store, state)
+        try:
+            wanted = wish(state, slots)
+            if wanted is None:
+                # It may have been interrupted.
+                with contextlib.suppress(tools_errors.NotFound):
+                    execution.reconcile(store, reservation, now)
+                continue
+            state, record = _written(store, state, wanted, now)
+        except exception.ServiceConflict:
+            continue
+        if complete:
+            return complete(state, record)
+        try:
+            status = execution.reconcile(
+                store, record.id, now, state=state, asked=wanted.asked
+            )
+        except tools_errors.NotFound:
+            if not may_be_gone:
+                raise
+            status = Status(record, Phase.ENDED)
+        except errors.StaleRecord as exc:
+            if not decides:
+                raise
+            slots = exc.slots
+            continue
+        if is_met(status):
+            return status
+    raise errors.ReservationError(
+        reservation,
+        'was changed repeatedly by other commands; run this command again',
     )
 
 
-@retried
-def _planned_change(
-    store: ReservationStore,
-    reservation_id: str,
-    now: datetime.datetime,
-    decide: _Decide,
-    names_end: bool = False,
-    labelled: Callable[[Reservation], Reservation] = lambda same: same,
-) -> Status:
-    state = store.read()
-    found = find_reservation(store, state, reservation_id)
-    # A pending change of another command is completed first.
-    wanted = found.settled
-    _last_change(store, state, wanted, now, names_end)
-    change = decide(state, wanted)
-    if change != _present(wanted):
-        wanted = dataclasses.replace(wanted, pending=change)
-    return outlook(store, state, found, labelled(wanted), now)
-
-
-def _check_changeable(
-    reservation: Reservation, now: datetime.datetime
-) -> None:
-    if planner.is_ending(reservation, now):
-        over = 'has ended' if reservation.has_ended(now) else 'is about to end'
-        raise errors.ReservationError(
-            reservation.id, f'cannot be changed, because it {over}'
-        )
-
-
-def _last_change(
+def _written(
     store: ReservationStore,
     state: ObservedState,
-    reservation: Reservation,
+    wanted: _Wanted,
     now: datetime.datetime,
-    names_end: bool,
-) -> int:
-    """Return the number of the last change, by the record or by the slots.
-
-    :raises StaleRecord: if the record is older and the command does not name
-        the end.
-    :raises ServiceConflict: if another command has changed it since it was
-        read.
-    :raises ReservationError: if the reservation is over.
-    """
-    try:
-        stale.check_record(store, state, reservation)
-    except errors.StaleRecord as exc:
-        if not names_end:
-            raise
-        return exc.slots
-    _check_changeable(reservation, now)
-    return reservation.change
-
-
-def _change(
-    store: ReservationStore,
-    reservation_id: str,
-    now: datetime.datetime,
-    decide: _Decide,
-    is_done: Callable[[Status], bool],
-    names_end: bool = False,
-) -> Status:
-    """Change a reservation, and retry if another command interferes.
-
-    :param decide: Called again after each change by another command.
-    :param names_end: Whether the change names the end, so that a record older
-        than its slots does not matter.
-    :raises ReservationError: if the change does not fit, the reservation ends
-        now, or other commands keep changing it.
-    """
-    for _ in range(_ATTEMPTS):
-        state = store.read()
-        reservation = find_reservation(store, state, reservation_id)
-        if reservation.pending:
-            # Complete the change of another command, which may have been
-            # interrupted.
-            with contextlib.suppress(errors.ReservationError):
-                execution.reconcile(store, reservation.id, now)
-            state = store.read()
-            reservation = find_reservation(store, state, reservation_id)
-        try:
-            latest = _last_change(store, state, reservation, now, names_end)
-        except exception.ServiceConflict:
-            continue
-        if latest > reservation.change:
-            reservation = reservation.settled
-        elif reservation.pending:
-            continue
-        change = decide(state, reservation)
-        number = None
-        if change != _present(reservation) or latest > reservation.change:
-            number = latest + 1
-            try:
-                reservation = store.compute.write_record(
-                    dataclasses.replace(
-                        reservation,
-                        pending=change,
-                        change=number,
-                        asked_by=store.user,
-                    ),
-                    now,
-                )
-            except exception.ServiceConflict:
-                continue
-            state = _after_record(store, state, reservation)
-        status = execution.reconcile(
-            store, reservation.id, now, state=state, asked=number
-        )
-        if status.is_over:
-            raise errors.ReservationError(
-                reservation.id, 'has ended while it was changed'
-            )
-        if is_done(status):
-            return status
-        # Another command refused this change or made a different one.
-    raise _contended(reservation_id)
-
-
-def _after_record(
-    store: ReservationStore, state: ObservedState, written: Reservation
-) -> ObservedState:
-    """Return the state after a record was written.
+) -> tuple[ObservedState, Reservation]:
+    """Write the record, and return it with the state after that.
 
     If its project has a limit, the state is read again, as of two commands at
     the same time the later one must know what the other one asks for.
+
+    :raises ServiceConflict: if another command did.
     """
-    if limits.limit_of(state.pool, written.project) is not None:
-        return store.read(state)
-    return state.with_reservation(written)
+    record = wanted.record
+    if record == wanted.present:
+        return state, record
+    if wanted.present is None:
+        store.compute.create_record(record)
+    else:
+        record = store.compute.write_record(record, now)
+    limit = record.pending and limits.limit_of(state.pool, record.project)
+    if limit is not None:
+        return store.read(state), record
+    return state.with_reservation(record), record
 
 
-def _contended(reservation_id: str) -> errors.ReservationError:
-    return errors.ReservationError(
-        reservation_id,
-        'was changed repeatedly by other commands; run this command again',
-    )
+@retried
+def _planned(
+    store: ReservationStore,
+    now: datetime.datetime,
+    wish: _Wish,
+    labelled: Callable[[Reservation], Reservation] = lambda same: same,
+) -> Status:
+    state = store.read()
+    wanted = wish(state, 0)
+    assert wanted
+    return outlook(store, state, wanted.present, labelled(wanted.record), now)
 
 
 def create(
@@ -205,74 +197,49 @@ def create(
     :raises ReservationError: if it does not fit, or the id is taken; nothing
         is left behind then.
     """
-    if dry_run:
-        return _planned_creation(store, reservation, now)
-    before = store.read()
-    _check_new(before, reservation, now)
-    rounds.remove_strays(store, before)
-    wanted = dataclasses.replace(reservation, asked_by=store.user)
-    state = None
-    if store.compute.create_record(wanted):
-        first = reservation.change
-        state = _after_record(store, before, wanted)
-    else:
-        first = _write_record(store, wanted, now)
-    for _ in range(_ATTEMPTS):
-        try:
-            status = execution.reconcile(
-                store, reservation.id, now, state=state, asked=first
-            )
-        except tools_errors.NotFound:
-            break
-        except errors.StaleRecord as exc:
-            # Its first record was lost, and this one takes its place.
-            first = _take_over(store, reservation, exc.slots, now)
-            state = None
-            continue
+    new = dataclasses.replace(reservation, asked_by=store.user)
+
+    def wish(state: ObservedState, slots: int) -> _Wanted | None:
+        if not slots:
+            _check_new(state, new, now)
+        present = state.records.reservations.get(new.id)
+        if present is None and new.id in state.records.foreign:
+            raise _taken(new.id)
+        if present and present.was_refused and not dry_run:
+            return None
+        if present is None or present.was_refused:
+            return _Wanted(None, new, new.change)
+        _check_same(present, new, now)
+        if present.amount:
+            # It has its own times, and is only completed.
+            if slots > present.change:
+                raise errors.StaleRecord(new.id, slots)
+            return _Wanted(present, present, new.change)
+        if dry_run:
+            return _Wanted(None, present)
+        if slots > present.change and present.incarnation != new.incarnation:
+            raise errors.StaleRecord(new.id, slots)
+        # Its first record may have been lost, and this one takes its place.
+        number = max(present.change, slots)
+        record = dataclasses.replace(present, change=number)
+        return _Wanted(present, record, number)
+
+    def is_met(status: Status) -> bool:
         if status.is_over:
-            break
-        return status
-    # Another run refused it, because it did not fit, or a command ended it.
-    _planned_creation(store, reservation, now)
-    raise errors.ReservationError(
-        reservation.id,
-        'was refused or ended by another command while it was created; run '
-        'this command again',
+            # Another run refused it, as it did not fit, or a command ended it.
+            create(store, reservation, now, dry_run=True)
+            raise errors.ReservationError(
+                new.id,
+                'was refused or ended by another command while it was '
+                'created; run this command again',
+            )
+        return True
+
+    if dry_run:
+        return _planned(store, now, wish)
+    return _fulfil(
+        store, new.id, now, wish, is_met, decides=True, may_be_gone=True
     )
-
-
-def _take_over(
-    store: ReservationStore,
-    reservation: Reservation,
-    change: int,
-    now: datetime.datetime,
-) -> int:
-    """Let a new record decide about slots that are there already.
-
-    :param change: The number of the change that the slots were written for.
-    :returns: The number of the change that is to create the reservation.
-    """
-    present = store.read().reservation(reservation.id)
-    if present.incarnation != reservation.incarnation or present.amount:
-        raise errors.StaleRecord(reservation.id, change)
-    with contextlib.suppress(exception.ServiceConflict):
-        store.compute.write_record(
-            dataclasses.replace(present, change=change), now
-        )
-    return change
-
-
-def _planned_creation(
-    store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> Status:
-    state = store.read()
-    _check_new(state, reservation, now)
-    present = _created_before(state.records, reservation, now)
-    if present is None:
-        return outlook(store, state, None, reservation, now)
-    # It would be completed, with its own times.
-    before = present if present.amount else None
-    return outlook(store, state, before, present, now)
 
 
 def _check_new(
@@ -294,49 +261,6 @@ def _check_new(
     limits.limit_of(state.pool, reservation.project)
 
 
-def _write_record(
-    store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> int:
-    """Write the record of a new reservation, unless it exists.
-
-    :returns: The number of the change that is to create it.
-    """
-    for _ in range(_ATTEMPTS):
-        if store.compute.create_record(reservation):
-            return reservation.change
-        records = store.read().records
-        present = records.reservations.get(reservation.id)
-        if present is not None and present.was_refused:
-            with contextlib.suppress(tools_errors.NotFound):
-                execution.reconcile(store, reservation.id, now)
-        elif present := _created_before(records, reservation, now):
-            return present.change if not present.amount else reservation.change
-    raise _taken(reservation.id)
-
-
-def _created_before(
-    records: Records, reservation: Reservation, now: datetime.datetime
-) -> Reservation | None:
-    """Return what an earlier attempt to create a reservation has created.
-
-    :raises ReservationError: if another reservation or flavor has the id.
-    """
-    present = records.reservations.get(reservation.id)
-    if present is None and reservation.id in records.foreign:
-        raise _taken(reservation.id)
-    if present is None or present.was_refused:
-        return None
-    if not _is_same(present, reservation):
-        raise _taken(reservation.id)
-    if present.settled.has_ended(now):
-        raise errors.ReservationError(
-            reservation.id,
-            'cannot be created, because an earlier reservation with that id '
-            'is still ending; try again when reconcile has removed it',
-        )
-    return present
-
-
 def _taken(reservation_id: str) -> errors.ReservationError:
     return errors.ReservationError(
         reservation_id,
@@ -345,10 +269,14 @@ def _taken(reservation_id: str) -> errors.ReservationError:
     )
 
 
-def _is_same(present: Reservation, reservation: Reservation) -> bool:
-    """Return whether the existing reservation was created with these values.
+def _check_same(
+    present: Reservation, reservation: Reservation, now: datetime.datetime
+) -> None:
+    """Check that an earlier attempt with these values can be completed.
 
     The times are not compared: a repeated command may compute them from now.
+
+    :raises ReservationError: if another reservation has the id.
     """
 
     def fixed(either: Reservation) -> tuple[object, ...]:
@@ -362,7 +290,81 @@ def _is_same(present: Reservation, reservation: Reservation) -> bool:
             target.only_on,
         )
 
-    return fixed(present) == fixed(reservation)
+    if fixed(present) != fixed(reservation):
+        raise _taken(reservation.id)
+    if present.settled.has_ended(now):
+        raise errors.ReservationError(
+            reservation.id,
+            'cannot be created, because an earlier reservation with that id '
+            'is still ending; try again when reconcile has removed it',
+        )
+
+
+def _change(
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    decide: _Decide,
+    is_done: _IsMet,
+    names_end: bool = False,
+    dry_run: bool = False,
+    labelled: Callable[[Reservation], Reservation] = lambda same: same,
+) -> Status:
+    """Change what may not fit.
+
+    :param names_end: Whether the change names the end, so that a record older
+        than its slots does not matter.
+    :param labelled: Adds to what a dry run shows.
+    """
+
+    def wish(state: ObservedState, _: int) -> _Wanted | None:
+        present = find_reservation(store, state, reservation_id)
+        latest = present.change
+        try:
+            stale.check_record(store, state, present)
+        except errors.StaleRecord as exc:
+            if not names_end:
+                raise
+            latest = exc.slots
+        before = present.settled
+        if latest == present.change:
+            if present.pending and not dry_run:
+                return None
+            _check_changeable(before, now)
+        change = decide(state, before)
+        if change == _present(before) and latest == present.change:
+            return _Wanted(present, before)
+        record = dataclasses.replace(
+            before, pending=change, change=latest + 1, asked_by=store.user
+        )
+        return _Wanted(present, record, record.change)
+
+    def is_met(status: Status) -> bool:
+        if status.is_over:
+            raise errors.ReservationError(
+                status.reservation.id, 'has ended while it was changed'
+            )
+        return is_done(status)
+
+    if dry_run:
+        return _planned(store, now, wish, labelled)
+    return _fulfil(store, reservation_id, now, wish, is_met)
+
+
+def _present(reservation: Reservation) -> PendingChange:
+    return PendingChange(
+        reservation.amount, reservation.end, reservation.leaving
+    )
+
+
+def _check_changeable(
+    reservation: Reservation, now: datetime.datetime
+) -> None:
+    if planner.is_ending(reservation, now):
+        over = 'has ended' if reservation.has_ended(now) else 'is about to end'
+        raise errors.ReservationError(
+            reservation.id, f'cannot be changed, because it {over}'
+        )
 
 
 class Unchanged:
@@ -412,8 +414,14 @@ def update(
             reservation.end if isinstance(end, Unchanged) else end,
             reservation.leaving,
         )
-        if change != _present(reservation):
-            _check_end(reservation, change, now)
+        is_new = change != _present(reservation)
+        first = max(now, reservation.start)
+        if is_new and change.end is not None and change.end <= first:
+            raise tools_errors.InvalidRequest(
+                f'Reservation {reservation.id} cannot be changed to end at '
+                f'{change.end.isoformat()}, which is in the past or before '
+                'its start.'
+            )
         return change
 
     def is_done(status: Status) -> bool:
@@ -436,14 +444,20 @@ def update(
 
     affects_flavor = bool(share or unshare or warn_before is not None)
     has_labels = affects_flavor or name is not None or note is not None
-    needs_plan = (
-        not has_labels or amount is not None or not isinstance(end, Unchanged)
-    )
     names_end = not isinstance(end, Unchanged)
-    if dry_run and needs_plan:
-        return _planned_change(
-            store, reservation_id, now, decide, names_end, labelled
+    if not has_labels or amount is not None or names_end:
+        status = _change(
+            store,
+            reservation_id,
+            now,
+            decide,
+            is_done,
+            names_end,
+            dry_run,
+            labelled,
         )
+        if dry_run or not has_labels:
+            return status
     if dry_run:
         status = show(store, reservation_id, now)
         after = labelled(status.reservation)
@@ -451,49 +465,25 @@ def update(
         return dataclasses.replace(
             status, reservation=after, planned=tuple(planned)
         )
-    if needs_plan:
-        status = _change(
-            store, reservation_id, now, decide, is_done, names_end
-        )
-        if not has_labels:
-            return status
-    return _write(
-        store, reservation_id, now, labelled, unshare, affects_flavor
-    )
 
+    def wish(state: ObservedState, _: int) -> _Wanted:
+        present = find_reservation(store, state, reservation_id)
+        record = labelled(present)
+        if record != present:
+            _check_changeable(present, now)
+        return _Wanted(present, record)
 
-def _write(
-    store: ReservationStore,
-    reservation_id: str,
-    now: datetime.datetime,
-    change: Callable[[Reservation], Reservation],
-    unshare: Collection[str],
-    affects_flavor: bool,
-) -> Status:
-    """Write a change that needs no room; retry if others interfere.
-
-    :param unshare: The ids of projects to revoke access from.
-    :param affects_flavor: Whether access or extra specs may have to be
-        written, even if the record has the change: that may have been
-        interrupted.
-    """
-    for _ in range(_ATTEMPTS):
-        state = store.read()
-        reservation = find_reservation(store, state, reservation_id)
-        changed = change(reservation)
-        if changed != reservation:
-            _check_changeable(reservation, now)
-            try:
-                changed = store.compute.write_record(changed, now)
-            except exception.ServiceConflict:
-                continue
-            state = state.with_reservation(changed)
+    def complete(state: ObservedState, record: Reservation) -> Status:
         if not affects_flavor:
-            return status_in(store, state, changed, now)
-        for project in sorted({*unshare} - changed.projects):
-            store.compute.revoke(changed.id, project)
-        return execution.reconcile(store, changed.id, now, state=state)
-    raise _contended(reservation_id)
+            return status_in(store, state, record, now)
+        # Even if the record has the labels: that may have been interrupted.
+        for project in sorted({*unshare} - record.projects):
+            store.compute.revoke(record.id, project)
+        return execution.reconcile(store, record.id, now, state=state)
+
+    return _fulfil(
+        store, reservation_id, now, wish, lambda _: True, complete=complete
+    )
 
 
 def move(
@@ -539,22 +529,18 @@ def move(
             name in leaving or name not in status.hosts for name in hosts
         )
 
-    if not dry_run:
-        status = _change(store, reservation_id, now, decide, is_done)
-        if evacuate:
-            for server in _to_evacuate(store, status):
-                store.compute.evacuate(server)
+    status = _change(
+        store, reservation_id, now, decide, is_done, dry_run=dry_run
+    )
+    if not evacuate:
         return status
-    status = _planned_change(store, reservation_id, now, decide)
-    if evacuate:
-        planned = [
-            f'evacuate server {server}'
-            for server in _to_evacuate(store, status)
-        ]
-        status = dataclasses.replace(
-            status, planned=(*status.planned, *planned)
-        )
-    return status
+    servers = _to_evacuate(store, status)
+    if not dry_run:
+        for server in servers:
+            store.compute.evacuate(server)
+        return status
+    planned = [f'evacuate server {server}' for server in servers]
+    return dataclasses.replace(status, planned=(*status.planned, *planned))
 
 
 def _to_evacuate(store: ReservationStore, status: Status) -> list[str]:
@@ -587,42 +573,31 @@ def end(
     """
     if dry_run:
         return _planned_end(store, reservation_id, now)
-    change = 0
-    for _ in range(_ATTEMPTS):
-        state = store.read()
-        rounds.remove_strays(store, state)
-        reservation = find_reservation(store, state, reservation_id)
-        if (
-            reservation.pending
-            or not reservation.has_ended(now)
-            or change > reservation.change
+
+    def wish(state: ObservedState, slots: int) -> _Wanted:
+        present = find_reservation(store, state, reservation_id)
+        if not present.pending and (
+            present.has_ended(now) and slots <= present.change
         ):
-            reservation = dataclasses.replace(
-                reservation,
-                end=now,
-                pending=None,
-                change=max(change, reservation.change),
-                asked_by=store.user,
-            )
-            try:
-                reservation = store.compute.write_record(reservation, now)
-            except exception.ServiceConflict:
-                continue
-            state = state.with_reservation(reservation)
-        try:
-            status = execution.reconcile(
-                store, reservation.id, now, state=state
-            )
-        except tools_errors.NotFound:
-            # Another command completed it.
-            return Status(reservation, Phase.ENDED)
-        except errors.StaleRecord as exc:
-            # The operator who runs this command decides.
-            change = exc.slots
-            continue
-        if status.reservation.has_ended(now):
-            return status
-    raise _contended(reservation_id)
+            return _Wanted(present, present)
+        record = dataclasses.replace(
+            present,
+            end=now,
+            pending=None,
+            change=max(slots, present.change),
+            asked_by=store.user,
+        )
+        return _Wanted(present, record)
+
+    return _fulfil(
+        store,
+        reservation_id,
+        now,
+        wish,
+        lambda status: status.reservation.has_ended(now),
+        decides=True,
+        may_be_gone=True,
+    )
 
 
 def _planned_end(
@@ -637,14 +612,3 @@ def _planned_end(
             servers, 'server'
         )
     return dataclasses.replace(status, planned=(what,))
-
-
-def _check_end(
-    reservation: Reservation, change: PendingChange, now: datetime.datetime
-) -> None:
-    if change.end is not None and change.end <= max(now, reservation.start):
-        raise tools_errors.InvalidRequest(
-            f'Reservation {reservation.id} cannot be changed to end at '
-            f'{change.end.isoformat()}, which is in the past or before its '
-            'start.'
-        )
