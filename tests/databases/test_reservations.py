@@ -29,6 +29,8 @@ from test_reservation_races import (  # noqa: F401
     _without_pauses,
     test_no_slot_is_sold_twice,
 )
+import test_reservation_reconcilers as reconcilers
+from thorough import THOROUGH
 import uninstalling
 
 from isolate_aggregates import reservations
@@ -158,6 +160,22 @@ def boot_during_commands(
         for status in statuses
         for on_host in status.hosts.values()
     )
+
+
+@pytest.mark.usefixtures('_checked')
+@pytest.mark.parametrize('seed', range(1000 if THOROUGH else 4))
+def test_three_reconcilers_at_once_lose_and_oversell_nothing(
+    placement: PlacementService, world: World, seed: int
+) -> None:
+    interleaving.begin(world)
+    reservations.reconcile_all(world.store, START)
+
+    def boot(reservation: str, hosts: list[str]) -> bool:
+        return Scheduler(placement, world, reservation).boot(hosts)
+
+    rush = reconcilers.Rush(world, seed, boot)
+    rush.run()
+    reconcilers.check(world, rush)
 
 
 @pytest.mark.usefixtures('_checked')
