@@ -25,8 +25,8 @@ Expected errors are subclasses of
 ``ReservationError``, ``ReservationHostError``, ``NotFound``,
 ``InvalidRequest`` and ``ServiceError``.
 
-:mod:`.blazar` uses ``actions`` and ``executor`` for slots, and ``ending`` to
-remove a reservation. With ``dry_run`` a function changes nothing, and returns
+:mod:`.blazar` uses ``actions`` and ``executor`` for slots, and to remove a
+reservation. With ``dry_run`` a function changes nothing, and returns
 the status that it would lead to, with the list of actions in words.
 """
 

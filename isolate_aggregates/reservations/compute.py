@@ -216,7 +216,7 @@ class Compute(NovaClient):
             with what has changed among its events.
         :raises ServiceConflict: if another client wrote that revision first.
         """
-        if events.is_full(reservation):
+        if record.is_full(reservation):
             # Whoever writes this revision creates the same page.
             page = names.page(
                 reservation.id, reservation.incarnation, reservation.pages

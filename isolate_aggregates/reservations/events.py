@@ -7,19 +7,13 @@ forget to add one, and a repeated write adds none. When a record has many
 events, they become a page of its history; see ``history``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 import dataclasses
 import datetime
 import itertools
-import json
-from typing import Any
 
 from isolate_aggregates import text
-from isolate_aggregates.reservations import stored
 from isolate_aggregates.reservations.reservation import Event, Reservation
-
-# The most characters of events in a record, without the first.
-_MOST_TEXT = 10_000
 
 _NO_TIME = datetime.timedelta()
 
@@ -52,10 +46,6 @@ def recorded(reservation: Reservation, now: datetime.datetime) -> Reservation:
     ):
         return settled
     return dataclasses.replace(settled, events=(*before, event))
-
-
-def is_full(reservation: Reservation) -> bool:
-    return len(json.dumps(documents(reservation.events)[1:])) > _MOST_TEXT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,46 +142,3 @@ def _new_end(before: datetime.datetime | None, after: Event) -> str:
 
 def _shown(time: datetime.datetime) -> str:
     return time.astimezone(datetime.UTC).isoformat(timespec='seconds')
-
-
-# In the description of a flavor, an event has only what differs from the one
-# before.
-
-_FIELDS = {
-    'end': stored.optional(stored.TIME),
-    'amount': stored.NUMBER,
-    'leaving': stored.TEXTS,
-    'open': stored.NUMBER_BY_KEY,
-    'down': stored.TEXTS,
-}
-
-
-def documents(events: Iterable[Event]) -> list[dict[str, Any]]:
-    entries = []
-    before: dict[str, Any] = {}
-    for event in events:
-        values = stored.write(event, _FIELDS)
-        by = {'by': event.by} if event.by else {}
-        changed = {
-            key: value
-            for key, value in values.items()
-            if key not in before or before[key] != value
-        }
-        entries.append({'at': stored.write_time(event.at), **by, **changed})
-        before = values
-    return entries
-
-
-def parse(entries: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
-    events = []
-    values: dict[str, Any] = {}
-    for entry in entries:
-        values |= entry
-        events.append(
-            Event(
-                at=stored.read_time(entry['at']),
-                by=str(entry.get('by', '')),
-                **stored.read(values, _FIELDS),
-            )
-        )
-    return tuple(events)

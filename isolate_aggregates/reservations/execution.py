@@ -28,11 +28,9 @@ import time
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
     capacity,
-    ending,
     errors,
     history,
     planner,
-    stale,
 )
 from isolate_aggregates.reservations.actions import (
     Action,
@@ -199,7 +197,7 @@ class Run:
 
     def _check_grant(self, action: Grant, state: ObservedState) -> None:
         reservation = state.reservation(self.id)
-        check_newest(self._store, reservation)
+        self._store.check_newest(reservation)
         if reservation.has_access:
             for project in sorted(action.projects):
                 LOG.warning(
@@ -216,7 +214,7 @@ class Run:
         if reservation.amount:
             store.compute.write_record(withdrawn, self._now)
         else:
-            stale.check_record(store, state, reservation)
+            store.check_record(state, reservation)
             # A new reservation ends. Other runs will also see it as ended and
             # remove it if this run is interrupted.
             ended = store.compute.write_record(
@@ -224,21 +222,19 @@ class Run:
             )
             # Another run may have removed it, and the id been used again: then
             # this revision belongs to nothing.
-            check_newest(store, ended)
+            store.check_newest(ended)
             providers = store.read(state).slot_providers(self.id)
-            ending.remove(store, self.id, providers)
+            self._executor.remove(providers)
             store.compute.delete_record(ended)
         if reservation.change in self._asked:
             raise errors.ChangeRefused(self.id, action.why, reservation.change)
 
     def _end(self, reservation: Reservation, state: ObservedState) -> None:
         # The state may be minutes old, and the id may have been used again.
-        check_newest(self._store, reservation)
-        stale.check_record(self._store, state, reservation)
+        self._store.check_newest(reservation)
+        self._store.check_record(state, reservation)
         self._ended = reservation
-        waiting = ending.finish(
-            self._store, self.id, state.slot_providers(self.id)
-        )
+        waiting = self._executor.finish(state.slot_providers(self.id))
         if waiting:
             if reservation.open:
                 closed = dataclasses.replace(reservation, open={}, down=())
@@ -347,9 +343,3 @@ def not_complete(reservation: str) -> errors.ReservationError:
         f'is still not complete after {_MOST_PLANS} steps, because another '
         'program keeps changing it; find out which',
     )
-
-
-def check_newest(store: ReservationStore, reservation: Reservation) -> None:
-    """Raise ServiceConflict unless a record is unchanged."""
-    if not store.is_newest(reservation):
-        raise stale.conflict(reservation.id)

@@ -6,9 +6,10 @@ keep slots, extra specs and access alike. What changes the record of a
 reservation is in ``execution``, and of one of Blazar's in ``blazar.backend``.
 """
 
+from collections.abc import Iterable
 import contextlib
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.reservations import names, slots
 from isolate_aggregates.reservations.actions import (
     Action,
@@ -109,6 +110,62 @@ class Executor:
                 else slots.closed,
             )
         return action.after(state)
+
+    def finish(self, providers: Iterable[str]) -> str | None:
+        """End the reservation as far as possible now; call again for the rest.
+
+        First, access is revoked and slots are closed, so that no server can be
+        booted. Then the servers are deleted. When none is left, slots and
+        resource class are deleted, and last, by the caller, the flavor:
+        servers without an allocation, for example shelved ones, can only be
+        found by their flavor.
+
+        :param providers: The uuids of the reservation providers with its
+            slots.
+        :returns: What has to finish first, as a sentence; None if only the
+            flavor is left.
+        """
+        compute, placement = self._store.compute, self._store.placement
+        providers = list(providers)
+        compute.revoke(self._id)
+        self._change(providers, slots.closed)
+        holders = slots.holders(
+            placement, providers, names.resource_class(self._id)
+        )
+        servers = set(compute.servers_of(self._id))
+        for server in sorted(servers):
+            compute.delete_server(server)
+        # Soft-deleted servers are not in Nova's list, but have allocations.
+        others = {
+            holder
+            for holder in sorted(holders - servers)
+            if not compute.delete_for_good(holder)
+        }
+        if others:
+            # The other consumers are migrations: servers that were resized to
+            # another flavor hold their slot until the resize is confirmed.
+            compute.confirm_resizes(others)
+        if number := len(servers | holders):
+            are = text.plural(number, 'is', 'are')
+            return f'{text.counted(number, "server")} {are} being deleted'
+        self.remove(providers)
+        return None
+
+    def remove(self, providers: Iterable[str]) -> None:
+        """Delete slots and resource class, if there are no servers."""
+        self._change(providers, slots.gone)
+        inventories.delete_class(
+            self._store.placement, names.resource_class(self._id)
+        )
+
+    def _change(self, providers: Iterable[str], new: slots.Edit) -> None:
+        for provider in providers:
+            slots.change(
+                self._store.placement,
+                provider,
+                names.resource_class(self._id),
+                new,
+            )
 
     def _create_class(self) -> None:
         inventories.create_class(

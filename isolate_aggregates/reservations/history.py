@@ -28,7 +28,6 @@ from isolate_aggregates.reservations import (
     events,
     names,
     record,
-    settings,
 )
 from isolate_aggregates.reservations.record import (
     HISTORY_MARK,
@@ -36,7 +35,7 @@ from isolate_aggregates.reservations.record import (
     FlavorRecord,
 )
 from isolate_aggregates.reservations.reservation import Event, Reservation
-from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.state import ObservedState, pool_number
 from isolate_aggregates.reservations.status import Phase, phase_of
 from isolate_aggregates.reservations.store import (
     OnUnreadable,
@@ -104,7 +103,7 @@ def days_kept(pool: Aggregate | None) -> int:
 
     :raises InvalidRequest: if the pool has no valid number of days.
     """
-    days = settings.number(
+    days = pool_number(
         pool, names.HISTORY_KEY, 'days', _MOST_DAYS, DEFAULT_DAYS
     )
     return DEFAULT_DAYS if days is None else days
@@ -254,7 +253,7 @@ def _with_pages(
                 'backup of the database of Nova',
             )
         with _reading(reservation.id, flavors[page]) as document:
-            past += events.parse(document['events'])
+            past += record.parse_events(document['events'])
     return dataclasses.replace(
         reservation, events=(*past, *reservation.events)
     )

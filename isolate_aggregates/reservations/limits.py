@@ -11,9 +11,9 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import names, settings
+from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.reservations.state import ObservedState
+from isolate_aggregates.reservations.state import ObservedState, pool_number
 from isolate_aggregates.tools import errors
 
 _MOST = 1_000_000
@@ -39,7 +39,7 @@ def limit_of(pool: Aggregate | None, project: str) -> int | None:
                 f'unset --property {text.escaped(key)} {pool.name}".'
             )
     for key in (_key(project), names.LIMIT_KEY):
-        limit = settings.number(pool, key, 'slots', _MOST, 10)
+        limit = pool_number(pool, key, 'slots', _MOST, 10)
         if limit is not None:
             return limit
     return None

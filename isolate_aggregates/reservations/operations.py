@@ -33,7 +33,6 @@ from isolate_aggregates.reservations import (
     limits,
     planner,
     rounds,
-    stale,
 )
 from isolate_aggregates.reservations.problems import find_reservation
 from isolate_aggregates.reservations.reservation import (
@@ -321,7 +320,7 @@ def _change(
         present = find_reservation(store, state, reservation_id)
         latest = present.change
         try:
-            stale.check_record(store, state, present)
+            store.check_record(state, present)
         except errors.StaleRecord as exc:
             if not names_end:
                 raise

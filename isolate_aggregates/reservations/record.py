@@ -15,14 +15,15 @@ no effect; the command notices when it reads the record again.
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
+import datetime
 import json
 from typing import Any
 import zlib
 
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import errors, events, names, stored
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.reservation import (
     Event,
     PendingChange,
@@ -39,6 +40,9 @@ _VERSION = 1
 _LONGEST = 60_000
 _PACKED = 'packed'
 
+# The most characters of events in a record, without the first.
+_MOST_OF_EVENTS = 10_000
+
 # The key that marks archives and pages of events; see ``history``.
 HISTORY_MARK = 'isolate-aggregates-history'
 HISTORY_VERSION = 1
@@ -48,27 +52,113 @@ HISTORY_VERSION = 1
 BLAZAR_MARK = 'isolate-aggregates-blazar'
 
 
+# A codec writes a value of one kind as JSON, and reads it again. Reading
+# raises ValueError or TypeError if it is none.
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def _write_time(time: datetime.datetime) -> str:
+    return time.astimezone(datetime.UTC).isoformat()
+
+
+def _read_time(text: str) -> datetime.datetime:
+    time = datetime.datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f'{text} has no time zone')
+    return time.astimezone(datetime.UTC)
+
+
+def _read_number(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f'{value!r} is not a number of slots')
+    return value
+
+
+def _read_affinity(value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(f'{value!r} is not an affinity')
+
+
+def optional(codec: Codec) -> Codec:
+    """Return the codec of a value that may be None."""
+    write, read = codec
+    return (
+        lambda value: None if value is None else write(value),
+        lambda value: None if value is None else read(value),
+    )
+
+
+TEXT: Codec = (str, str)
+_TEXTS: Codec = (list, lambda texts: tuple(map(str, texts)))
+_TEXT_BY_KEY: Codec = (
+    lambda values: dict(sorted(values.items())),
+    lambda values: {str(key): str(text) for key, text in values.items()},
+)
+_NUMBER: Codec = (int, _read_number)
+_NUMBER_BY_KEY: Codec = (
+    dict,
+    lambda values: {
+        str(key): _read_number(number) for key, number in values.items()
+    },
+)
+_FLAG: Codec = (bool, lambda value: value is True)
+_AFFINITY: Codec = (_read_affinity, _read_affinity)
+TIME: Codec = (_write_time, _read_time)
+_SECONDS: Codec = (
+    lambda length: int(length.total_seconds()),
+    lambda seconds: datetime.timedelta(seconds=int(seconds)),
+)
+
+
+def written(values: object, fields: Mapping[str, Codec]) -> dict[str, Any]:
+    """Return attributes of an object as a JSON document."""
+    return {
+        key: codec[0](getattr(values, key)) for key, codec in fields.items()
+    }
+
+
+def values_of(
+    document: Mapping[str, Any], fields: Mapping[str, Codec]
+) -> dict[str, Any]:
+    """Return the values in a JSON document.
+
+    :raises LookupError: if one is missing.
+    """
+    return {key: codec[1](document[key]) for key, codec in fields.items()}
+
+
 _FIELDS = {
-    'incarnation': stored.TEXT,
-    'project': stored.TEXT,
-    'start': stored.TIME,
-    'end': stored.optional(stored.TIME),
-    'amount': stored.NUMBER,
-    'affinity': stored.AFFINITY,
-    'name': stored.TEXT,
-    'note': stored.TEXT,
-    'shared': stored.TEXTS,
-    'only_on': stored.TEXTS,
-    'warn_before': stored.optional(stored.SECONDS),
-    'unused_since': stored.optional(stored.TIME),
-    'leaving': stored.TEXTS,
-    'has_access': stored.FLAG,
-    'change': stored.NUMBER,
-    'asked_by': stored.TEXT,
-    'pages': stored.NUMBER,
+    'incarnation': TEXT,
+    'project': TEXT,
+    'start': TIME,
+    'end': optional(TIME),
+    'amount': _NUMBER,
+    'affinity': _AFFINITY,
+    'name': TEXT,
+    'note': TEXT,
+    'shared': _TEXTS,
+    'only_on': _TEXTS,
+    'warn_before': optional(_SECONDS),
+    'unused_since': optional(TIME),
+    'leaving': _TEXTS,
+    'has_access': _FLAG,
+    'change': _NUMBER,
+    'asked_by': TEXT,
+    'pages': _NUMBER,
 }
-_SHAPE = {'extra_specs': stored.TEXT_BY_KEY}
+_SHAPE = {'extra_specs': _TEXT_BY_KEY}
 _PENDING = {name: _FIELDS[name] for name in ('amount', 'end', 'leaving')}
+
+
+# An event has only what differs from the one before.
+_EVENT = {
+    'end': optional(TIME),
+    'amount': _NUMBER,
+    'leaving': _TEXTS,
+    'open': _NUMBER_BY_KEY,
+    'down': _TEXTS,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,19 +195,53 @@ class Records:
 def describe(reservation: Reservation) -> str:
     document: dict[str, Any] = {
         _MARK: _VERSION,
-        **stored.write(reservation, _FIELDS),
-        'events': events.documents(reservation.events),
-        **stored.write(reservation.shape, _SHAPE),
+        **written(reservation, _FIELDS),
+        'events': _documents(reservation.events),
+        **written(reservation.shape, _SHAPE),
     }
     if reservation.pending:
-        document['asked'] = stored.write(reservation.pending, _PENDING)
+        document['asked'] = written(reservation.pending, _PENDING)
     return _packed(document, 'incarnation')
 
 
+def is_full(reservation: Reservation) -> bool:
+    past = json.dumps(_documents(reservation.events)[1:])
+    return len(past) > _MOST_OF_EVENTS
+
+
 def describe_page(past: Iterable[Event]) -> str:
-    return _packed(
-        {HISTORY_MARK: HISTORY_VERSION, 'events': events.documents(past)}
-    )
+    return _packed({HISTORY_MARK: HISTORY_VERSION, 'events': _documents(past)})
+
+
+def _documents(events: Iterable[Event]) -> list[dict[str, Any]]:
+    entries = []
+    before: dict[str, Any] = {}
+    for event in events:
+        values = written(event, _EVENT)
+        by = {'by': event.by} if event.by else {}
+        changed = {
+            key: value
+            for key, value in values.items()
+            if key not in before or before[key] != value
+        }
+        entries.append({'at': _write_time(event.at), **by, **changed})
+        before = values
+    return entries
+
+
+def parse_events(entries: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
+    events = []
+    values: dict[str, Any] = {}
+    for entry in entries:
+        values |= entry
+        events.append(
+            Event(
+                at=_read_time(entry['at']),
+                by=str(entry.get('by', '')),
+                **values_of(values, _EVENT),
+            )
+        )
+    return tuple(events)
 
 
 def _packed(document: dict[str, Any], *plain: str) -> str:
@@ -250,20 +374,19 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         if names.reservation_id(flavor.id) != flavor.id:
             raise ValueError(f'{flavor.id} is not written as a uuid')
         pending = document.get('asked')
-        past = events.parse(document['events'])
+        past = parse_events(document['events'])
         last = past[-1] if past else None
         return Reservation(
             id=flavor.id,
             shape=dataclasses.replace(
-                Shape.like(flavor), **stored.read(document, _SHAPE)
+                Shape.like(flavor), **values_of(document, _SHAPE)
             ),
-            pending=pending
-            and PendingChange(**stored.read(pending, _PENDING)),
+            pending=pending and PendingChange(**values_of(pending, _PENDING)),
             open=last.open if last else {},
             down=last.down if last else (),
             events=past,
             revision=revision,
-            **stored.read(document, _FIELDS),
+            **values_of(document, _FIELDS),
         )
     except (
         LookupError,

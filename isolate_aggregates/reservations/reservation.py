@@ -7,6 +7,7 @@ import datetime
 import uuid
 
 from isolate_aggregates import text
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names
@@ -165,7 +166,7 @@ class Reservation:
     def resource_class(self) -> str:
         return names.resource_class(self.id)
 
-    @property
+    @lazy_property
     def flavor(self) -> Flavor:
         """The flavor for its servers, with the extra specs of a slot."""
         shape = self.shape

@@ -13,10 +13,11 @@ import datetime
 import enum
 from typing import Any, Protocol, TypeVar
 
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import errors, names, settings
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
@@ -31,6 +32,27 @@ _MOST_CLEANING = 604_800
 
 # The largest difference allowed between the local clock and Placement's.
 MOST_SKEW = datetime.timedelta(seconds=10)
+
+
+def pool_number(
+    pool: Aggregate | None, key: str, unit: str, most: int, example: int
+) -> int | None:
+    """Return a number in the metadata of the pool; None if it has none.
+
+    :param unit: What is counted, in the plural.
+    :param example: A value for the advice in the error.
+    :raises InvalidRequest: if the metadata is invalid.
+    """
+    if pool is None or key not in pool.metadata:
+        return None
+    value = pool.metadata[key].strip()
+    if not (value.isdecimal() and int(value) <= most):
+        raise tools_errors.InvalidRequest(
+            f'Aggregate {pool.name}: {key} must be a number of {unit} from 0 '
+            f'to {most}, not "{text.escaped(value)}"; set it with "openstack '
+            f'aggregate set --property {key}={example} {pool.name}".'
+        )
+    return int(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +215,7 @@ class ObservedState:
 
         :raises InvalidRequest: if the pool has no valid number of seconds.
         """
-        seconds = settings.number(
+        seconds = pool_number(
             self.pool, names.CLEANING_KEY, 'seconds', _MOST_CLEANING, 600
         )
         return datetime.timedelta(seconds=seconds or 0)

@@ -10,6 +10,7 @@ inventories of slots whose number it does not tell; see ``slots``.
 import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from concurrent import futures
 import contextlib
 import dataclasses
 import datetime
@@ -25,7 +26,6 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.reservations import (
     errors,
     names,
-    parallel,
     record,
     slots,
 )
@@ -51,6 +51,10 @@ from isolate_aggregates.tools.placement.client import (
 from isolate_aggregates.tools.placement.group import ResourceRequest
 
 _T = TypeVar('_T')
+_R = TypeVar('_R')
+
+# Parallel requests: enough to hide latency, without overloading a service.
+_PARALLEL = 8
 
 DEFAULT_POOL = 'freepool'
 
@@ -65,6 +69,13 @@ Unreadable = errors.ReservationError | errors.ReservationHostError
 
 # Called for each of these.
 OnUnreadable = Callable[[Unreadable], None]
+
+
+def each(function: Callable[[_T], _R], items: Iterable[_T]) -> dict[_T, _R]:
+    """Return the result for each item."""
+    items = list(items)
+    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+        return dict(zip(items, pool.map(function, items), strict=True))
 
 
 class ReservationStore:
@@ -157,7 +168,7 @@ class ReservationStore:
         summaries |= self._read_each(
             entry for entry in entries if entry['root_provider_uuid'] in roots
         )
-        slots = self._slots(hosts, summaries, records)
+        by_provider = self._slots(hosts, summaries, records)
         return ObservedState(
             pool=pool,
             nodes=nodes,
@@ -171,7 +182,7 @@ class ReservationStore:
                     host,
                     is_ready=names.TRAIT in summary.traits,
                     is_marked=names.MARKER in summary.capacity,
-                    slots=slots.get(summary.uuid, {}),
+                    slots=by_provider.get(summary.uuid, {}),
                 )
                 if (summary := summaries.get(host.provider or ''))
                 else host
@@ -211,7 +222,7 @@ class ReservationStore:
     ) -> ObservedState:
         """Read which projects have access to the flavors of reservations."""
         return state.with_access(
-            parallel.each(
+            each(
                 lambda reservation: frozenset(
                     self.compute.projects(reservation)
                 ),
@@ -231,9 +242,69 @@ class ReservationStore:
     def records(self) -> record.Records:
         return record.read(self.compute.records())
 
-    def is_newest(self, reservation: Reservation) -> bool:
+    def check_newest(self, reservation: Reservation) -> None:
+        """Raise ServiceConflict unless a record is unchanged."""
+        if self._newest(reservation) != reservation:
+            raise _conflict(reservation.id)
+
+    def _newest(self, reservation: Reservation) -> Reservation | None:
         records = record.read(self.compute.revisions(reservation))
-        return records.reservations.get(reservation.id) == reservation
+        return records.reservations.get(reservation.id)
+
+    def check_record(
+        self, state: ObservedState, reservation: Reservation
+    ) -> None:
+        """Check that a record is not older than its slots.
+
+        :raises StaleRecord: if it is.
+        :raises ServiceConflict: if another command has changed it since it was
+            read.
+        """
+        change = slots.last_change(
+            self.placement,
+            state.slot_providers(reservation.id),
+            reservation.resource_class,
+        )
+        if change <= reservation.change:
+            return
+        # The slots were read after the record, and written after theirs.
+        newest = self._newest(reservation)
+        if newest is None or newest.change >= change:
+            raise _conflict(reservation.id)
+        raise errors.StaleRecord(reservation.id, change)
+
+    def stale_records(
+        self, state: ObservedState, reservations: Iterable[Reservation]
+    ) -> dict[str, str]:
+        """Find records that are older than their slots.
+
+        :returns: What is wrong, as the predicate of a sentence, by id.
+        """
+        by_id = {reservation.id: reservation for reservation in reservations}
+        changes = each(
+            lambda provider: slots.changes(self.placement, provider),
+            {
+                provider
+                for name in by_id
+                for provider in state.slot_providers(name)
+            },
+        )
+        suspects = {
+            name
+            for by_name in changes.values()
+            for name, change in by_name.items()
+            if name in by_id and change > by_id[name].change
+        }
+        stale = {}
+        for name in sorted(suspects):
+            try:
+                self.check_record(state, by_id[name])
+            except errors.StaleRecord as exc:
+                stale[name] = exc.problem
+            except exception.ServiceConflict:
+                # Another command has changed it since it was read.
+                continue
+        return stale
 
     def read_pool(self) -> Aggregate | None:
         """Return the aggregate of the pool; None if it does not exist."""
@@ -271,7 +342,7 @@ class ReservationStore:
         self, entries: Iterable[Mapping[str, Any]]
     ) -> dict[str, ProviderSummary]:
         by_uuid = {entry['uuid']: entry for entry in entries}
-        summaries = parallel.each(
+        summaries = each(
             lambda uuid: self._read_provider(by_uuid[uuid]), by_uuid
         )
         return {uuid: found for uuid, found in summaries.items() if found}
@@ -314,7 +385,7 @@ class ReservationStore:
             for host in hosts
             if (summary := summaries.get(host.provider or ''))
         }
-        by_provider |= parallel.each(
+        by_provider |= each(
             lambda uuid: self._read_slots(summaries[uuid]),
             [uuid for uuid, read in by_provider.items() if read is None],
         )
@@ -327,6 +398,15 @@ class ReservationStore:
             # Deleted meanwhile; writes to it will fail.
             return {}
         return slots.from_inventories(current.by_class, summary.used)
+
+
+def _conflict(reservation: str) -> exception.ServiceConflict:
+    return exception.ServiceConflict(
+        'Nova',
+        None,
+        f'has a new record of reservation {reservation}; run the command '
+        'again.',
+    )
 
 
 class _Reader:
@@ -380,7 +460,7 @@ def _read_once(
         except exception.ServiceNotFound:
             return None
 
-    known |= parallel.each(found, sorted(by_name.keys() - known.keys()))
+    known |= each(found, sorted(by_name.keys() - known.keys()))
     return known
 
 

@@ -26,7 +26,6 @@ from isolate_aggregates.reservations.reservation import (
     Reservation,
     utc,
 )
-from isolate_aggregates.reservations.stale import stale_records
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.status import (
     Status,
@@ -175,7 +174,7 @@ def _statuses(
 ) -> list[Status]:
     stale: Mapping[str, str] = {}
     if is_thorough:
-        stale = stale_records(store, state, reservations)
+        stale = store.stale_records(state, reservations)
         unread = [r.id for r in reservations if r.id not in state.access]
         state = store.with_access(state, unread)
     hosts = {name for one in reservations for name in state.slots(one.id)}

@@ -12,7 +12,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import ending, errors, names, rounds
+from isolate_aggregates.reservations import errors, names, rounds
 from isolate_aggregates.reservations.actions import (
     Action,
     SwitchSlots,
@@ -152,7 +152,7 @@ class Backend:
             left.
         """
         providers = self._read().slot_providers(reservation)
-        waiting = ending.finish(self._store, reservation, providers)
+        waiting = Executor(self._store, reservation).finish(providers)
         if waiting is None:
             self._nova.delete_flavor(reservation)
         return waiting

@@ -11,8 +11,15 @@ import dataclasses
 import datetime
 import json
 
-from isolate_aggregates.reservations import stored
-from isolate_aggregates.reservations.record import BLAZAR_MARK, FlavorRecord
+from isolate_aggregates.reservations.record import (
+    BLAZAR_MARK,
+    TEXT,
+    TIME,
+    FlavorRecord,
+    optional,
+    values_of,
+    written,
+)
 
 # The version of the format.
 _VERSION = 1
@@ -38,19 +45,17 @@ class BlazarRecord:
     until: datetime.datetime | None = None
 
     def describe(self) -> str:
-        return json.dumps(
-            {BLAZAR_MARK: _VERSION, **stored.write(self, _FIELDS)}
-        )
+        return json.dumps({BLAZAR_MARK: _VERSION, **written(self, _FIELDS)})
 
 
-_END = {'by': stored.TEXT, 'at': stored.TIME}
+_END = {'by': TEXT, 'at': TIME}
 _FIELDS = {
-    'database': stored.TEXT,
-    'until': stored.optional(stored.TIME),
-    'end': stored.optional(
+    'database': TEXT,
+    'until': optional(TIME),
+    'end': optional(
         (
-            lambda end: stored.write(end, _END),
-            lambda document: End(**stored.read(document, _END)),
+            lambda end: written(end, _END),
+            lambda document: End(**values_of(document, _END)),
         )
     ),
 }
@@ -62,6 +67,6 @@ def parse(flavor: FlavorRecord) -> BlazarRecord | None:
         document = json.loads(flavor.description)
         if document[BLAZAR_MARK] != _VERSION:
             return None
-        return BlazarRecord(flavor.flavor.id, **stored.read(document, _FIELDS))
+        return BlazarRecord(flavor.flavor.id, **values_of(document, _FIELDS))
     except (LookupError, TypeError, ValueError, AttributeError):
         return None

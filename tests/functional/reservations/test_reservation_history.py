@@ -12,7 +12,13 @@ import reservation_world
 from reservation_world import HOUR, NOW, PROJECT
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import errors, events, history, names
+from isolate_aggregates.reservations import (
+    errors,
+    events,
+    history,
+    names,
+    record,
+)
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.tools import errors as tools_errors
 
@@ -316,7 +322,7 @@ def test_a_lost_page_is_told(world):
 def test_two_that_write_the_same_revision_write_the_same_page(world):
     reserve(world, end=NOW + 300 * HOUR)
     hours = 0
-    while not events.is_full(before := world.store.read().reservation(ID)):
+    while not record.is_full(before := world.store.read().reservation(ID)):
         hours += 1
         world.store.compute.write_record(
             dataclasses.replace(before, amount=1 + hours % 2),
