@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors of reservations."""
 
+from collections.abc import Iterable
+
+from isolate_aggregates import text
 from isolate_aggregates.exception import IsolateAggregatesError
 from isolate_aggregates.tools import errors as tools_errors
 
@@ -20,6 +23,12 @@ def unknown(reservation: str) -> tools_errors.NotFound:
         reservation,
         'Nova; run reservation list, or reservation history list for those '
         'that have ended',
+    )
+
+
+def no_host(name: str) -> tools_errors.InvalidRequest:
+    return tools_errors.InvalidRequest(
+        f'{name} is not a host for reservations; see reservation host list.'
     )
 
 
@@ -59,3 +68,14 @@ class ReservationHostError(IsolateAggregatesError):
         self.host = host
         self.problem = problem
         super().__init__(f'Host {host} {problem}.')
+
+
+def ordinary_servers(
+    host: str, consumers: Iterable[str]
+) -> ReservationHostError:
+    return ReservationHostError(
+        host,
+        f'runs servers without a reservation ({text.listed(consumers)}), so a '
+        'slot there may have no room; run openstack server delete or '
+        'openstack server migrate with each of them',
+    )

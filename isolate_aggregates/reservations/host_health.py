@@ -85,12 +85,7 @@ def host_problems(
         errors.ReservationHostError(name, f'{problem}; {_advice(state, name)}')
         for name, problem in _find_defects(store, state).items()
     ] + [
-        errors.ReservationHostError(
-            name,
-            f'runs servers without a reservation ({text.listed(servers)}), '
-            'so a slot there may have no room; run openstack server delete or '
-            'openstack server migrate with each of them',
-        )
+        errors.ordinary_servers(name, servers)
         for name, servers in _ordinary_servers(store, state, now).items()
     ]
 

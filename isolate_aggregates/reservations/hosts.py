@@ -413,12 +413,7 @@ def _refuse_ordinary(
         node.uuid, host.provider if host else None
     )
     if consumers:
-        raise errors.ReservationHostError(
-            node.name,
-            f'runs servers without a reservation ({text.listed(consumers)}); '
-            'first run openstack server delete or openstack server migrate '
-            'with each of them',
-        )
+        raise errors.ordinary_servers(node.name, consumers)
 
 
 def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:

@@ -252,10 +252,7 @@ def _check_new(
         )
     for name in reservation.only_on:
         if name not in state.hosts:
-            raise tools_errors.InvalidRequest(
-                f'{name} is not a host for reservations; see reservation host '
-                'list.'
-            )
+            raise errors.no_host(name)
     _ = state.cleaning_time
     limits.limit_of(state.pool, reservation.project)
 

@@ -7,14 +7,13 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import reservations
-from isolate_aggregates.reservations import Status
+from isolate_aggregates.reservations import Status, errors
 from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.reservations.failed_hosts import (
     FailedHosts,
     Move,
     no_host,
 )
-from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import base, consent, output, periodic
 
 
@@ -110,10 +109,7 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         hosts = {host.name: host for host in reservations.list_hosts(store)}
         for name in args.hosts or ():
             if name not in hosts:
-                raise errors.InvalidRequest(
-                    f'{name} is not a host for reservations; see reservation '
-                    'host list.'
-                )
+                raise errors.no_host(name)
         leave = args.hosts or [
             host.name
             for host in hosts.values()
