@@ -97,6 +97,19 @@ def see(run: Run) -> Run:
             id='two other words',
         ),
         pytest.param(
+            'lock add win',
+            "There is no command 'lock add win' (did you mean lock create?). "
+            'See isolate-aggregates help lock.',
+            id='another second word',
+        ),
+        pytest.param(
+            'limit show',
+            "There is no command 'limit show' (did you mean "
+            'isolate-aggregates-status upgrade check?). See '
+            'isolate-aggregates --help.',
+            id='a word for another program',
+        ),
+        pytest.param(
             'reservation lend',
             "There is no command 'reservation lend' (did you mean reservation "
             'end?). See isolate-aggregates help reservation.',

@@ -25,10 +25,13 @@ _WORDS = {
     'effect show': ('diff', 'impact', 'preview', 'snapshot diff', 'what-if'),
     'explain': ('reason', 'why'),
     'exporter': ('metrics',),
-    'key add': ('allow', 'give', 'grant'),
-    'key remove': ('deny', 'revoke', 'take'),
-    'lock create': ('isolate', 'tag'),
-    'lock delete': ('unisolate', 'unlock', 'untag'),
+    'isolate-aggregates-status upgrade check': ('limit', 'upgrade'),
+    'key add': ('allow', 'give', 'grant', 'key create', 'key set'),
+    'key remove': ('deny', 'key delete', 'key unset', 'revoke', 'take'),
+    'lock create': ('isolate', 'lock add', 'lock set', 'tag'),
+    'lock delete': (
+        *('lock remove', 'lock unset', 'unisolate', 'unlock', 'untag'),
+    ),
     'lock list': ('list', 'locks'),
     'lock show': ('describe', 'show'),
     'relocation create': (
@@ -42,7 +45,7 @@ _WORDS = {
     ),
     'reservation repair': ('reservation evacuate', 'reservation move'),
     'reservation set': (
-        *('reservation change', 'reservation extend', 'reservation set'),
+        *('reservation change', 'reservation extend', 'reservation update'),
     ),
     'snapshot save': ('dump', 'save', 'snapshot create'),
     'survival list': ('failover', 'survive'),
