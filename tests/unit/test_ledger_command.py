@@ -5,10 +5,13 @@ import json
 import pathlib
 
 import jsonschema
+from oslo_config import cfg
 import pytest
 
-from isolate_aggregates.tools.ledger import times
+from isolate_aggregates.tools.ledger import shown, times
 from isolate_aggregates.tools.ledger.documents import LEDGER
+from isolate_aggregates.tools.ledger.ledger import Ledger, Subject
+from isolate_aggregates.tools.ledger.recording import recording
 from isolate_aggregates.tools.ledger.state import (
     AggregateState,
     Placement,
@@ -114,6 +117,22 @@ def test_a_lock_that_is_gone_is_found_by_the_name_that_it_had(run, tmp_path):
         '"a","yes"',
         '"b","yes"',
     ]
+
+
+def test_without_a_file_nothing_is_recorded():
+    with recording(None, cfg.ConfigOpts(), HOUR) as record:
+        assert record(None) is None
+
+
+def test_twenty_gaps_are_shown_unless_all_are_wanted():
+    gaps = [f'gap {number}' for number in range(1, 22)]
+    lock = Subject('lock', 'trait:X', 'trait:X')
+    ledger = Ledger(lock, 0, HOUR, (), {}, (), {}, gaps)
+    assert list(shown.gaps(ledger, shown.MOST))[-2:] == [
+        '  gap 20.',
+        '  1 more; --long shows all.',
+    ]
+    assert list(shown.gaps(ledger, None))[-1] == '  gap 21.'
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stays are those that Nova's records allow, and what they lack is said."""
 
+import types
+
 import pytest
 
 from isolate_aggregates.request import Flavor
@@ -11,7 +13,7 @@ from isolate_aggregates.tools.compute.past import (
     PastServer,
 )
 from isolate_aggregates.tools.compute.servers import Server
-from isolate_aggregates.tools.ledger import ledger, nova_records
+from isolate_aggregates.tools.ledger import ledger, nova_records, reading
 from isolate_aggregates.tools.ledger.ledger import Subject
 from isolate_aggregates.tools.ledger.stays import Stay
 
@@ -199,3 +201,22 @@ def test_a_start_that_is_not_known_to_the_second_stays_so_in_a_period(
     assert (clipped.start, clipped.start_by) == (start, start_by)
     # What began before it begins with it.
     assert ledger._clipped(stay, 110, 200).start_by is None
+
+
+@pytest.mark.parametrize(
+    ('terminated', 'in_period'), [(None, True), (101, True), (100, False)]
+)
+@pytest.mark.parametrize('recorded', [(), {'s'}])
+def test_stays_in_the_period_count_and_those_on_file_are_known(
+    monkeypatch, terminated, in_period, recorded
+):
+    server = past(terminated=terminated, is_deleted=terminated is not None)
+    keys = types.SimpleNamespace(has_locks=False, of=lambda *_: NO_KEYS)
+    monkeypatch.setattr(reading.nova_past, 'migrations', lambda *_: [])
+    monkeypatch.setattr(reading.nova_past, 'servers', lambda *_: [server])
+    monkeypatch.setattr(reading, 'out_of_reach', lambda *_: ())
+    nova = types.SimpleNamespace(direct=None, for_servers=None)
+    found = reading.NovaStays(nova, keys, 100, lambda _: True, recorded)
+    found.read(NOW)
+    assert [stay.host for stay in found.stays] == ['a'] * in_period
+    assert found.known.keys() == set(recorded)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An order of commands in which nobody gets in or is refused in between."""
 
+import dataclasses
 import itertools
 
 from audit_clouds import LICENSED, LOCK, configuration
@@ -250,6 +251,15 @@ def test_a_project_that_no_command_names_is_asked_about():
     # The other way round, h1 would be for both and so for neither.
     for todo in ((leave, give), (give, leave)):
         assert safe(snapshot, *todo) == order.Order((leave, give))
+
+
+def test_a_flavor_stands_for_those_that_need_more_disk_in_all():
+    small = make_flavor('small', {'a': 'b'}, disk=15)
+    large = dataclasses.replace(small, name='large', disk=10, ephemeral=10)
+    snapshot = cloud(OPEN, large, small)
+    asked = access_bounds._flavors(snapshot, [snapshot])
+    assert asked['small'] == ('large', 'small')
+    assert 'large' not in asked
 
 
 def test_no_command_has_no_gap():
