@@ -19,8 +19,8 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import events, names, record
 from isolate_aggregates.reservations.record import FlavorRecord
 from isolate_aggregates.reservations.reservation import Reservation, Shape
-from isolate_aggregates.tools.compute.api import INLINE_EXTRA_SPECS
 from isolate_aggregates.tools.compute.client import (
+    INLINE_EXTRA_SPECS,
     NovaClient,
     flavor_of,
     paged,

@@ -21,7 +21,7 @@ import uninstalling
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import sources
-from isolate_aggregates.compute import NovaApiSource
+from isolate_aggregates.compute import NovaclientSource
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.rest import connection
@@ -89,12 +89,12 @@ def told(caplog, level):
 
 
 def test_the_scheduler_reads_the_database_by_default(conf, api):
-    assert isinstance(registration.source(conf.conf), NovaApiSource)
+    assert isinstance(registration.source(conf.conf), NovaclientSource)
     conf.config(aggregate_source=None, group=ia_conf.GROUP)
     assert isinstance(registration.source(conf.conf), NovaDatabaseSource)
     # With the same configuration, commands use the API.
     outside = sources.load(conf.conf, lambda: connection.from_conf(conf.conf))
-    assert isinstance(outside, NovaApiSource)
+    assert isinstance(outside, NovaclientSource)
 
 
 def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):

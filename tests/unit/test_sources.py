@@ -18,7 +18,7 @@ from isolate_aggregates.aggregates import (
     AggregateIndex,
     sources,
 )
-from isolate_aggregates.compute import NovaApiSource
+from isolate_aggregates.compute import NovaclientSource
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file.source import FileSource
@@ -42,7 +42,7 @@ def test_nova_is_the_default_source(
     nova.aggregates = [Aggregate('uuid-1', 'a', {'trait:X': 'required'}, id=1)]
     nova.answer(http)
     source = sources.load(conf, connection)
-    assert isinstance(source, NovaApiSource)
+    assert isinstance(source, NovaclientSource)
     assert source.aggregates() == nova.aggregates
 
 
@@ -193,4 +193,4 @@ def test_a_source_can_provide_the_hosts() -> None:
 def test_the_sources_that_need_no_nova_are_registered() -> None:
     found = metadata.entry_points(group=sources.NAMESPACE)
     assert found['file'].load() is FileSource
-    assert found['novaclient'].load() is NovaApiSource
+    assert found['novaclient'].load() is NovaclientSource

@@ -18,12 +18,14 @@ from novaclient import api_versions
 from novaclient import exceptions as nova_exceptions
 from oslo_log import log as logging
 
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.compute import NovaApi
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.compute import servers
-from isolate_aggregates.tools.compute.api import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     ServerGroup,
@@ -38,6 +40,17 @@ _RECORD = re.compile(
     r'|history\.(?:[0-9]{8}T[0-9]{6}\.[0-9a-f-]{36}\.[0-9a-f]{8}'
     r'|events\.[0-9a-f-]{36}\.[0-9a-f]{8}\.[0-9]{4,}))'
 )
+
+# Nova without support for microversions.
+_NO_MICROVERSIONS = api_versions.APIVersion('2.0')
+
+# 2.41: uuids of aggregates; 2.61: flavors are listed with extra specs.
+_AGGREGATE_UUIDS = api_versions.APIVersion('2.41')
+INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
+
+# novaclient uses no newer microversion, as its requests here have not changed
+# since.
+_NEWEST = INLINE_EXTRA_SPECS
 
 # 2.53: uuids of compute nodes; 2.64: rules of server groups; 2.69: servers in
 # cells that are down; 2.97: shares of servers; 2.100: scheduler hints of
@@ -71,7 +84,53 @@ class ComputeNode:
 
 
 class NovaClient(NovaApi):
-    """Nova's API, as far as commands use it."""
+    """Nova's API, as far as commands use it.
+
+    Every method raises ServiceTooOld if Nova does not provide the uuids of
+    aggregates.
+    """
+
+    @lazy_property
+    def newest(self) -> api_versions.APIVersion:
+        """The newest microversion that Nova supports."""
+        with self.translated('its versions'):
+            current = super().client.versions.get_current()
+            if current is None:
+                # novaclient raises this for a 401.
+                raise nova_exceptions.Unauthorized(
+                    401, method='GET', url='its versions'
+                )
+            return api_versions.APIVersion(
+                current.version or _NO_MICROVERSIONS.get_string()
+            )
+
+    @lazy_property
+    def client(self) -> Any:
+        """novaclient, with the microversion to use."""
+        self.require(
+            _AGGREGATE_UUIDS, 'Ocata', 'reading the uuids of aggregates'
+        )
+        nova = super().client
+        nova.api_version = min(self.newest, _NEWEST)
+        return nova
+
+    def require(
+        self, oldest: api_versions.APIVersion, release: str, purpose: str
+    ) -> None:
+        """Check that Nova supports a microversion.
+
+        :param purpose: What needs it, for example "reading the flavors".
+        """
+        if self.newest < oldest:
+            raise exception.ServiceTooOld(
+                'Nova',
+                self.direct.endpoint,
+                None
+                if self.newest == _NO_MICROVERSIONS
+                else self.newest.get_string(),
+                f'{oldest.get_string()} ({release})',
+                purpose,
+            )
 
     @property
     def releases(self) -> tuple[int, ...]:

@@ -42,9 +42,8 @@ from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import ResourceGroup
 
-# The sources for which commands use novaclient: they may have the nova.conf of
-# a scheduler, which reads its database.
-_OF_NOVA = (None, '', 'nova', 'novaclient')
+# The aggregate source that works only inside nova-scheduler.
+_IN_SCHEDULER = 'nova'
 _OWNER = 'OWNER_NOVA'
 
 
@@ -90,12 +89,13 @@ class LiveCloud:
     def index(self) -> AggregateIndex:
         """All host aggregates, from the configured source."""
         name = self._conf[ia_conf.GROUP].aggregate_source
+        if name == _IN_SCHEDULER:
+            # With the nova.conf of a scheduler: commands use the API, not the
+            # database.
+            name = 'novaclient'
+        source = sources.load(self._conf, lambda: self.connection, name)
         return CloudIndex(
-            self.aggregates()
-            if name in _OF_NOVA
-            else sources.load(
-                self._conf, lambda: self.connection, name
-            ).aggregates(),
+            source.aggregates(),
             lambda: self.services,
             lambda: self.compute_nodes.values(),
         )
