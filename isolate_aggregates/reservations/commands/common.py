@@ -64,23 +64,6 @@ _OPTIONAL = (
 )
 
 
-def columns_of(
-    status: Status, formatter: str
-) -> tuple[Sequence[str], Sequence[Any]]:
-    """Return a reservation as the columns and values of a ShowOne command.
-
-    :param formatter: That of the output.
-    """
-    values_by_key = content(document(status))
-    values = {key: fields.field(value) for key, value in values_by_key.items()}
-    values['end'] = End(values_by_key['end'])
-    values['hosts'] = Hosts(values_by_key['hosts'])
-    for key in () if formatter in output.DOCUMENTS else _OPTIONAL:
-        if not values_by_key[key]:
-            del values[key]
-    return tuple(values), tuple(values.values())
-
-
 class WithTimes(usage.Command):
     """A mixin for commands that take points in time."""
 
@@ -106,7 +89,16 @@ class OneShown(output.ShowOne):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        return columns_of(self.status(parsed_args), parsed_args.formatter)
+        shown = content(document(self.status(parsed_args)))
+        is_whole = parsed_args.formatter in output.DOCUMENTS
+        values = {
+            key: fields.field(value)
+            for key, value in shown.items()
+            if is_whole or value or key not in _OPTIONAL
+        }
+        values['end'] = End(shown['end'])
+        values['hosts'] = Hosts(shown['hosts'])
+        return tuple(values), tuple(values.values())
 
 
 class OneChanged(consent.Confirming, WithTimes, OneShown):

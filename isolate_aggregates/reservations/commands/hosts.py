@@ -67,16 +67,9 @@ class SetHosts(preview.Previewing, output.ReportLister):
         )
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command.
-
-        :returns: 0, 1 if a host failed, or 3 if nothing was done.
-        """
-        if parsed_args.delete_pool and not parsed_args.disable:
-            self._usage.error('--delete-pool needs --disable')
-        return super().run(parsed_args)
-
     def report(self, args: argparse.Namespace) -> output.Report:
+        if args.delete_pool and not args.disable:
+            self._usage.error('--delete-pool needs --disable')
         results = self._changed(args)
         # The changes were only shown.
         planned = self.changes if self.is_undone else ()
