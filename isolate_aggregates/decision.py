@@ -124,8 +124,6 @@ class Decision:
         :param length: Returns the length in bytes of the query without the
             aggregates of this decision. It is not called if the length does
             not matter.
-        :returns: The decision; a refusal if the query cannot be shortened
-            enough.
         """
         destination = self.destination
         narrows = destination.forbidden or destination.required_aggregates
@@ -162,9 +160,5 @@ class Decision:
 def decide(
     request: RequestSpec, aggregates: AggregateIndex, pipeline: Pipeline
 ) -> Decision:
-    """Run the request filters for a request.
-
-    :returns: The decision, which may be a refusal; see
-        :meth:`Decision.check`.
-    """
+    """Run the request filters; :meth:`Decision.check` raises a refusal."""
     return Decision(pipeline.evaluate(request, aggregates), aggregates)

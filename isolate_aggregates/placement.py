@@ -8,7 +8,6 @@ the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib import parse
 
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
 _T = TypeVar('_T')
 
 
-@functools.total_ordering
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class Feature:
-    """A feature of Placement.
+    """A feature of Placement, ordered by microversion.
 
     :param minor: The microversion that introduced it, without the ``1.``.
     :param purpose: A description, as the subject of "... needs 1.x".
@@ -35,10 +33,6 @@ class Feature:
     minor: int
     purpose: str
     release: str
-
-    def __lt__(self, other: 'Feature') -> bool:
-        """Order features by the microversion they need."""
-        return self.minor < other.minor
 
     @property
     def microversion(self) -> str:
@@ -80,10 +74,8 @@ class PlacementReader:
     ) -> list[dict[str, Any]]:
         """List resource providers.
 
-        :param member_of: Only members of at least one of the aggregates with
-            these uuids.
-        :param not_member_of: Only members of none of the aggregates with
-            these uuids.
+        :param member_of: Only members of at least one of these aggregates.
+        :param not_member_of: Only members of none of these aggregates.
         """
         feature = NESTED
         params = []

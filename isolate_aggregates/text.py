@@ -95,8 +95,7 @@ def named(noun: str, names: Iterable[str], most: int | None = 5) -> str:
 def plural(number: int, one: str, many: str | None = None) -> str:
     """Return the singular or plural of a word.
 
-    :param one: The form for 1, for example ``host`` or ``has``.
-    :param many: The form for all other numbers; None to append an ``s``.
+    :param many: The form for all numbers but 1; None to append an ``s``.
     """
     return one if number == 1 else many or f'{one}s'
 

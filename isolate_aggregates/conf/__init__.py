@@ -86,8 +86,7 @@ def register(
 def check(conf: cfg.ConfigOpts) -> None:
     """Check for invalid values that oslo.config accepts.
 
-    :param conf: A configuration with our options registered. Options for the
-        connection are checked only if they are registered.
+    Options for the connection are checked only if they are registered.
     """
     for group, options in OPTIONS.items():
         for option in options:

@@ -40,10 +40,7 @@ def check_class(name: str, plugin: object) -> None:
 def value_of(
     name: str, option: tuple[str, str], conf: 'cfg.ConfigOpts'
 ) -> Any:
-    """Return the value of an option of a filter.
-
-    :param name: The name of the filter.
-    """
+    """Return the value of an option of the filter with a name."""
     group, key = option
     try:
         return conf[group][key]
@@ -103,10 +100,7 @@ class LoadedFilter:
         return not self.switch or bool(value_of(self.name, self.switch, conf))
 
     def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...] | None:
-        """Return the sets of aggregates that the filter forbids together.
-
-        :returns: The locks; None if the filter does not declare them.
-        """
+        """Return the locks of the filter; None if it does not declare them."""
         try:
             locks = self.request_filter.locks(aggregates)
             return None if locks is None else tuple(locks)

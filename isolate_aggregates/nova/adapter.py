@@ -81,10 +81,7 @@ class NovaRequest:
         return spec
 
     def declaring(self, declaration: DeclaredProperties) -> NovaRequest:
-        """Return the request with only the declared image properties.
-
-        :raises RequestRefused: if a declared property is not available.
-        """
+        """Return the request with only the declared image properties."""
         return NovaRequest(self._spec, self._accepted, declaration)
 
     @lazy_property
@@ -327,11 +324,9 @@ def _resource_request(
 def forced(
     spec: objects.RequestSpec,
 ) -> tuple[Sequence[str], Sequence[str]] | None:
-    """Return the hosts and nodes that a request is forced to.
+    """Return the hosts and nodes that a request is forced to, if any.
 
     Nova skips its host filters for these.
-
-    :returns: None if the request is not forced.
     """
     hosts = _field(spec, 'force_hosts')
     nodes = _field(spec, 'force_nodes')
@@ -377,10 +372,7 @@ def check_length(decision: Decision, spec: objects.RequestSpec) -> None:
 
 
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
-    """Add a decision to Nova's request spec. Existing constraints are kept.
-
-    :param decision: The decision, with a query that is within the limit.
-    """
+    """Add a decision to Nova's request spec. Existing constraints are kept."""
     for choice in decision.required:
         _destination(spec).require_aggregates(sorted(choice))
     if decision.forbidden:

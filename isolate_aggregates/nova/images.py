@@ -65,10 +65,7 @@ _UNKNOWN = AcceptedImage(None)
 def read(
     spec: objects.RequestSpec, cell: objects.CellMapping | None
 ) -> AcceptedImage:
-    """Read the image with which the server of a request was accepted.
-
-    :param cell: The cell in the request.
-    """
+    """Read the image with which the server of a request was accepted."""
     if 'instance_uuid' not in spec:
         return _UNKNOWN
     with database.translated():

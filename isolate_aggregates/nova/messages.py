@@ -114,10 +114,7 @@ def decided(
     pipeline: Pipeline,
     started_at: float,
 ) -> None:
-    """Log a decision whole, at DEBUG.
-
-    :param started_at: When the first filter began, by the monotonic clock.
-    """
+    """Log a decision whole, at DEBUG."""
     if not LOG.isEnabledFor(logging.DEBUG):
         return
     destination = decision.destination
