@@ -307,7 +307,7 @@ class World(WiredWorld):
                 for key, flavor in self.archives().items()
             },
             'aggregates': {
-                found['name']: (sorted(found['hosts']), found['metadata'])
+                found['name']: (sorted(found['hosts']), {**found['metadata']})
                 for found in self.nova.aggregates.values()
             },
             'servers': dict(self.nova.servers),
