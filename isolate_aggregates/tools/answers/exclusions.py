@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import (
     Conclusion,
@@ -33,6 +34,9 @@ _NO_CANDIDATE = (
     'Placement offers no candidate on it, even when it is empty; explain says '
     'why'
 )
+
+
+_Aggregates = tuple[Aggregate, ...]
 
 
 class Exclusion(NamedTuple):
@@ -134,9 +138,9 @@ def _concluded(
     name, kind = conclusion.filter_name, conclusion.kind
     constraint = conclusion.constraint
     if isinstance(constraint, Forbid):
-        uuids = frozenset([each.uuid for each in constraint.aggregates])
+        uuids, found = hosts.members_of(constraint.aggregates)
         cause = str(constraint.cause)
-        yield Exclusion(*hosts.members(uuids), name, kind, cause, uuids)
+        yield Exclusion(*found, name, kind, cause, uuids)
         return
     # Not Conclusion.alone, which is kept.
     alone = Destination()
@@ -177,6 +181,10 @@ class HostSets:
         self.all_nodes = self.number(self.index.nodes)
         # Most requests ask for the same.
         self._members: dict[frozenset[str], tuple[int, int]] = {}
+        # By identity; the aggregates are kept, so that it stays theirs.
+        self._known: dict[
+            int, tuple[_Aggregates, frozenset[str], tuple[int, int]]
+        ] = {}
         self._without: dict[str, int] = {}
 
     def _grouped(
@@ -235,6 +243,18 @@ class HostSets:
                 found if self.agree else self.members_in_nova(uuids),
             )
         return self._members[uuids]
+
+    def members_of(
+        self, aggregates: _Aggregates
+    ) -> tuple[frozenset[str], tuple[int, int]]:
+        """Return the uuids of aggregates, and the nodes in one of them."""
+        # Locks keep theirs for all requests.
+        key = id(aggregates)
+        if key not in self._known:
+            uuids = frozenset([each.uuid for each in aggregates])
+            self._known[key] = aggregates, uuids, self.members(uuids)
+        _, uuids, nodes = self._known[key]
+        return uuids, nodes
 
     def members_in_nova(self, uuids: frozenset[str]) -> int:
         """Return the nodes in at least one of some aggregates, by Nova."""
