@@ -116,6 +116,8 @@ class FakeNovaTest(CommandTest):
             self.both('POST', action, {verb: {'host': host}})
         values = {'metadata': {'trait:CUSTOM_A': 'required'}}
         self.both('POST', action, {'set_metadata': values})
+        gone = {'metadata': {'trait:CUSTOM_A': None, 'other': 'x'}}
+        self.both('POST', action, {'set_metadata': gone})
         self.both('GET', '/os-aggregates')
         self.both('GET', '/os-aggregates', version='2.40')
         self.both('DELETE', '/os-aggregates/{one}')

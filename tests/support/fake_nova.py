@@ -208,13 +208,7 @@ class FakeNova:
         return 200, None
 
     def list_nodes(self, query: Query, body: Any) -> Reply:
-        # In the order in which they came; their ids are random.
-        nodes = (
-            list(map(dict, self.nodes.values()))
-            if isinstance(self.nodes, Mapping)
-            else _documents(self.nodes, _node)
-        )
-        return self._listing('hypervisors', nodes, query)
+        return self._listing('hypervisors', self._nodes(), query)
 
     def list_flavors(self, query: Query, body: Any, minor: int) -> Reply:
         flavors = [
@@ -301,7 +295,7 @@ class FakeNova:
                 'disabled_reason': None,
                 'forced_down': False,
             }
-            for node in _documents(self.nodes, _node)
+            for node in self._nodes()
         ]
         return 200, {'services': services}
 
@@ -329,6 +323,12 @@ class FakeNova:
         """Delete a server permanently."""
         del self.servers[server]
         self.on_delete(server)
+
+    def _nodes(self) -> list[Document]:
+        # In the order in which they came; their ids are random.
+        if isinstance(self.nodes, Mapping):
+            return list(map(dict, self.nodes.values()))
+        return list(map(_node, self.nodes))
 
     def _listing(self, key: str, items: list[Any], query: Query) -> Reply:
         """Return a page, or the refusal of a marker that does not exist."""
