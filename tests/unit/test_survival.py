@@ -422,7 +422,11 @@ def test_of_too_many_combinations_the_fullest_hosts_are_examined(monkeypatch):
     assert ('h0', 'h1') in {case.hosts for case in result.cases}
     document = content(shown.survival_document(result))
     assert (document['examined'], document['combinations']) == (3, 15)
-    assert 'Examined were 3 of 15' in ' '.join(shown.survival_lines(result))
+    said = ' '.join(shown.survival_lines(result))
+    assert said.startswith('If 2 hosts fail, ')
+    assert 'Examined were 3 of 15' in said
+    alone = survival(snapshot, CONF, failures=1)
+    assert next(shown.survival_lines(alone)).startswith('If a host fails, ')
 
 
 @pytest.mark.parametrize(('most', 'examined'), [(3, 3), (2, 2)])
