@@ -204,27 +204,14 @@ def _choose(
     capacities: 'Capacities',
     choose: Callable[[list[plan.HostCapacity]], plan.Assignment],
 ) -> plan.Assignment:
-    """Choose hosts, and choose again without those that prove unfit.
-
-    They may have servers that were not read, and may not accept a single
-    server of the reservation.
-    """
+    """Choose hosts, and choose again if some prove to be unfit."""
     hosts = capacities.all_hosts()
     while True:
         assignment = choose(list(hosts.values()))
-        changed = capacities.read(assignment.slots)
-        if not changed:
-            changed = {
-                name: dataclasses.replace(hosts[name], obstacle=obstacle)
-                for name, obstacle in capacities.size_obstacles(
-                    name
-                    for name, slots in assignment.slots.items()
-                    if slots > hosts[name].own
-                ).items()
-            }
-        if not changed:
+        unfit = capacities.unfit(assignment, hosts)
+        if not unfit:
             return assignment
-        hosts |= changed
+        hosts |= unfit
 
 
 def all_hosts(
@@ -271,16 +258,17 @@ def shortages(
     return problems
 
 
-class Capacities:
+class Capacities(HostClaims):
+    """The capacity of hosts for one reservation."""
+
     def __init__(
         self,
         state: ObservedState,
         reservation: Reservation,
         now: datetime.datetime,
     ) -> None:
-        self._observed = state
+        super().__init__(state, now)
         self._reservation = reservation
-        self._claims = HostClaims(state, now)
         self._closed = state.closed(reservation, state.hosts)
         # The hosts that may have servers that were not read.
         self._unread: set[str] = set()
@@ -294,44 +282,67 @@ class Capacities:
     def all_hosts(self) -> dict[str, plan.HostCapacity]:
         """Return the hosts, without reading what matters only if chosen."""
         only_on = self._reservation.only_on
-        hosts = [
-            host
-            for host in self._observed.hosts.values()
-            if host.name not in self._reservation.leaving
-            and (not only_on or host.name in only_on)
-        ]
-        counted = [host for host in hosts if self._counts(host)]
+        hosts = {
+            name: host
+            for name, host in self.state.hosts.items()
+            if name not in self._reservation.leaving
+            and (not only_on or name in only_on)
+        }
+        counted = [host for host in hosts.values() if self._counts(host)]
         self._unread = {
             host.name
             for host in counted
-            if self._claims.is_mixed(host)
-            and max(self._claims.others_use(host)) <= 0
+            if self.is_mixed(host) and max(self.others_use(host)) <= 0
         }
-        ordinary = self._claims.ordinary(
+        ordinary = self.ordinary(
             host for host in counted if host.name not in self._unread
         )
-        for host in counted:
-            if host.name in self._unread:
-                ordinary[host.name] = self._claims.surely_ordinary(host)
+        ordinary |= {
+            name: self.surely_ordinary(hosts[name]) for name in self._unread
+        }
         return {
-            host.name: self._capacity(host, ordinary.get(host.name, {}))
-            for host in hosts
+            name: self._capacity(host, ordinary.get(name))
+            for name, host in hosts.items()
         }
 
-    def read(self, chosen: Iterable[str]) -> dict[str, plan.HostCapacity]:
-        """Return the hosts among those chosen whose servers are read now."""
-        unread = self._unread.intersection(chosen)
-        self._unread -= unread
-        hosts = [self._observed.hosts[name] for name in unread]
-        ordinary = self._claims.ordinary(hosts)
-        return {
-            host.name: self._capacity(host, ordinary[host.name])
-            for host in hosts
-        }
+    def unfit(
+        self,
+        assignment: plan.Assignment,
+        hosts: Mapping[str, plan.HostCapacity],
+    ) -> dict[str, plan.HostCapacity]:
+        """Return those of the chosen hosts that prove to be different.
+
+        They may have servers that were not read, and may not accept a single
+        server of the reservation.
+
+        :param hosts: What they were chosen from.
+        """
+        unread = self._unread.intersection(assignment.slots)
+        if unread:
+            self._unread -= unread
+            ordinary = self.ordinary(self.state.hosts[name] for name in unread)
+            return {
+                name: self._capacity(self.state.hosts[name], usage)
+                for name, usage in ordinary.items()
+            }
+        growing = [
+            name
+            for name, slots in assignment.slots.items()
+            if slots > hosts[name].own
+        ]
+        unfit = {}
+        for name, limits in self.state.limits(growing).items():
+            if limits is None:
+                unfit[name] = self._capacity(self.state.hosts[name], None)
+            elif obstacle := self._size_obstacle(limits):
+                unfit[name] = dataclasses.replace(
+                    hosts[name], obstacle=obstacle
+                )
+        return unfit
 
     def _counts(self, host: ReservationHost) -> bool:
         """Return whether it depends on a host's capacity what it can have."""
-        return self._claims.unknown_slots(host) is None and (
+        return self.unknown_slots(host) is None and (
             self._reservation.id in host.slots
             or not (host.obstacle or host.name in self._closed)
         )
@@ -340,48 +351,33 @@ class Capacities:
         self, host: ReservationHost, ordinary: Usage | None
     ) -> plan.HostCapacity:
         own = host.slots.get(self._reservation.id)
-        unknown = self._claims.unknown_slots(host)
-        basis = plan.HostCapacity(
-            host=host.name,
+        obstacle = (
+            host.obstacle
+            or self.unknown_slots(host)
+            or self._closed.get(host.name)
+        )
+        found = plan.HostCapacity(host.name, obstacle=obstacle)
+        if self._counts(host):
+            found = self.capacity(
+                host,
+                ordinary,
+                self._reservation.id,
+                self.state.cleaning_time,
+            )
+            obstacle = found.obstacle or obstacle or self._trait_obstacle(host)
+        return dataclasses.replace(
+            found,
             own=own.total if own else 0,
             used=own.used if own else 0,
-            obstacle=host.obstacle or unknown or self._closed.get(host.name),
-        )
-        if not self._counts(host):
-            return basis
-        whole = self._claims.capacity(
-            host,
-            ordinary,
-            self._reservation.id,
-            self._observed.cleaning_time,
-        )
-        if whole.obstacle:
-            return dataclasses.replace(basis, obstacle=whole.obstacle)
-        return dataclasses.replace(
-            whole,
-            own=basis.own,
-            used=basis.used,
-            obstacle=basis.obstacle or self._trait_obstacle(host),
+            obstacle=obstacle,
         )
 
-    def size_obstacles(self, hosts: Iterable[str]) -> dict[str, str]:
-        """Return why hosts do not accept one server of the reservation."""
-        hosts = list(hosts)
-        limits = self._observed.limits(hosts)
-        return {
-            name: obstacle
-            for name in hosts
-            if (obstacle := self._size_obstacle(limits[name]))
-        }
-
-    def _size_obstacle(self, offers: Limits | None) -> str | None:
+    def _size_obstacle(self, offers: Limits) -> str | None:
         """Return why a host with these limits does not accept one server.
 
         Every provider with enough capacity must also accept the amount in one
         allocation, as Placement may choose any of them.
         """
-        if offers is None:
-            return 'is gone'
         for needed, amount in without_slots(self._request).items():
             limits_by_provider = [
                 by_class[needed] for by_class in offers if needed in by_class
@@ -410,7 +406,7 @@ class Capacities:
         """
         if not self._required and not self._forbidden:
             return None
-        tree = self._observed.tree(host)
+        tree = self.state.tree(host)
         suppliers = [
             [
                 provider.traits

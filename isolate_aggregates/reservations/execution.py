@@ -17,7 +17,7 @@ do, the state is read once more: another command may have ended the reservation
 meanwhile.
 """
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Container, Mapping
 import dataclasses
 import datetime
 import logging
@@ -97,12 +97,10 @@ class Run:
         # The state after it has closed what it ends, and cannot delete yet.
         self.closed: ObservedState | None = None
 
-    def attempt(
-        self, state: ObservedState, may_leave: Collection[str]
-    ) -> bool:
+    def attempt(self, state: ObservedState) -> bool:
         """Do what is due, and note any failure; see ``bring``."""
         try:
-            return self.bring(state, may_leave)
+            return self.bring(state)
         except tools_errors.NotFound:
             LOG.debug('Reservation %s was ended by another command.', self.id)
         except exception.IsolateAggregatesError as exc:
@@ -110,10 +108,9 @@ class Run:
         self.is_over = True
         return True
 
-    def bring(self, state: ObservedState, may_leave: Collection[str]) -> bool:
+    def bring(self, state: ObservedState) -> bool:
         """Do what is due.
 
-        :param may_leave: See ``planner.plan``.
         :returns: Whether there was anything, so that the state must be read
             again.
         :raises ReservationError: if a pending change does not fit, or there is
@@ -124,7 +121,7 @@ class Run:
         self._before = state
         self._has_acted = False
         try:
-            self._bring([(state, may_leave)])
+            self._bring([state])
         except (tools_errors.NotFound, exception.ServiceNotFound):
             if self._store.compute.record(self.id) is not None:
                 raise
@@ -138,24 +135,20 @@ class Run:
         return self._has_acted
 
     @retried
-    def _bring(
-        self, given: list[tuple[ObservedState, Collection[str]]]
-    ) -> None:
+    def _bring(self, given: list[ObservedState]) -> None:
         """Do what is due.
 
-        :param given: A state that has just been read, and the hosts that slots
-            may leave; it is used once.
+        :param given: A state that has just been read; it is used once.
         """
         if given:
-            state, may_leave = given.pop()
+            state = given.pop()
         else:
             self._has_acted = True
             state = self._store.read(self._before)
-            may_leave = planner.may_leave(state, self._move)
         for _ in range(_MOST_PLANS):
             self._update_time()
             actions = planner.plan(
-                state, self.id, self._now, may_leave, self._patience > 0
+                state, self.id, self._now, self._move, self._patience > 0
             )
             if not actions:
                 return
@@ -302,7 +295,7 @@ def reconcile(
     if found.has_access and planner.is_open(found, now):
         state = store.with_access(state, [found.id])
     for _ in range(_MOST_PLANS):
-        if not run.bring(state, planner.may_leave(state, move)):
+        if not run.bring(state):
             if not run.is_gone:
                 state.reservation(reservation)
             short = capacity.shortages(state, now, state.slots(reservation))
@@ -318,7 +311,7 @@ def outcome(
     state: ObservedState,
     reservation: str,
     now: datetime.datetime,
-    may_leave: Collection[str] = (),
+    move: Move = no_host,
 ) -> tuple[ObservedState, list[Action]]:
     """Return what would be done, and the state after it; change nothing.
 
@@ -326,7 +319,7 @@ def outcome(
     """
     actions: list[Action] = []
     for _ in range(_MOST_PLANS):
-        planned = planner.plan(state, reservation, now, may_leave)
+        planned = planner.plan(state, reservation, now, move)
         if not planned:
             return state, actions
         for action in planned:

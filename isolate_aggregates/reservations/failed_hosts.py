@@ -11,7 +11,7 @@ from isolate_aggregates.reservations.state import ReservationHost
 _FORGET = 24 * 3600.0
 
 # Returns whether slots without a server may be moved off a host. Called for
-# each host with slots whenever the state has been read.
+# each host with slots of a reservation that is planned.
 Move = Callable[[ReservationHost], bool]
 
 

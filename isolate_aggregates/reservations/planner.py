@@ -36,7 +36,7 @@ from isolate_aggregates.reservations.actions import (
     WriteRecord,
     WriteSlots,
 )
-from isolate_aggregates.reservations.failed_hosts import Move
+from isolate_aggregates.reservations.failed_hosts import Move, no_host
 from isolate_aggregates.reservations.plan import Assignment
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
@@ -56,13 +56,13 @@ def plan(
     state: ObservedState,
     reservation: str,
     now: datetime.datetime,
-    leave: Collection[str] = (),
+    move: Move = no_host,
     may_wait: bool = False,
 ) -> tuple[Action, ...]:
     """Plan the next actions for a reservation, in this order.
 
-    :param leave: The names of hosts that slots without a server may be
-        moved off if they cannot serve them.
+    :param move: Returns whether slots without a server may be moved off a host
+        that cannot serve them.
     :param may_wait: Whether a change that does not fit may wait for pending
         changes of other reservations.
     :returns: Nothing if it is as it should be, or nothing can be done now.
@@ -70,7 +70,7 @@ def plan(
     found = state.records.reservations.get(reservation)
     if found is None:
         return ()
-    planning = _Planning(state, found, now, leave, may_wait)
+    planning = _Planning(state, found, now, move, may_wait)
     return tuple(planning.actions())
 
 
@@ -80,13 +80,13 @@ class _Planning:
         state: ObservedState,
         reservation: Reservation,
         now: datetime.datetime,
-        may_leave: Collection[str],
+        move: Move,
         may_wait: bool,
     ) -> None:
         self._state = state
         self._reservation = reservation
         self._now = now
-        self._may_leave = may_leave
+        self._move = move
         self._may_wait = may_wait
 
     def actions(self) -> Iterator[Action]:
@@ -106,7 +106,7 @@ class _Planning:
         if reservation.pending:
             yield from self._settle_change()
             return
-        leave = _to_leave(state, reservation, self._now, self._may_leave)
+        leave = _to_leave(state, reservation, self._now, self._move)
         if _is_misplaced(state, reservation, leave):
             writes = self._writes(
                 reservation, self._assign(reservation, leave)
@@ -283,19 +283,13 @@ def _order(write: WriteSlots) -> int:
     return 1 if write.total < write.before.total else 2
 
 
-def may_leave(state: ObservedState, move: Move) -> set[str]:
-    return {
-        host.name for host in state.hosts.values() if host.slots and move(host)
-    }
-
-
 def _to_leave(
     state: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
-    hosts: Collection[str],
+    move: Move,
 ) -> set[str]:
-    names = [n for n in state.slots(reservation.id) if n in hosts]
+    names = [n for n in state.slots(reservation.id) if move(state.hosts[n])]
     if not names:
         return set()
     return {

@@ -15,7 +15,6 @@ from isolate_aggregates.reservations import (
     history,
     host_health,
     names,
-    planner,
     slots,
 )
 from isolate_aggregates.reservations.execution import (
@@ -81,8 +80,7 @@ def reconcile_all(
     state = _with_access(store, state, before.reservations, now)
     access = state.access
     for _ in range(_MOST_PASSES):
-        leave = planner.may_leave(state, move)
-        due = [run for run in due if run.attempt(state, leave)]
+        due = [run for run in due if run.attempt(state)]
         if not due:
             break
         # Another command may have ended one meanwhile.
@@ -143,10 +141,9 @@ def planned_repair(
         if status.reservation.id in state.records.reservations
     ]
     state = _with_access(store, state, reservations, now)
-    leave = planner.may_leave(state, every_host)
     planned = []
     for name in [reservation.id for reservation in reservations]:
-        _, actions = outcome(state, name, now, leave)
+        _, actions = outcome(state, name, now, every_host)
         planned += [
             f'reservation {name}: {action.words}'
             for action in actions

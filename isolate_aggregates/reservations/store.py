@@ -461,7 +461,7 @@ def _read_once(
             return None
 
     known |= each(found, sorted(by_name.keys() - known.keys()))
-    return known
+    return {name: known[name] for name in by_name}
 
 
 def _hosts(
