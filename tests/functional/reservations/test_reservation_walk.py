@@ -71,6 +71,5 @@ def test_a_command_goes_through_few_modules(world):
     ):
         modules = walked(lambda command=command: command(world.store))
         found = sum(1 for _ in itertools.groupby(modules))
-        print(command.__name__, found, len(set(modules)))
         assert found <= stays
         assert len(set(modules)) <= rooms
