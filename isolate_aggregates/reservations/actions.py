@@ -13,7 +13,11 @@ from isolate_aggregates import text
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.reservations.state import HostSlots, ObservedState
+from isolate_aggregates.reservations.state import (
+    HostSlots,
+    ObservedState,
+    without,
+)
 
 
 class Action(abc.ABC):
@@ -41,8 +45,8 @@ class DeleteRevisions(Action):
     what: ClassVar[str] = 'delete old revisions of its record'
 
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it."""
-        return state.without_old_flavors(self.reservation)
+        old = without(state.records.old_flavors, self.reservation)
+        return state.with_records(old_flavors=old)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +57,14 @@ class WriteExtraSpecs(Action):
     what: ClassVar[str] = 'set the extra specs of its flavor'
 
     def after(self, state: ObservedState) -> ObservedState:
-        return state.with_extra_specs(self.flavor)
+        extra_specs = {
+            **state.extra_specs.get(self.flavor.id, {}),
+            **self.flavor.extra_specs,
+        }
+        return dataclasses.replace(
+            state,
+            extra_specs={**state.extra_specs, self.flavor.id: extra_specs},
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,4 +213,8 @@ class End(Action):
     what: ClassVar[str] = 'delete its servers, slots and flavor'
 
     def after(self, state: ObservedState) -> ObservedState:
-        return state.without_reservation(self.reservation.id)
+        own = self.reservation.id
+        for name in state.slots(own):
+            state = state.with_slots(name, own, HostSlots(0, 0, 0))
+        rest = without(state.records.reservations, own)
+        return state.with_records(reservations=rest)

@@ -44,8 +44,8 @@ class HostClaims:
     def __init__(self, state: ObservedState, now: datetime.datetime) -> None:
         self.state = state
         self.now = now
-        self.needs = state.needs
-        self.foreign = state.foreign_needs
+        self.needs = state.records.needs
+        self.foreign = state.records.foreign_needs
 
     def unknown_slots(self, host: ReservationHost) -> str | None:
         for name in sorted(host.slots):

@@ -16,12 +16,14 @@ no effect; the command notices when it reads the record again.
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
+import contextlib
 import dataclasses
 import datetime
 import json
 from typing import Any
 import zlib
 
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.reservation import (
@@ -29,6 +31,7 @@ from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,
+    needs,
 )
 from isolate_aggregates.tools import errors as tools_errors
 
@@ -190,6 +193,53 @@ class Records:
     old_flavors: Mapping[str, tuple[str, ...]]
     strays: tuple[names.Revision, ...]
     archives: tuple[FlavorRecord, ...] = ()
+
+    @lazy_property
+    def needs(self) -> Mapping[str, Mapping[str, int]]:
+        """What a slot of each of our reservations needs, by its id.
+
+        Those whose flavors have invalid extra specs are left out.
+        """
+        return _needs(
+            reservation.flavor for reservation in self.reservations.values()
+        )
+
+    @lazy_property
+    def foreign_needs(self) -> Mapping[str, Mapping[str, int]]:
+        """The same of the reservations of others."""
+        return _needs(self.foreign.values())
+
+
+def _needs(flavors: Iterable[Flavor]) -> dict[str, dict[str, int]]:
+    # There are many flavors but few sizes, so each size is computed once.
+    by_size: dict[tuple[object, ...], dict[str, int] | None] = {}
+    found = {}
+    for flavor in flavors:
+        size = _size(flavor)
+        if size not in by_size:
+            by_size[size] = None
+            with contextlib.suppress(tools_errors.InvalidRequest):
+                by_size[size] = needs(flavor)
+        amounts = by_size[size]
+        if amounts is not None:
+            found[flavor.id] = amounts
+    return found
+
+
+def _size(flavor: Flavor) -> tuple[object, ...]:
+    """Return everything that determines the flavor's needs."""
+    return (
+        flavor.vcpus,
+        flavor.ram,
+        flavor.disk,
+        flavor.ephemeral,
+        flavor.swap,
+        *sorted(
+            (key, value)
+            for key, value in flavor.extra_specs.items()
+            if names.reservation_of(key.partition(':')[2]) is None
+        ),
+    )
 
 
 def describe(reservation: Reservation) -> str:

@@ -7,7 +7,6 @@ the provider and the record of every reservation with slots there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-import contextlib
 import dataclasses
 import datetime
 import enum
@@ -16,12 +15,11 @@ from typing import Any, Protocol, TypeVar
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
-from isolate_aggregates.reservations.reservation import Reservation, needs
+from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement.client import ProviderSummary
 
@@ -273,22 +271,6 @@ class ObservedState:
         hosts = (self.hosts[name] for name in names)
         return [(host, self.tree(host)) for host in hosts]
 
-    @lazy_property
-    def needs(self) -> Mapping[str, Mapping[str, int]]:
-        """What a slot of each of our reservations needs, by its id.
-
-        Those whose flavors have invalid extra specs are left out.
-        """
-        return _needs(
-            reservation.flavor
-            for reservation in self.records.reservations.values()
-        )
-
-    @lazy_property
-    def foreign_needs(self) -> Mapping[str, Mapping[str, int]]:
-        """The same of the reservations of others."""
-        return _needs(self.records.foreign.values())
-
     def slot_providers(self, reservation: str) -> list[str]:
         providers = (
             self.hosts[name].provider for name in self.slots(reservation)
@@ -309,39 +291,23 @@ class ObservedState:
     # The state after a change.
 
     def with_reservation(self, reservation: Reservation) -> 'ObservedState':
-        return self._with_records(
+        return self.with_records(
             reservations={
                 **self.records.reservations,
                 reservation.id: reservation,
             }
         )
 
-    def without_reservation(self, reservation: str) -> 'ObservedState':
-        state = self
-        for name in self.slots(reservation):
-            state = state.with_slots(name, reservation, HostSlots(0, 0, 0))
-        return state._with_records(
-            reservations=_without(self.records.reservations, reservation)
-        )
-
-    def without_old_flavors(self, reservation: str) -> 'ObservedState':
-        return self._with_records(
-            old_flavors=_without(self.records.old_flavors, reservation)
-        )
-
-    def with_extra_specs(self, flavor: Flavor) -> 'ObservedState':
-        extra_specs = {
-            **self.extra_specs.get(flavor.id, {}),
-            **flavor.extra_specs,
-        }
-        return self._replace(
-            extra_specs={**self.extra_specs, flavor.id: extra_specs}
+    def with_records(self, **changes: Any) -> 'ObservedState':
+        """Return the state with other values of attributes of its records."""
+        return dataclasses.replace(
+            self, records=dataclasses.replace(self.records, **changes)
         )
 
     def with_access(
         self, access: Mapping[str, frozenset[str]]
     ) -> 'ObservedState':
-        return self._replace(access={**self.access, **access})
+        return dataclasses.replace(self, access={**self.access, **access})
 
     def with_slots(
         self,
@@ -355,70 +321,16 @@ class ObservedState:
         :param generation: The new generation of its reservation provider.
         """
         host = self.hosts[name]
-        on_host = _without(host.slots, reservation)
-        by_host = _without(self.slots(reservation), name)
+        on_host = without(host.slots, reservation)
         if slots.total:
-            on_host[reservation] = by_host[name] = slots
+            on_host[reservation] = slots
         host = dataclasses.replace(
             host,
             slots=on_host,
             generation=host.generation if generation is None else generation,
         )
-        state = self._replace(hosts={**self.hosts, name: host})
-        vars(state)['_by_reservation'] = {
-            **self._by_reservation,
-            reservation: by_host,
-        }
-        return state
-
-    def _with_records(self, **changes: Any) -> 'ObservedState':
-        return self._replace(
-            records=dataclasses.replace(self.records, **changes)
-        )
-
-    def _replace(self, **changes: Any) -> 'ObservedState':
-        """Return a changed copy that need not compute everything again."""
-        state = dataclasses.replace(self, **changes)
-        kept = ['_trees', '_by_reservation', 'cleaning_time']
-        if 'records' not in changes:
-            kept += ['needs', 'foreign_needs']
-        for name in kept:
-            if name in vars(self):
-                vars(state)[name] = vars(self)[name]
-        return state
+        return dataclasses.replace(self, hosts={**self.hosts, name: host})
 
 
-def _needs(flavors: Iterable[Flavor]) -> dict[str, dict[str, int]]:
-    # There are many flavors but few sizes, so each size is computed once.
-    by_size: dict[tuple[object, ...], dict[str, int] | None] = {}
-    found = {}
-    for flavor in flavors:
-        size = _size(flavor)
-        if size not in by_size:
-            by_size[size] = None
-            with contextlib.suppress(tools_errors.InvalidRequest):
-                by_size[size] = needs(flavor)
-        amounts = by_size[size]
-        if amounts is not None:
-            found[flavor.id] = amounts
-    return found
-
-
-def _size(flavor: Flavor) -> tuple[object, ...]:
-    """Return everything that determines the flavor's needs."""
-    return (
-        flavor.vcpus,
-        flavor.ram,
-        flavor.disk,
-        flavor.ephemeral,
-        flavor.swap,
-        *sorted(
-            (key, value)
-            for key, value in flavor.extra_specs.items()
-            if names.reservation_of(key.partition(':')[2]) is None
-        ),
-    )
-
-
-def _without(values: Mapping[str, _T], key: str) -> dict[str, _T]:
+def without(values: Mapping[str, _T], key: str) -> dict[str, _T]:
     return {name: value for name, value in values.items() if name != key}
