@@ -55,7 +55,8 @@ retried = tenacity.retry(
 
 
 InventoryBody = Mapping[str, Any]
-Edit = Callable[[InventoryBody], InventoryBody | None]
+# Takes an inventory, and returns the new one; None for none.
+Edit = Callable[[InventoryBody | None], InventoryBody | None]
 
 # The allocation ratio of planned slots: larger than any number of slots, and
 # stored exactly by databases with numbers of six digits.
@@ -234,24 +235,20 @@ def change(
     resource_class: str,
     new: Edit,
 ) -> None:
-    """Change the inventory of a resource class, if the provider has one.
+    """Change the inventory of a resource class, unless the provider is gone.
 
-    :param provider: The uuid of the reservation provider, which may be gone.
-    :param new: Takes the current inventory and returns the new one, or None to
-        delete it. It is called again after a conflict.
+    :param provider: The uuid of the reservation provider.
+    :param new: Called again after a conflict.
     :raises ServiceConflict: if there are conflicts on all attempts, or an
         inventory to delete is in use.
     """
     try:
         current = inventories.read(placement, provider)
-        before = current.by_class.get(resource_class)
-        if before is None:
-            return
+        by_class = dict(current.by_class)
+        before = by_class.pop(resource_class, None)
         after = new(before)
         if after == before:
             return
-        by_class = dict(current.by_class)
-        del by_class[resource_class]
         if after is not None:
             by_class[resource_class] = after
         inventories.write(
@@ -266,7 +263,9 @@ def change(
 def opened_from(slots: HostSlots) -> Edit:
     """Return an edit that opens all slots unless they have changed."""
 
-    def edit(before: InventoryBody) -> InventoryBody:
+    def edit(before: InventoryBody | None) -> InventoryBody | None:
+        if before is None:
+            return None
         now = _slots(before, slots.used)
         if (now.total, now.open) != (slots.total, slots.open):
             return before
@@ -275,9 +274,9 @@ def opened_from(slots: HostSlots) -> Edit:
     return edit
 
 
-def closed(before: InventoryBody) -> InventoryBody:
+def closed(before: InventoryBody | None) -> InventoryBody | None:
     """Return the inventory with all slots closed; they may have servers."""
-    if not _slots(before, used=0).open:
+    if before is None or not _slots(before, used=0).open:
         return before
     return {
         **opened(before['total'], change_of(before)),
@@ -285,20 +284,11 @@ def closed(before: InventoryBody) -> InventoryBody:
     }
 
 
-@retried
 def mark(placement: PlacementClient, provider: str) -> None:
     """Give a reservation provider its unit of the marker class."""
     inventories.create_class(placement, names.MARKER)
-    with contextlib.suppress(exception.ServiceNotFound):
-        current = inventories.read(placement, provider)
-        by_class = {**current.by_class, names.MARKER: opened(1)}
-        if by_class != current.by_class:
-            inventories.write(
-                placement,
-                provider,
-                inventories.Inventories(current.generation, by_class),
-            )
+    change(placement, provider, names.MARKER, lambda _: opened(1))
 
 
-def gone(before: InventoryBody) -> None:
+def gone(before: InventoryBody | None) -> None:
     """Return None, which deletes the inventory."""
