@@ -193,7 +193,7 @@ def return_with_a_new_uuid(world):
 
 def provide_anew(world):
     """nova-compute creates the provider of the new compute node."""
-    world._provide('h1', uuid(5, 'h1'), None)
+    world.provide('h1', uuid(5, 'h1'), None)
     world.direct.send(
         'PUT',
         f'/resource_providers/{uuid(5, "h1")}/inventories',
