@@ -114,6 +114,16 @@ def test_others_make_room_without_the_solver(without_solver, monkeypatch):
     )
 
 
+def test_the_fewest_moves_for_one_server_are_known_without_the_solver(
+    without_solver,
+):
+    servers = [server(f's{n}', f'h{n}') for n in range(2)]
+    planner = Planner(cloud({'h0': 2, 'h1': 2}, servers), CONF)
+    kind = planner.kind_of(FLAVORS['big'], IMAGE, 'demo')
+    relocation = planner.plan(Task(wanted=(kind, 1)))
+    assert len(relocation.moves) == relocation.least == 1
+
+
 def test_room_is_won_from_fragmentation():
     servers = [server(f's{n}', f'h{n}') for n in range(4)]
     snapshot = cloud({f'h{n}': 2 for n in range(4)}, servers)
