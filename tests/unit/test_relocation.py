@@ -14,7 +14,10 @@ import room_clouds
 from room_clouds import FLAVORS, IMAGE, cloud, group, server
 
 from isolate_aggregates.testing import make_flavor
-from isolate_aggregates.tools.compute.servers import ComputeService
+from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
+    ServerGroup,
+)
 from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.room import documents, exact, program, shown
 from isolate_aggregates.tools.room.kinds import Kinds
@@ -112,6 +115,17 @@ def test_others_make_room_without_the_solver(without_solver, monkeypatch):
     assert 'isolate-aggregates[room]' in ' '.join(
         shown.plan_lines([relocation], (), None)
     )
+
+
+@pytest.mark.parametrize(('most', 'fits'), [(1, False), (2, True)])
+def test_each_server_of_a_group_counts_once(most, fits):
+    servers = [server('a', 'h1'), server('b', 'h2')]
+    ids = frozenset(each.id for each in servers)
+    some = ServerGroup('group', 'anti-affinity', ids, most)
+    occupancy = Occupancy(
+        cloud({'h1': 2, 'h2': 2}, servers), dict.fromkeys(ids, some)
+    )
+    assert (not occupancy.group_objection(servers[1], 'h1')) is fits
 
 
 def test_the_fewest_moves_for_one_server_are_known_without_the_solver(
