@@ -23,7 +23,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools import taken
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
@@ -81,7 +81,7 @@ class Packing:
         fallbacks: Sequence[ResourceRequest] = (),
         index: ProviderIndex | None = None,
     ) -> None:
-        self._index = index or snapshot.provider_index
+        self._index = index or provider_index(snapshot)
         self._requests = [
             dataclasses.replace(each, limit=None)
             for each in (request, *fallbacks)
@@ -307,7 +307,7 @@ def rejection(snapshot: Snapshot, request: ResourceRequest) -> str | None:
     """
     try:
         Simulator(
-            snapshot.provider_index,
+            provider_index(snapshot),
             snapshot.traits,
             snapshot.resource_classes,
         ).servings(request)
@@ -333,7 +333,7 @@ def scheduling(
     """Return what Nova makes of Placement's answers to some queries."""
     return taken.simulated(
         [
-            (simulator(snapshot.provider_index, query), query)
+            (simulator(provider_index(snapshot), query), query)
             for query in queries
         ],
         snapshot.providers,

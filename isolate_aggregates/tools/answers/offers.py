@@ -10,7 +10,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.mirrored.compute_services import HostsObjection
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints
@@ -28,7 +28,7 @@ class Offers:
     def __init__(self, snapshot: Snapshot, in_use: bool = False) -> None:
         self._of = _offered_by(snapshot)
         self._simulator = Simulator(
-            snapshot.provider_index
+            provider_index(snapshot)
             if in_use
             else [
                 dataclasses.replace(provider, usages={})

@@ -74,8 +74,7 @@ class Snapshot:
         )
 
     @lazy_property
-    def provider_index(self) -> ProviderIndex:
-        """The providers, indexed for queries; not to be changed."""
+    def _provider_index(self) -> ProviderIndex:
         return ProviderIndex(self.providers)
 
     @lazy_property
@@ -179,6 +178,11 @@ def _dropped_services(
             yield dataclasses.replace(service, is_enabled=True)
         else:
             yield service
+
+
+def provider_index(snapshot: Snapshot) -> ProviderIndex:
+    """Return the providers, indexed for queries; not to be changed."""
+    return snapshot._provider_index
 
 
 def _is_disabled(node: Provider) -> bool:

@@ -22,7 +22,7 @@ from isolate_aggregates.tools.answers import deciding, offers, scope
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.placement.provider import trees
 from isolate_aggregates.tools.request import Request, constraints
 from isolate_aggregates.tools.simulator.index import ProviderIndex
@@ -104,7 +104,7 @@ class Answers:
         """The resource providers, with what is in use."""
         if self._base:
             return self._base.index
-        return self.snapshot.provider_index
+        return provider_index(self.snapshot)
 
     @lazy_property
     def empty(self) -> Snapshot:

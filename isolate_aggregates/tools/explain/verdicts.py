@@ -28,7 +28,7 @@ from isolate_aggregates.filters.constraints import (
     Destination,
 )
 from isolate_aggregates.tools.capacity import check_traits
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.explain import together
 from isolate_aggregates.tools.explain.divided import DividedRequest
 from isolate_aggregates.tools.explain.host import Context, HostProviders
@@ -185,7 +185,7 @@ def explain(
 
 def rejected(snapshot: Snapshot) -> Explanation:
     """Explain that Placement rejects the query, so that no host fits."""
-    context = Context(snapshot.provider_index, {}, {})
+    context = Context(provider_index(snapshot), {}, {})
     causes: tuple[Cause, ...] = ((Accepted(None),),)
     verdicts = tuple(
         Verdict(context, provider, causes)
@@ -213,7 +213,7 @@ class _Explainer:
         self._node = frozenset({len(request.requirements)})
         self._everything = frozenset(range(len(request.requirements)))
         # It gets stocks of its own.
-        self._index = copy.copy(snapshot.provider_index)
+        self._index = copy.copy(provider_index(snapshot))
         self._offers = Offers(self._index, request)
         self._names = {
             **snapshot.placement_aggregates,

@@ -15,7 +15,7 @@ import dataclasses
 from isolate_aggregates import exception
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.capacity import involved, simulator
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.compute.servers import Server, ServerGroup
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.room.kinds import Kind
@@ -32,7 +32,7 @@ class Occupancy:
     def __init__(
         self, snapshot: Snapshot, groups: Mapping[str, ServerGroup]
     ) -> None:
-        index = snapshot.provider_index
+        index = provider_index(snapshot)
         self._groups = groups
         self._trees: dict[str, list[list[Provider]]] = {}
         # What is free on hosts with a single provider, by resource class.
