@@ -6,7 +6,7 @@ So if a write with such a generation succeeds, the command knew every slot on
 the provider and the record of every reservation with slots there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 import datetime
 import enum
@@ -169,8 +169,10 @@ class ObservedState:
     :param hosts: The hosts for reservations, by name.
     :param extra_specs: The extra specs of the reservations' flavors, by
         flavor id.
-    :param summaries: Capacity, usage and traits of the providers of hosts with
-        a reservation provider, by uuid.
+    :param trees: The providers of the resources of hosts with a reservation
+        provider, the root first, by uuid of the root.
+    :param by_reservation: The slots of each reservation, by name of the host:
+        those of ``hosts`` the other way round.
     :param leases: The aggregates of Blazar's leases.
     :param locks: What the request filters decide; None if not known.
     :param reader: Reads more of hosts.
@@ -184,7 +186,8 @@ class ObservedState:
     hosts: Mapping[str, ReservationHost]
     records: Records
     extra_specs: Mapping[str, Mapping[str, str]]
-    summaries: Mapping[str, ProviderSummary]
+    trees: Mapping[str, Tree]
+    by_reservation: Mapping[str, Mapping[str, HostSlots]]
     reader: HostReader
     leases: tuple[Aggregate, ...] = ()
     locks: Locks | None = None
@@ -242,20 +245,7 @@ class ObservedState:
 
         :returns: An empty list if the host is gone.
         """
-        return self._trees.get(host.root, [])
-
-    @lazy_property
-    def _trees(self) -> Mapping[str, list[ProviderSummary]]:
-        own = {host.provider for host in self.hosts.values()}
-        trees = {
-            summary.root: [summary]
-            for summary in self.summaries.values()
-            if summary.parent is None
-        }
-        for summary in self.summaries.values():
-            if summary.parent is not None and summary.uuid not in own:
-                trees.get(summary.root, []).append(summary)
-        return trees
+        return self.trees.get(host.root, [])
 
     def ordinary(self, hosts: Iterable[str]) -> Mapping[str, Usage | None]:
         """Read what consumers without a slot use of hosts."""
@@ -278,15 +268,7 @@ class ObservedState:
         return [provider for provider in providers if provider]
 
     def slots(self, reservation: str) -> dict[str, HostSlots]:
-        return dict(self._by_reservation.get(reservation, {}))
-
-    @lazy_property
-    def _by_reservation(self) -> Mapping[str, Mapping[str, HostSlots]]:
-        by_reservation: dict[str, dict[str, HostSlots]] = {}
-        for host in self.hosts.values():
-            for reservation, slots in host.slots.items():
-                by_reservation.setdefault(reservation, {})[host.name] = slots
-        return by_reservation
+        return dict(self.by_reservation.get(reservation, {}))
 
     # The state after a change.
 
@@ -322,14 +304,45 @@ class ObservedState:
         """
         host = self.hosts[name]
         on_host = without(host.slots, reservation)
+        by_host = without(self.slots(reservation), name)
         if slots.total:
-            on_host[reservation] = slots
+            on_host[reservation] = by_host[name] = slots
         host = dataclasses.replace(
             host,
             slots=on_host,
             generation=host.generation if generation is None else generation,
         )
-        return dataclasses.replace(self, hosts={**self.hosts, name: host})
+        return dataclasses.replace(
+            self,
+            hosts={**self.hosts, name: host},
+            by_reservation={**self.by_reservation, reservation: by_host},
+        )
+
+
+def trees_of(
+    summaries: Collection[ProviderSummary], hosts: Iterable[ReservationHost]
+) -> dict[str, list[ProviderSummary]]:
+    """Return the trees of providers, without the reservation providers."""
+    own = {host.provider for host in hosts}
+    trees = {
+        summary.root: [summary]
+        for summary in summaries
+        if summary.parent is None
+    }
+    for summary in summaries:
+        if summary.parent is not None and summary.uuid not in own:
+            trees.get(summary.root, []).append(summary)
+    return trees
+
+
+def slots_by_reservation(
+    hosts: Iterable[ReservationHost],
+) -> dict[str, dict[str, HostSlots]]:
+    by_reservation: dict[str, dict[str, HostSlots]] = {}
+    for host in hosts:
+        for reservation, slots in host.slots.items():
+            by_reservation.setdefault(reservation, {})[host.name] = slots
+    return by_reservation
 
 
 def without(values: Mapping[str, _T], key: str) -> dict[str, _T]:

@@ -41,6 +41,8 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
     Tree,
     Usage,
+    slots_by_reservation,
+    trees_of,
 )
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.placement import inventories, providers
@@ -169,6 +171,17 @@ class ReservationStore:
             entry for entry in entries if entry['root_provider_uuid'] in roots
         )
         by_provider = self._slots(hosts, summaries, records)
+        by_name = {
+            host.name: dataclasses.replace(
+                host,
+                is_ready=names.TRAIT in summary.traits,
+                is_marked=names.MARKER in summary.capacity,
+                slots=by_provider.get(summary.uuid, {}),
+            )
+            if (summary := summaries.get(host.provider or ''))
+            else host
+            for host in hosts
+        }
         return ObservedState(
             pool=pool,
             nodes=nodes,
@@ -177,22 +190,13 @@ class ReservationStore:
                 for entry in entries
                 if not entry['parent_provider_uuid']
             },
-            hosts={
-                host.name: dataclasses.replace(
-                    host,
-                    is_ready=names.TRAIT in summary.traits,
-                    is_marked=names.MARKER in summary.capacity,
-                    slots=by_provider.get(summary.uuid, {}),
-                )
-                if (summary := summaries.get(host.provider or ''))
-                else host
-                for host in hosts
-            },
+            hosts=by_name,
             records=records,
             extra_specs={
                 entry.flavor.id: entry.flavor.extra_specs for entry in flavors
             },
-            summaries=summaries,
+            trees=trees_of(summaries.values(), hosts),
+            by_reservation=slots_by_reservation(by_name.values()),
             reader=_Reader(self),
             leases=leases,
             locks=locks,
