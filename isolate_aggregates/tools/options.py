@@ -17,6 +17,9 @@ WORKAROUNDS = 'workarounds'
 PCI = 'pci'
 CINDER = 'cinder'
 
+# How to give our commands a nova.conf, in both programs.
+CONFIG_FILE = '--config-file (openstack: --os-isolation-config-file)'
+
 # The supported releases of Nova.
 OLDEST_NOVA = 31
 NEWEST_NOVA = 34

@@ -328,5 +328,5 @@ def test_tagged_aggregates_without_the_option_are_warned_about(
     assert result.err == textwrap.dedent("""\
         Aggregates tagged trait:<NAME>=required: 1; no configuration was \
         read, so the tag counts as without effect here; specify nova.conf \
-        with --config-file.
+        with --config-file (openstack: --os-isolation-config-file).
     """).replace('        ', '')

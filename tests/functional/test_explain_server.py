@@ -324,8 +324,8 @@ ADMIN = {
 }
 HOST_FILTERS = (
     'which host filters run after Placement: [filter_scheduler] '
-    'enabled_filters is not set here; give --config-file the nova.conf of '
-    'nova-scheduler'
+    'enabled_filters is not set here; specify the nova.conf of nova-scheduler '
+    'with --config-file (openstack: --os-isolation-config-file)'
 )
 
 

@@ -15,7 +15,6 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import errors, options
-from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -181,16 +180,14 @@ class Requests:
         wanted = request.flavor.extra_specs.get('pci_passthrough:alias')
         if not wanted:
             return request
-        if not self._conf[tools_options.HOST_FILTERS].pci_in_placement:
+        if not self._conf[options.HOST_FILTERS].pci_in_placement:
             self.not_known.append(
                 f'which PCI devices pci_passthrough:alias={wanted} requests '
                 'from Placement if [filter_scheduler] pci_in_placement is true'
             )
             return request
         try:
-            groups = tuple(
-                pci.groups(wanted, self._conf[tools_options.PCI].alias)
-            )
+            groups = tuple(pci.groups(wanted, self._conf[options.PCI].alias))
         except ValueError as exc:
             self.not_known.append(
                 f'which PCI devices pci_passthrough:alias={wanted} requests '

@@ -196,7 +196,7 @@ def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
     if _is_unread(conf):
         why = (
             'no configuration was read, so the tag counts as without effect '
-            'here; specify nova.conf with --config-file'
+            f'here; specify nova.conf with {tools_options.CONFIG_FILE}'
         )
     else:
         why = (

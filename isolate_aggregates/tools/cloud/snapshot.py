@@ -12,7 +12,6 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools import errors, tags
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     Server,
@@ -140,7 +139,7 @@ class Snapshot:
         :raises CloudFileError: if they were left out.
         """
         if self.servers is None:
-            raise tools_errors.CloudFileError(
+            raise errors.CloudFileError(
                 self.origin,
                 of_file='has no servers; save it again without --no-servers',
             )
@@ -161,7 +160,7 @@ class Snapshot:
             names = [thing.name for thing in things]
             raise errors.NotFound(kind, name, self.origin, names)
         if len(matches) > 1:
-            raise tools_errors.NotUnique(kind, name, [t.id for t in matches])
+            raise errors.NotUnique(kind, name, [t.id for t in matches])
         return matches[0]
 
 

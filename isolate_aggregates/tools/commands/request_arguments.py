@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.tools import candidates, options
+from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -36,7 +36,10 @@ _NO_HOST_FILTERS = (
     'which host filters run after Placement: [filter_scheduler] '
     'enabled_filters is not set here'
 )
-_GIVE_THEM = '; give --config-file the nova.conf of nova-scheduler'
+_GIVE_THEM = (
+    '; specify the nova.conf of nova-scheduler with '
+    f'{tools_options.CONFIG_FILE}'
+)
 
 
 def add_arguments(
@@ -264,7 +267,7 @@ def _of_volumes(conf: cfg.ConfigOpts, request: Request) -> Iterator[str]:
 
 def _afterwards(conf: cfg.ConfigOpts, cloud: Cloud) -> Iterator[str]:
     """Yield what is unknown about the host filters of Nova."""
-    enabled = conf[options.HOST_FILTERS].enabled_filters
+    enabled = conf[tools_options.HOST_FILTERS].enabled_filters
     if enabled is None:
         yield _NO_HOST_FILTERS
         return

@@ -24,7 +24,6 @@ from isolate_aggregates.compute import NovaApi
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.compute import servers
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
@@ -283,7 +282,7 @@ class NovaClient(NovaApi):
         if server is None:
             ids = servers.ids_of(self.direct, name, self.for_servers)
             if len(ids) > 1:
-                raise tools_errors.NotUnique('server', name, ids)
+                raise errors.NotUnique('server', name, ids)
             server = self._server(ids[0]) if ids else None
         if server is None:
             raise errors.NotFound(

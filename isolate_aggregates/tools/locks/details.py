@@ -20,7 +20,6 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import named
 from isolate_aggregates.tools import errors, filter_sets, tags
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.documents import Names
 from isolate_aggregates.tools.locks import documents, reach
@@ -81,7 +80,7 @@ class Details:
             raise errors.NotFound(what, name, origin, self._names(kinds))
         if len(matches) > 1:
             choices = [f'{name} --kind {each}' for each in matches]
-            raise tools_errors.NotUnique(what, name, choices)
+            raise errors.NotUnique(what, name, choices)
         tell: dict[str, Callable[[Any], _Details]] = {
             'lock': self._of_lock,
             'aggregate': self._of_aggregate,

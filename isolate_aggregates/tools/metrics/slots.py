@@ -25,7 +25,6 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import candidates, errors
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.capacity import Packing
@@ -216,7 +215,7 @@ class _Counting:
         """Add all samples of a flavor; none if an exception is raised."""
         for key in _DEVICES:
             if key in flavor.extra_specs:
-                raise tools_errors.MetricsError(
+                raise errors.MetricsError(
                     f'It is not known which devices its extra spec {key} '
                     'requests.'
                 )
@@ -240,7 +239,7 @@ class _Counting:
             orc.PCPU in provider.inventories
             for provider in self._saved.snapshot.providers
         ):
-            raise tools_errors.MetricsError(
+            raise errors.MetricsError(
                 'It requests PCPU, which no host has; Nova may use VCPU '
                 'instead.'
             )

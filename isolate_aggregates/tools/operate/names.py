@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.tools import errors, tags
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.operate.sync.plan import why_not_put
 
 
@@ -24,9 +23,7 @@ def aggregate(
         names = [a.name for a in candidates]
         raise errors.NotFound('aggregate', name, place, names)
     if len(matches) > 1:
-        raise tools_errors.NotUnique(
-            'aggregate', name, [a.uuid for a in matches]
-        )
+        raise errors.NotUnique('aggregate', name, [a.uuid for a in matches])
     return matches[0]
 
 

@@ -17,7 +17,6 @@ from oslo_utils import uuidutils
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
 from isolate_aggregates.tools import api_client, errors
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.compute.client import REREADS
 
 # Glance's own attributes of an image. All other keys are custom properties.
@@ -83,7 +82,7 @@ class GlanceClient(api_client.ApiClient):
                 if image.name == name
             ]
             if len(images) > 1:
-                raise tools_errors.NotUnique(
+                raise errors.NotUnique(
                     'image', name, [image.id for image in images]
                 )
             if images:

@@ -19,7 +19,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import api_client, errors
-from isolate_aggregates.tools import errors as tools_errors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +74,7 @@ class KeystoneClient:
         projects = self._named('project', query)
         if len(projects) > 1:
             ids = [f'{p["id"]} (domain {p["domain_id"]})' for p in projects]
-            raise tools_errors.NotUnique('project', name, ids)
+            raise errors.NotUnique('project', name, ids)
         return str(projects[0]['id'])
 
     def domain(self, name: str) -> Domain:
