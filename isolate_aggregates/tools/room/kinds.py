@@ -5,7 +5,7 @@ Which hosts a server may use is decided by the request filters and the
 Placement simulator, as for a new server with its request.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
 from oslo_config import cfg
@@ -101,6 +101,17 @@ class Kinds:
             for group in self._snapshot.known_servers.groups or ()
             for member in group.members
         }
+
+    @property
+    def not_known(self) -> Iterator[str]:
+        """What is not known of the servers, and may matter."""
+        servers = self._snapshot.known_servers
+        if servers.groups is None:
+            yield 'which servers are in server groups'
+        if self._snapshot.services is None:
+            yield 'which compute services are down'
+        if self.shares_unknown(servers.placed):
+            yield 'which servers have shares of Manila'
 
     @lazy_property
     def _offers(self) -> Offers:

@@ -97,13 +97,7 @@ class Planner:
     @property
     def not_known(self) -> Iterator[str]:
         """What is not known, and may matter."""
-        servers = self._snapshot.known_servers
-        if servers.groups is None:
-            yield 'which servers are in server groups'
-        if self._snapshot.services is None:
-            yield 'which compute services are down'
-        if self._kinds.shares_unknown(servers.placed):
-            yield 'which servers have shares of Manila'
+        return self._kinds.not_known
 
     def kind_of(
         self, flavor: Flavor, image: Image | None, project: str | None

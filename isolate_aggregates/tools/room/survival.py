@@ -471,16 +471,10 @@ class _Simulation:
         return margins
 
     def _not_known(self) -> Iterator[str]:
-        servers = self._snapshot.known_servers
-        if servers.groups is None:
-            yield 'which servers are in server groups'
-        if self._snapshot.services is None:
-            yield 'which compute services are down'
-        if self._kinds.shares_unknown(servers.placed):
-            yield 'which servers have shares of Manila'
+        yield from self._kinds.not_known
         facts = Counter(
             fact
-            for server in servers.placed
+            for server in self._snapshot.known_servers.placed
             if server.host
             for fact in self._kinds.unmodelled(server)
         )
