@@ -29,7 +29,7 @@ def cloud(aggregates, nodes, flavors, mirror=True, **options):
 
 def printed(audited):
     """Return the findings with the repairs that hold."""
-    return trial.held(audited, audit(audited), audit)
+    return trial.held(audited, audit(audited))
 
 
 def explained(audited, flavor, project=None):

@@ -359,6 +359,13 @@ def test_a_plan_for_two_regions_is_said_to_be_one(plan):
     )
 
 
+def test_what_a_plan_looks_up_does_not_end_it(plan):
+    found = {**change(['read'], None, win()), 'mode': 'data'}
+    changed = change(['update'], win(), win(metadata={'rack': 'r2'}))
+    assert plan(found, changed) == plan(changed)
+    assert plan(changed).commands
+
+
 @pytest.mark.parametrize(
     ('content', 'message'),
     [

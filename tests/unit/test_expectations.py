@@ -613,6 +613,25 @@ def test_a_first_file_describes_the_cloud_completely(run, tmp_path, name):
     assert (mutations['unnoticed'], code) == ([], 0)
 
 
+def test_a_first_file_names_images_of_one_name_by_their_ids(run, tmp_path):
+    path = tmp_path / 'first.yaml'
+    text = pathlib.Path('examples/windows-licensing.yaml').read_text('utf-8')
+    for name in ('windows-2022', 'debian-12'):
+        own = f'- name: windows-2022\n  id: image-{name}\n'
+        text = text.replace(f'- name: {name}\n', own)
+    cloud = tmp_path / 'cloud.yaml'
+    cloud.write_text(text, 'utf-8')
+    arguments = ('test', '--init', '--output', str(path))
+    assert run(*arguments, '--snapshot', str(cloud)).code == 0
+    named = {
+        image
+        for each in yaml.safe_load(path.read_text('utf-8'))
+        for image in [each.get('image')]
+        if image
+    }
+    assert named == {'image-windows-2022', 'image-debian-12'}
+
+
 def test_a_first_file_replaces_no_other(run, tmp_path):
     path = tmp_path / 'first.yaml'
     path.write_text('mine')

@@ -216,7 +216,7 @@ def check_taken(cloud, repair):
 @pytest.mark.parametrize('number', range(CLOUDS))
 def test_all_first_repairs_of_the_audit_hold_together(number):
     cloud = random_cloud(number)
-    findings = trial.held(cloud, audit(cloud), audit)
+    findings = trial.held(cloud, audit(cloud))
     first = [each.repairs[0] for each in findings if each.repairs]
     repaired = after(cloud, first)
     left = {(each.kind, each.subject) for each in audit(repaired)}

@@ -8,7 +8,7 @@ have one. What is not needed of a repair is left out, and one of them says whom
 they let in only together.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -25,33 +25,28 @@ from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import Questions, silent
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.scope import Asker
+from isolate_aggregates.tools.audit import OF_CLOUD, audit
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
-Audit = Callable[[AuditedCloud], Sequence[Finding]]
 # What a finding is about, which tells whether it is found again.
 _About = tuple[str, str]
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
 
 
-def held(
-    cloud: AuditedCloud, findings: Sequence[Finding], audit: Audit
-) -> list[Finding]:
-    """Return findings with the repairs that hold.
-
-    :param audit: Returns the findings of a cloud.
-    """
+def held(cloud: AuditedCloud, findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings with the repairs that hold."""
     with silent():
-        return _Trial(cloud, audit).of(findings)
+        return _Trial(cloud).of(findings)
 
 
 class _Trial:
-    def __init__(self, cloud: AuditedCloud, audit: Audit) -> None:
+    def __init__(self, cloud: AuditedCloud) -> None:
         self._cloud = cloud
-        self._audit = audit
+        self._stranded_by: dict[Commands, frozenset[Asker]] = {}
         self._filters = Pipeline(cloud.filters)
         self._pipeline = Pipeline((*cloud.running, *cloud.mirrors))
         self._hosts = self._hosts_in(cloud.snapshot)
@@ -108,12 +103,12 @@ class _Trial:
             left = self._found(after)
             lost = self._stranded(after.snapshot)
             if lost and given:
-                lost -= self._stranded_by(commands.SYNC)
+                lost -= self._stranded_alone(commands.SYNC)
             out = {
                 number
                 for number, todo in tried.items()
                 if _about(findings[number]) in left
-                or (lost and lost & self._stranded_by(todo))
+                or (lost and lost & self._stranded_alone(todo))
             }
             if lost and not out:
                 # Only together they take the last hosts away.
@@ -135,7 +130,7 @@ class _Trial:
         several = {
             number: each.commands
             for number, each in first.items()
-            if each.commands
+            if _is_tried(each) or each.commands == commands.SYNC
         }
         told: dict[int, list[tuple[Asker, _Hosts]]] = {}
         if len(set(several.values())) < 2:
@@ -208,7 +203,8 @@ class _Trial:
         return one.gains == other.gains and one.losses == other.losses
 
     def _found(self, cloud: AuditedCloud) -> set[_About]:
-        return {_about(each) for each in self._audit(cloud)}
+        # Moves of servers are not tried, so what they mend is not looked for.
+        return {_about(each) for each in audit(cloud, OF_CLOUD)}
 
     def _refused(self, todo: Commands) -> bool:
         """Return whether Nova or we refuse commands."""
@@ -243,8 +239,11 @@ class _Trial:
             traits=None if traits is None else traits | snapshot.all_traits,
         )
 
-    def _stranded_by(self, todo: Commands) -> frozenset[Asker]:
-        return self._stranded(self._after([todo]).snapshot)
+    def _stranded_alone(self, todo: Commands) -> frozenset[Asker]:
+        if todo not in self._stranded_by:
+            after = self._after([todo]).snapshot
+            self._stranded_by[todo] = self._stranded(after)
+        return self._stranded_by[todo]
 
     def _stranded(self, after: Snapshot) -> frozenset[Asker]:
         """Return the servers that have no host any more."""

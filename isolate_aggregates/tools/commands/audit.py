@@ -143,7 +143,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         if lets_in:
             plan = dataclasses.replace(plan, differences=())
         return _Audited(
-            trial.held(audited_cloud, audit(audited_cloud), audit),
+            trial.held(audited_cloud, audit(audited_cloud)),
             audited_cloud.effects,
             plan.sentences,
             lets_in,

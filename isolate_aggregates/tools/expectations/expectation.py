@@ -68,11 +68,6 @@ class Result:
     expectation: Expectation
     violations: tuple[Violation, ...]
 
-    @property
-    def is_met(self) -> bool:
-        """Whether the cloud meets the expectation."""
-        return not self.violations
-
 
 class NothingMatches(Exception):
     """The cloud has nothing that an expectation names."""

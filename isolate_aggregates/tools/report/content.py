@@ -127,7 +127,7 @@ class Content:
             overview(cloud.snapshot, cloud.locks),
             tuple(
                 (finding, tuple(cloud.effects.advice(finding.repairs)))
-                for finding in trial.held(cloud, audit(cloud), audit)
+                for finding in trial.held(cloud, audit(cloud))
             ),
             all_images,
             len(table_images),

@@ -56,11 +56,6 @@ class Relocation:
         """All moves, in their order."""
         return tuple(move for moves in self.rounds for move in moves)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether it does all that was asked for."""
-        return not self.left and not self.missing
-
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
