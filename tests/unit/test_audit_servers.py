@@ -24,7 +24,8 @@ from isolate_aggregates.testing import (
     make_image,
     make_snapshot,
 )
-from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
+from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit, trial
+from isolate_aggregates.tools.audit import servers as server_checks
 from isolate_aggregates.tools.compute.servers import ComputeService
 from isolate_aggregates.tools.operate.sync import marks
 
@@ -61,6 +62,27 @@ def test_a_server_is_checked_with_its_flavor_and_image(
     present = servers(on(host, flavor, image), images=[DEBIAN, WINDOWS])
     findings = judged(present)
     assert [f.kind for f in findings] == ['server-misplaced'] * misplaced
+
+
+def test_trials_of_repairs_do_not_judge_servers_again(monkeypatch):
+    odd = make_aggregate('odd', {'trait:CUSTOM_GPU': 'Required'}, ['h2'])
+    snapshot = make_snapshot([WIN, odd], NODES, flavors=[KEYED])
+    present = servers(on('h1', PLAIN), images=[DEBIAN])
+    cloud = AuditedCloud.of(snapshot, configuration(), servers=present)
+    judged_servers = []
+    verdicts = server_checks._ServerCheck.verdicts
+
+    def counted(check, one, *more):
+        judged_servers.append(one.id)
+        return verdicts(check, one, *more)
+
+    monkeypatch.setattr(server_checks._ServerCheck, 'verdicts', counted)
+    before = audit(cloud)
+    found = {each.kind: each.repairs for each in trial.held(cloud, before)}
+    assert {'server-misplaced', 'nothing-opens'} <= {
+        kind for kind, repairs in found.items() if repairs
+    }, found
+    assert judged_servers == [present.placed[0].id]
 
 
 # What has changed since.
