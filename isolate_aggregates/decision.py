@@ -124,6 +124,8 @@ class Decision:
         :param length: Returns the length in bytes of the query without the
             aggregates of this decision. It is not called if the length does
             not matter.
+        :returns: The decision; a refusal if the query cannot be shortened
+            enough.
         """
         destination = self.destination
         narrows = destination.forbidden or destination.required_aggregates
@@ -160,5 +162,9 @@ class Decision:
 def decide(
     request: RequestSpec, aggregates: AggregateIndex, pipeline: Pipeline
 ) -> Decision:
-    """Run the request filters; :meth:`Decision.check` raises a refusal."""
+    """Run the request filters for a request.
+
+    :returns: The decision, which may be a refusal; see
+        :meth:`Decision.check`.
+    """
     return Decision(pipeline.evaluate(request, aggregates), aggregates)

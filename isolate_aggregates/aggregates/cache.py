@@ -36,7 +36,9 @@ class IndexCache:
     timeout of its own. For others there is
     :class:`~isolate_aggregates.aggregates.waiting.WaitingCache`.
 
-    :param read: The method of an aggregate source.
+    :param read: Reads all aggregates, or raises an
+        :class:`~isolate_aggregates.exception.IsolateAggregatesError`. If
+        nothing has changed, it may return the identical sequence again.
     :param ttl: Seconds for which an index is used. With 0, every call reads
         the aggregates and sees the state after its start.
     :param max_stale: Seconds after the reading for which an index is used if

@@ -24,6 +24,8 @@ class WaitingCache(IndexCache):
 
     An index is used for twice as long as ``ttl`` while the next one is being
     read.
+
+    :param deadline: Seconds that a call waits at most.
     """
 
     def __init__(

@@ -46,7 +46,10 @@ _OPERATORS = frozenset({*_NUMBERS, *_TEXTS, _ALTERNATIVES, _ALL})
 
 @dataclasses.dataclass(frozen=True)
 class RequiredMetadata:
-    """Metadata that one of the aggregates of a host must have."""
+    """Metadata that one of the aggregates of a host must have.
+
+    :param value: The value, optionally with an operator.
+    """
 
     key: str
     value: str

@@ -324,9 +324,11 @@ def _resource_request(
 def forced(
     spec: objects.RequestSpec,
 ) -> tuple[Sequence[str], Sequence[str]] | None:
-    """Return the hosts and nodes that a request is forced to, if any.
+    """Return the hosts and nodes that a request is forced to.
 
     Nova skips its host filters for these.
+
+    :returns: None if the request is not forced.
     """
     hosts = _field(spec, 'force_hosts')
     nodes = _field(spec, 'force_nodes')
@@ -372,7 +374,10 @@ def check_length(decision: Decision, spec: objects.RequestSpec) -> None:
 
 
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
-    """Add a decision to Nova's request spec. Existing constraints are kept."""
+    """Add a decision to Nova's request spec. Existing constraints are kept.
+
+    :param decision: The decision, with a query that is within the limit.
+    """
     for choice in decision.required:
         _destination(spec).require_aggregates(sorted(choice))
     if decision.forbidden:

@@ -65,7 +65,10 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     def host_passes(
         self, host_state: HostState, spec_obj: objects.RequestSpec
     ) -> bool:
-        """Return whether a request may use a host, and it can be checked."""
+        """Return whether a request may use a host.
+
+        :returns: Also False if the host cannot be checked.
+        """
         return not self._reasons([host_state], spec_obj).get(host_state.uuid)
 
     def _reasons(

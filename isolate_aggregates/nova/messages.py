@@ -114,7 +114,10 @@ def decided(
     pipeline: Pipeline,
     started_at: float,
 ) -> None:
-    """Log a decision whole, at DEBUG."""
+    """Log a decision whole, at DEBUG.
+
+    :param started_at: When the first filter began, by the monotonic clock.
+    """
     if not LOG.isEnabledFor(logging.DEBUG):
         return
     destination = decision.destination
@@ -201,7 +204,10 @@ class Observer:
         """Record a refused request, and the filter that refused it, if any."""
 
     def excluded(self, hosts: int, most: int) -> None:
-        """Record how many of at most so many returned hosts were excluded."""
+        """Record the hosts that were excluded after a shortened query.
+
+        :param most: The maximum number of hosts that Placement returns.
+        """
 
     def unreadable(self) -> None:
         """Record a failure or timeout when reading the aggregates."""

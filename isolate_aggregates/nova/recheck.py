@@ -56,7 +56,10 @@ Candidates = list[dict[str, Any]]
 
 
 class HostCheck:
-    """Checks hosts by their current memberships."""
+    """Checks hosts by their current memberships.
+
+    :param limit: The maximum length of a query in bytes; 0 for no limit.
+    """
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class HostCheck:
         """Return the reasons against nodes by the memberships in Nova.
 
         :param nodes: The name of the host of each compute node, by uuid.
+        :returns: The reasons by uuid, for some of the nodes.
         """
         hosts = set(nodes.values())
         needs_hosts = (
@@ -99,6 +103,8 @@ class HostCheck:
         :param candidates: The allocation candidates of each compute node, by
             its uuid, which is that of its provider. Those that the request may
             not use are removed.
+        :returns: The reasons by uuid, for some of the nodes.
+        :raises RequestRefused: if Placement does not answer.
         """
         replacement = decision.replacement or Replacement(frozenset())
         left_out = decision.left_out
@@ -156,8 +162,10 @@ class HostCheck:
     ) -> Decision:
         """Check the hosts that a request is forced to.
 
+        :param decision: A decision with a shortened query.
         :returns: The decision, whose query leaves out no aggregate that
             matters on these hosts.
+        :raises RequestRefused: if the request may not use one of them.
         """
         targets = adapter.forced(spec)
         replacement = decision.replacement
@@ -249,7 +257,10 @@ def _nodes(
     hosts: Sequence[str],
     nodes: Sequence[str],
 ) -> dict[str, list[str]]:
-    """Return the uuids of the compute nodes, by name of the host."""
+    """Return the uuids of the compute nodes, by name of the host.
+
+    :raises RequestRefused: if there are none, or too many.
+    """
 
     def read(cell: nova_context.RequestContext) -> list[tuple[str, str]]:
         compute_nodes: list[objects.ComputeNode] = []

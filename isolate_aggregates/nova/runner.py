@@ -117,6 +117,8 @@ class Runner:
     ) -> bool:
         """Add the constraints to the request, or refuse it.
 
+        :param request_spec: Nova's request spec after all request filters,
+            which is modified.
         :returns: Whether any filter was enabled.
         :raises RequestFilterFailed: if the query cannot be shortened enough,
             or the request may not use the host that it is forced to.
@@ -187,6 +189,8 @@ class Runner:
         :param nodes: The name of the host of each compute node, by uuid.
         :param candidates: The allocation candidates of each compute node.
             Those that the request may not use are removed.
+        :raises RequestRefused: if the request is not the rebuild that it is
+            marked as, or Placement does not answer.
         :raises IsolateAggregatesError: if the hosts cannot be checked.
         """
         progress = self.progress(spec)

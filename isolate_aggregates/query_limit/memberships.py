@@ -27,6 +27,7 @@ def members(
     """Return the members of the aggregates that a query leaves out.
 
     :param placement: Returns the client for each query.
+    :param limit: The maximum length of a query in bytes.
     :param wanted: The uuids of the providers in the answer to the query. Only
         these are looked for.
     :param choices: Sets of required aggregates that the query leaves out.

@@ -58,12 +58,16 @@ class DeclaredProperties:
         return self.patterns - self.keys
 
     def has(self, name: str) -> bool:
-        """Return whether a property with a name in Glance is declared."""
+        """Return whether a property is declared.
+
+        :param name: The name of the property in Glance.
+        """
         return any(matches(pattern, name) for pattern in self.patterns)
 
     def among(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the declared properties of an image.
 
+        :param properties: All properties of the image.
         :returns: The declared properties and the required traits.
         """
         return {
@@ -126,7 +130,10 @@ def _refuse_without(names: Iterable[str]) -> None:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a pattern matches the name of a property."""
+    """Return whether a pattern matches a property.
+
+    :param pattern: A name, or a prefix followed by ``*``.
+    """
     if pattern.endswith(WILDCARD):
         return name.startswith(pattern.removesuffix(WILDCARD))
     return name == pattern

@@ -42,7 +42,11 @@ class Deadline:
         self._late: set[futures.Future[Any]] = set()
 
     def run(self, call: Callable[[], _T]) -> _T:
-        """Return the result of a call, or raise if it takes too long."""
+        """Return the result of a call.
+
+        :raises ServiceUnreachable: if it takes longer than allowed, or if too
+            many earlier calls have not ended.
+        """
         future = self.start(call)
         try:
             self.wait(future, self._seconds)
@@ -77,7 +81,10 @@ class Deadline:
         return future
 
     def wait(self, future: 'futures.Future[Any]', seconds: float) -> None:
-        """Wait for the end of a call, and raise if it takes longer."""
+        """Wait for the end of a call.
+
+        :raises ServiceUnreachable: if it takes longer.
+        """
         futures.wait([future], max(seconds, 0))
         if self.give_up(future):
             raise self._too_late()
