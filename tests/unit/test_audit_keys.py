@@ -31,6 +31,7 @@ from isolate_aggregates.testing import (
 from isolate_aggregates.tools import filter_keys
 from isolate_aggregates.tools.advice.near_names import closest
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit
+from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.compute.servers import ComputeService
 
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
@@ -46,6 +47,17 @@ NOT_KNOWN = [
     'openstack --os-placement-api-version 1.6 trait create CUSTOM_NEW',
     'openstack flavor unset --property trait1:CUSTOM_NEW 42',
 ]
+
+
+def test_no_flavor_is_taken_for_an_earlier_one():
+    """One that is no longer used may leave its identity to the next."""
+    cloud = AuditedCloud.of(make_snapshot(), configuration())
+    for number in range(50):
+        trait = f'CUSTOM_{number}'
+        flavor = make_flavor('one', {f'trait:{trait}': 'required'})
+        assert traits_if_valid(cloud, flavor) == {trait}
+        del flavor
+
 
 # Extra specs.
 

@@ -56,7 +56,9 @@ class Questions:
         self._index = snapshot.index
         self._pipeline = pipeline
         self._requests = requests.on(snapshot)
-        self._questions: dict[Hashable, Question | None] = {}
+        self._questions: dict[
+            Hashable, tuple[Flavor, Image | None, Question | None]
+        ] = {}
 
     def of(
         self, flavor: Flavor, image: Image | None, project: str | None
@@ -65,10 +67,11 @@ class Questions:
         key = id(flavor), id(image), project
         if key not in self._questions:
             request = self._requests.new(flavor, image, project or STRANGER)
-            self._questions[key] = question(
-                request, self._index, self._pipeline
-            )
-        return self._questions[key]
+            found = question(request, self._index, self._pipeline)
+            # They are kept, so that no others get their identity.
+            self._questions[key] = flavor, image, found
+        *_, found = self._questions[key]
+        return found
 
 
 def question(

@@ -12,6 +12,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import filter_keys, filter_sets
 from isolate_aggregates.tools.advice import Effects
@@ -215,7 +216,11 @@ class AuditedCloud(Survey):
         return found
 
     @lazy_property
-    def known_traits(self) -> dict[tuple[int, int], frozenset[str]]:
+    def known_traits(
+        self,
+    ) -> dict[
+        tuple[int, int], tuple[Flavor | None, Image | None, frozenset[str]]
+    ]:
         """What flavors and images are known to require, by identity."""
         return {}
 

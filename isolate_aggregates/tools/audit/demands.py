@@ -140,11 +140,14 @@ def traits_if_valid(
     key = id(flavor), id(image)
     if key not in cloud.known_traits:
         try:
-            cloud.known_traits[key] = _traits(cloud, flavor, image)
+            traits = _traits(cloud, flavor, image)
         except errors.InvalidRequest:
             # contradictions() reports it.
-            cloud.known_traits[key] = frozenset()
-    return cloud.known_traits[key]
+            traits = frozenset()
+        # They are kept, so that no others get their identity.
+        cloud.known_traits[key] = flavor, image, traits
+    *_, traits = cloud.known_traits[key]
+    return traits
 
 
 def _traits(

@@ -151,10 +151,10 @@ def beneficiaries(
 
 
 @functools.lru_cache(maxsize=4096)
-def _words(*names: str) -> set[str]:
+def _words(*names: str) -> frozenset[str]:
     """Return the words of names, without those that distinguish nothing."""
-    words = {w for name in names for w in _WORD.findall(name.lower())}
-    return words - _COMMON
+    words = (w for name in names for w in _WORD.findall(name.lower()))
+    return frozenset(words) - _COMMON
 
 
 def _opening(
