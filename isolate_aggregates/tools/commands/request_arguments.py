@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.decision import Decision
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cli import base
@@ -31,7 +32,6 @@ from isolate_aggregates.tools.request import Request, constraints, resources
 # The type of ports that are managed by another device.
 _REMOTE_MANAGED = 'remote-managed'
 
-_OURS = 'IsolatedAggregatesFilter'
 _NO_HOST_FILTERS = (
     'which host filters run after Placement: [filter_scheduler] '
     'enabled_filters is not set here'
@@ -273,7 +273,7 @@ def _afterwards(conf: cfg.ConfigOpts, cloud: Cloud) -> Iterator[str]:
         return
     own_filters = {mirror.name for mirror in MIRRORS if mirror.host_filter}
     # It enforces the conclusions of the request filters, which are known.
-    own_filters.add(_OURS)
+    own_filters.add(OUR_HOST_FILTER)
     if cloud.services is None:
         own_filters.remove(compute_services.NAME)
     others = [name for name in enabled if name not in own_filters]
@@ -301,7 +301,7 @@ def left_document(
             filter=rest.filter_name,
             kind=rest.kind,
             reason=rest.constraint.reason,
-            host_filter=_OURS,
+            host_filter=OUR_HOST_FILTER,
         )
         for rest in decision.left_to_host_filters
     )
@@ -313,7 +313,10 @@ def left_lines(decision: Decision) -> Iterator[str]:
         return
     yield 'Left to host filters because the query would be too long:'
     for rest in decision.left_to_host_filters:
-        yield (f'  to {_OURS}: {rest.filter_name}: {rest.constraint.reason}')
+        yield (
+            f'  to {OUR_HOST_FILTER}: {rest.filter_name}: '
+            f'{rest.constraint.reason}'
+        )
     yield ''
 
 

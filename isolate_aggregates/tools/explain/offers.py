@@ -8,6 +8,7 @@ on sets of providers for the whole cloud.
 
 from collections import Counter
 from collections.abc import Sequence
+import copy
 import functools
 import itertools
 
@@ -31,11 +32,13 @@ _Anchors = tuple[ProviderSet, ProviderSet]
 class Offers:
     """Computes the hosts that would be offered for variants of a request.
 
-    :param index: The providers; it gets stocks of the placeholder classes.
+    ``index`` is that of the providers, with stocks of the placeholder classes.
     """
 
-    def __init__(self, index: ProviderIndex, request: DividedRequest) -> None:
-        self._index = index
+    def __init__(
+        self, providers: ProviderIndex, request: DividedRequest
+    ) -> None:
+        index = self.index = copy.copy(providers)
         index.stocks = {**index.stocks, **_waived(index, request)}
         # Cached, as the same sets occur for most variants.
         self._roots_of = functools.cache(index.roots_of)
@@ -60,10 +63,10 @@ class Offers:
         roots &= giving
         if roots and _depend(request):
             servings = [
-                groups.serve(self._index, group, roots)
+                groups.serve(self.index, group, roots)
                 for group in request.groups.values()
             ]
-            roots &= merge.local_anchors(self._index, request, servings)
+            roots &= merge.local_anchors(self.index, request, servings)
         return roots
 
     def on_node(
@@ -73,7 +76,7 @@ class Offers:
 
         :param hosts: Hosts that have an allocation candidate.
         """
-        index = self._index
+        index = self.index
         elsewhere = hosts
         for resource_class in request.merged_resources():
             stock = index.stocks.get(resource_class)
@@ -95,18 +98,18 @@ class Offers:
 
     def _right_roots(self, request: ResourceRequest) -> ProviderSet:
         return groups.roots_with(
-            self._index, request.root_required, request.root_forbidden
+            self.index, request.root_required, request.root_forbidden
         )
 
     def _by_one(self, group: RequestGroup, anchors: ProviderSet) -> _Anchors:
         """Serve a suffixed group: a single provider serves it."""
-        providers = groups.single_providers(self._index, group)
-        sharing = providers & self._index.sharing
+        providers = groups.single_providers(self.index, group)
+        sharing = providers & self.index.sharing
         return self._reached(providers, sharing), self._roots_of(providers)
 
     def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Anchors:
         """Serve the unsuffixed group: several providers may serve it."""
-        index = self._index
+        index = self.index
         outside = index.in_any_aggregate(group.forbidden_aggregates)
         local = groups.local_providers(index, group, outside)
         sharing = groups.sharing_providers(index, group, outside)
@@ -145,7 +148,7 @@ class Offers:
         """Return the roots of all trees in which the providers can be used."""
         roots = self._roots_of(local)
         if sharing:
-            for number, anchors in self._index.anchors_of.items():
+            for number, anchors in self.index.anchors_of.items():
                 if sharing >> number & 1:
                     roots |= anchors
         return roots

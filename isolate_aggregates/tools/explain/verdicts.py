@@ -17,7 +17,6 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-import copy
 import dataclasses
 import itertools
 import operator
@@ -212,9 +211,8 @@ class _Explainer:
         self._requirements = (*request.requirements, FromNode(None))
         self._node = frozenset({len(request.requirements)})
         self._everything = frozenset(range(len(request.requirements)))
-        # It gets stocks of its own.
-        self._index = copy.copy(provider_index(snapshot))
-        self._offers = Offers(self._index, request)
+        self._offers = Offers(provider_index(snapshot), request)
+        self._index = self._offers.index
         self._names = {
             **snapshot.placement_aggregates,
             **{a.uuid: a.name for a in snapshot.aggregates},

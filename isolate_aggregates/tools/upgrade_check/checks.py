@@ -19,6 +19,7 @@ from isolate_aggregates.aggregates import (
 )
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import filter_sets, options, tags
 from isolate_aggregates.tools.answers.deciding import decided
@@ -35,7 +36,6 @@ from isolate_aggregates.tools.upgrade_check import ineffective, unknown
 from isolate_aggregates.tools.wording import meant
 
 _PLUGIN = 'isolate_aggregates.nova.all_filters'
-_HOST_FILTER = 'IsolatedAggregatesFilter'
 _IN_TREE = 'isolate_aggregates'
 
 Result = upgradecheck.Result
@@ -181,14 +181,14 @@ class Checks(upgradecheck.UpgradeCommands):
                 'no request filter runs; add it after '
                 'nova.scheduler.filters.all_filters.',
             )
-        if _HOST_FILTER not in section.enabled_filters:
+        if OUR_HOST_FILTER not in section.enabled_filters:
             return Result(
                 Code.WARNING,
-                f'[filter_scheduler] enabled_filters lacks {_HOST_FILTER}, so '
-                'a rebuild may put any image onto an isolated host, and no '
-                'query to Placement is shortened: a request whose query is '
-                'longer than [isolate_aggregates] max_query_length is '
-                'refused; add it.',
+                '[filter_scheduler] enabled_filters lacks '
+                f'{OUR_HOST_FILTER}, so a rebuild may put any image onto an '
+                'isolated host, and no query to Placement is shortened: a '
+                'request whose query is longer than [isolate_aggregates] '
+                'max_query_length is refused; add it.',
             )
         return Result(Code.SUCCESS)
 
