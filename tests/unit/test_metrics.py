@@ -7,6 +7,7 @@ import pathlib
 import re
 import threading
 
+from oslo_utils import netutils
 from pages import SOURCE, blocks
 import prometheus_client
 import pytest
@@ -556,8 +557,10 @@ def test_the_file_on_the_page_is_the_written_one(run, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def workers(count_into, conf):
+def workers(count_into, conf, monkeypatch):
     """A worker that has counted, and what reads that."""
+    # Nova asks for it when it is imported, with a socket.
+    monkeypatch.setattr(netutils, 'get_my_ipv4', lambda: '127.0.0.1')
     worker_metrics = pytest.importorskip(
         'isolate_aggregates.nova.worker_metrics', exc_type=ImportError
     )
