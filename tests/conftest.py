@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clouds to ask, and the program to run, for every test that wants them."""
 
-from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 import json
 import logging
 import os
 import pathlib
 import textwrap
-from typing import TYPE_CHECKING, Any
 import warnings
 
 import any_machine  # noqa: F401
@@ -21,24 +19,16 @@ from prometheus_client import values
 import pytest
 import requests_mock
 
-from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.rest import client as rest_client
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.candidates import CandidateHosts
 from isolate_aggregates.tools.cli import app, base
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.placement.client import PlacementClient
-from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.microversion import Feature
 from isolate_aggregates.tools.request import Request
-
-if TYPE_CHECKING:
-    import live_example
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / 'examples'
 
@@ -49,11 +39,11 @@ ALL = Feature(39, 'a test', 'Yoga')
 class NamedCloud(SnapshotCloud):
     """A snapshot in a real Placement, asked and answering in names."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot):
         super().__init__(snapshot)
         self.snapshot = snapshot
 
-    def uuid(self, name: str) -> str:
+    def uuid(self, name):
         """Return the uuid of the provider or the aggregate of a name."""
         uuids = {p.name: p.uuid for p in self.snapshot.providers}
         uuids |= {a.name: a.uuid for a in self.snapshot.aggregates}
@@ -61,16 +51,16 @@ class NamedCloud(SnapshotCloud):
         uuids |= {name: uuid for uuid, name in named.items()}
         return uuids[name]
 
-    def uuids(self, *names: str) -> frozenset[str]:
+    def uuids(self, *names):
         """Return the uuids of several providers or aggregates."""
         return frozenset(self.uuid(name) for name in names)
 
-    def candidates(self, request: ResourceRequest) -> list[str]:
+    def candidates(self, request):
         """Return what could serve a request: ``numa1 (VCPU) + ss1 (...)``."""
         answer = self.placement.allocation_candidates(request)
         return sorted(map(self._in_words, answer.allocation_requests))
 
-    def candidates_of(self, query: str) -> list[str]:
+    def candidates_of(self, query):
         """Ask with a query string, also one that is never built here."""
         document = self.placement.get(f'/allocation_candidates?{query}', ALL)
         return sorted(
@@ -83,12 +73,12 @@ class NamedCloud(SnapshotCloud):
             for request in document['allocation_requests']
         )
 
-    def providers_of(self, query: str) -> list[str]:
+    def providers_of(self, query):
         """Return the names that ``GET /resource_providers`` answers with."""
         document = self.placement.get(f'/resource_providers?{query}', ALL)
         return sorted(p['name'] for p in document['resource_providers'])
 
-    def _in_words(self, candidate: Mapping[str, Mapping[str, int]]) -> str:
+    def _in_words(self, candidate):
         parts = sorted(
             (self.provider_names[uuid], sorted(amounts, reverse=True))
             for uuid, amounts in candidate.items()
@@ -103,10 +93,10 @@ class NamedCloud(SnapshotCloud):
 class LastCloud:
     """Keeps the cloud that was asked last open: loading one takes a while."""
 
-    def __init__(self) -> None:
-        self._cloud: NamedCloud | None = None
+    def __init__(self):
+        self._cloud = None
 
-    def open(self, snapshot: Snapshot) -> NamedCloud:
+    def open(self, snapshot):
         """Return the cloud of a snapshot, if need be in place of the last."""
         snapshot = dataclasses.replace(snapshot, origin='test')
         if self._cloud is None or self._cloud.snapshot != snapshot:
@@ -114,7 +104,7 @@ class LastCloud:
             self._cloud = NamedCloud(snapshot)
         return self._cloud
 
-    def close(self) -> None:
+    def close(self):
         """Make room for another Placement; there can be only one."""
         if self._cloud is not None:
             self._cloud.close()
@@ -122,7 +112,7 @@ class LastCloud:
 
 
 @pytest.fixture(scope='session', autouse=True)
-def _retries_at_once() -> Iterator[None]:
+def _retries_at_once():
     """No test waits before it tries again."""
     with pytest.MonkeyPatch.context() as patch:
         # keystoneauth takes 0 for "not given".
@@ -131,14 +121,14 @@ def _retries_at_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope='session', autouse=True)
-def _schemas_checked_once() -> Iterator[None]:
+def _schemas_checked_once():
     """Placement checks its own schemas on every call, for 30 % of its time."""
     validator = jsonschema.validators.validator_for({})
     check = validator.check_schema
     # By id(), which is unique as long as the objects are kept.
-    checked: dict[int, Any] = {}
+    checked = {}
 
-    def check_once(schema: Any, *args: Any, **kwargs: Any) -> None:
+    def check_once(schema, *args, **kwargs):
         if id(schema) not in checked:
             check(schema, *args, **kwargs)
             checked[id(schema)] = schema
@@ -149,7 +139,7 @@ def _schemas_checked_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope='module')
-def last_cloud() -> Iterator[LastCloud]:
+def last_cloud():
     """The cloud that the tests of a module share."""
     last = LastCloud()
     yield last
@@ -157,7 +147,7 @@ def last_cloud() -> Iterator[LastCloud]:
 
 
 @pytest.fixture
-def placement(last_cloud: LastCloud) -> Iterator[PlacementClient]:
+def placement(last_cloud):
     """A real Placement without anything in it, to be changed at will."""
     last_cloud.close()
     with embedded_client() as client:
@@ -165,20 +155,20 @@ def placement(last_cloud: LastCloud) -> Iterator[PlacementClient]:
 
 
 @pytest.fixture
-def example(last_cloud: LastCloud) -> Callable[[str], NamedCloud]:
+def example(last_cloud):
     """Open one of the example clouds by its name; to ask, not to change."""
 
-    def open_example(name: str) -> NamedCloud:
+    def open_example(name):
         return last_cloud.open(cloud_file.load(EXAMPLES / f'{name}.yaml'))
 
     return open_example
 
 
 @pytest.fixture
-def write_cloud(tmp_path: pathlib.Path) -> Callable[[str], pathlib.Path]:
+def write_cloud(tmp_path):
     """Write a cloud file; the version is prepended."""
 
-    def write(text: str) -> pathlib.Path:
+    def write(text):
         path = tmp_path / 'cloud.yaml'
         path.write_text(f'version: 1\n{textwrap.dedent(text)}', 'utf-8')
         return path
@@ -187,15 +177,13 @@ def write_cloud(tmp_path: pathlib.Path) -> Callable[[str], pathlib.Path]:
 
 
 @pytest.fixture
-def cloud_from(
-    last_cloud: LastCloud, write_cloud: Callable[[str], pathlib.Path]
-) -> Callable[[str], NamedCloud]:
+def cloud_from(last_cloud, write_cloud):
     """Open the cloud that a text describes; to ask, not to change."""
     return lambda text: last_cloud.open(cloud_file.load(write_cloud(text)))
 
 
 @pytest.fixture
-def conf() -> cfg.ConfigOpts:
+def conf():
     """A configuration of our options that reads no file of this machine."""
     conf = cfg.ConfigOpts()
     tools_options.register_opts(conf)
@@ -204,15 +192,10 @@ def conf() -> cfg.ConfigOpts:
 
 
 @pytest.fixture
-def find(conf: cfg.ConfigOpts) -> Callable[..., CandidateHosts]:
+def find(conf):
     """Do the main job with the filters that the settings of a cloud enable."""
 
-    def find_hosts(
-        cloud: NamedCloud,
-        flavor: Flavor,
-        image: Image | None = None,
-        project: str | None = None,
-    ) -> CandidateHosts:
+    def find_hosts(cloud, flavor, image=None, project=None):
         base.apply_settings(conf, cloud.snapshot)
         request = Request(flavor, image, project)
         return candidates.find(cloud, chain.as_in_nova(conf), request, None)
@@ -230,9 +213,7 @@ class Finished:
 
 
 @pytest.fixture
-def without_configuration(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> Iterator[None]:
+def without_configuration(monkeypatch, tmp_path):
     """Be a user without any configuration; undo what programs do to logs."""
     for name in ('HOME', 'XDG_CONFIG_HOME'):
         monkeypatch.setenv(name, str(tmp_path))
@@ -249,14 +230,10 @@ def without_configuration(
 
 
 @pytest.fixture
-def run(
-    last_cloud: LastCloud,
-    capsys: pytest.CaptureFixture[str],
-    without_configuration: None,
-) -> Callable[..., Finished]:
+def run(last_cloud, capsys, without_configuration):
     """Run ``isolate-aggregates`` as a user without any configuration."""
 
-    def run_program(*arguments: str) -> Finished:
+    def run_program(*arguments):
         last_cloud.close()
         return finish(lambda: app.main(arguments), capsys)
 
@@ -264,12 +241,10 @@ def run(
 
 
 @pytest.fixture
-def ask(
-    run: Callable[..., Finished], write_cloud: Callable[[str], pathlib.Path]
-) -> Callable[..., Any]:
+def ask(run, write_cloud):
     """Return the document of a command about a cloud."""
 
-    def document(cloud: str, *command: str, status: int = 0) -> Any:
+    def document(cloud, *command, status=0):
         path = str(write_cloud(cloud))
         finished = run(*command, '--snapshot', path, '-f', 'json')
         assert (finished.code, finished.err) == (status, '')
@@ -279,12 +254,7 @@ def ask(
 
 
 @pytest.fixture
-def openstack(
-    last_cloud: LastCloud,
-    capsys: pytest.CaptureFixture[str],
-    without_configuration: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., Finished]:
+def openstack(last_cloud, capsys, without_configuration, monkeypatch):
     """Run the real ``openstack`` as a user without any configuration."""
     pytest.importorskip('openstackclient')
     from openstackclient import shell
@@ -293,7 +263,7 @@ def openstack(
     monkeypatch.setattr(shell.OpenStackShell, 'NAME', 'openstack')
     root = logging.getLogger()
 
-    def run_client(*arguments: str) -> Finished:
+    def run_client(*arguments):
         last_cloud.close()
         handlers = list(root.handlers)
         with warnings.catch_warnings():
@@ -305,9 +275,7 @@ def openstack(
     return run_client
 
 
-def finish(
-    program: Callable[[], int], capsys: pytest.CaptureFixture[str]
-) -> Finished:
+def finish(program, capsys):
     """Run a program to its end."""
     capsys.readouterr()
     try:
@@ -318,25 +286,20 @@ def finish(
 
 
 @pytest.fixture
-def http() -> Iterator[requests_mock.Mocker]:
+def http():
     """What answers in place of the network; nothing else does."""
     with requests_mock.Mocker(case_sensitive=True) as mocker:
         yield mocker
 
 
 @pytest.fixture
-def keystone(http: requests_mock.Mocker) -> FakeKeystone:
+def keystone(http):
     """A Keystone with Nova, Glance and Placement in its catalog."""
     return FakeKeystone(http)
 
 
 @pytest.fixture
-def nova(
-    http: requests_mock.Mocker,
-    keystone: FakeKeystone,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> FakeNova:
+def nova(http, keystone, tmp_path, monkeypatch):
     """An empty fake Nova."""
     # novaclient writes files for its shell completion.
     monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
@@ -344,13 +307,13 @@ def nova(
 
 
 @pytest.fixture
-def glance(http: requests_mock.Mocker, keystone: FakeKeystone) -> FakeGlance:
+def glance(http, keystone):
     """An empty fake Glance."""
     return FakeGlance()
 
 
 @pytest.fixture
-def live(http: requests_mock.Mocker) -> Iterator['live_example.Live']:
+def live(http):
     """The example as a live cloud."""
     # Imports Placement's database, which unit tests do not need.
     import live_example
@@ -361,10 +324,10 @@ def live(http: requests_mock.Mocker) -> Iterator['live_example.Live']:
 
 
 @pytest.fixture
-def config(tmp_path: pathlib.Path) -> Callable[[str], str]:
+def config(tmp_path):
     """Write a configuration file and return its path."""
 
-    def write(text: str) -> str:
+    def write(text):
         path = tmp_path / 'live.conf'
         path.write_text(text, 'utf-8')
         return str(path)
@@ -373,18 +336,14 @@ def config(tmp_path: pathlib.Path) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def in_environment(
-    without_configuration: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def in_environment(without_configuration, monkeypatch):
     """Give the credentials as ``OS_*`` variables."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
 
 
 @pytest.fixture
-def count_into(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> pathlib.Path:
+def count_into(tmp_path, monkeypatch):
     """Let this process count into a directory, as a worker does."""
     directory = tmp_path / 'counts'
     directory.mkdir()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Chromium that opens pages; without one these tests are skipped."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import pathlib
@@ -11,13 +10,10 @@ from typing import Any
 from oslo_config import cfg
 import pytest
 
-from isolate_aggregates.request import Image
-from isolate_aggregates.reservations.views import Calendar
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.report import page as report_page
 from isolate_aggregates.tools.report.content import Content
 
@@ -45,7 +41,7 @@ class Opened:
     messages: list[str] = dataclasses.field(default_factory=list)
     requests: list[str] = dataclasses.field(default_factory=list)
 
-    def verdict(self, row: str, column: str) -> Any:
+    def verdict(self, row, column):
         """Return the cell of a row and a column."""
         head = self.page.locator('#grid thead').get_by_title(
             column, exact=True
@@ -53,13 +49,13 @@ class Opened:
         place = head.evaluate('(cell) => cell.cellIndex')
         return self.row(row).locator('th, td').nth(place)
 
-    def row(self, name: str) -> Any:
+    def row(self, name):
         """Return a row of the matrix."""
         return self.page.locator('#grid tr').filter(
             has=self.page.get_by_role('rowheader', name=name, exact=True)
         )
 
-    def fit_all(self) -> None:
+    def fit_all(self):
         """Show all columns, of which only some would fit."""
         self.page.evaluate(
             """() => {
@@ -69,7 +65,7 @@ class Opened:
             }"""
         )
 
-    def focused(self) -> dict[str, Any]:
+    def focused(self):
         """Return what has the focus."""
         return self.page.evaluate(
             """() => {
@@ -86,13 +82,13 @@ class Opened:
             }"""
         )
 
-    def nodes(self) -> int:
+    def nodes(self):
         """Return how many elements the page has."""
         return self.page.evaluate("document.querySelectorAll('*').length")
 
 
 @pytest.fixture(scope='session')
-def browser() -> Iterator[Any]:
+def browser():
     """A headless Chromium with a temporary profile."""
     if not CHROMIUM:
         pytest.skip('there is no Chromium; "apt-get install chromium"')
@@ -106,21 +102,19 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_report(
-    browser: Any, tmp_path: pathlib.Path
-) -> Iterator[Callable[..., Opened]]:
+def open_report(browser, tmp_path):
     """Write the report of a cloud and open it."""
     contexts = []
 
     def write_and_open(
-        cloud: Snapshot | str,
-        calendar: Calendar | None = None,
-        images: Sequence[Image] = (),
-        others: Mapping[str, str] | None = None,
-        effect: Mapping[str, Any] | None = None,
-        plan: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Opened:
+        cloud,
+        calendar=None,
+        images=(),
+        others=None,
+        effect=None,
+        plan=None,
+        **options,
+    ):
         path = tmp_path / 'page.html'
         content = content_of(cloud, images, others)
         report_page.write(
@@ -144,11 +138,7 @@ def open_report(
         context.close()
 
 
-def content_of(
-    cloud: Snapshot | str,
-    images: Sequence[Image] = (),
-    others: Mapping[str, str] | None = None,
-) -> Content:
+def content_of(cloud, images=(), others=None):
     """Return what a page about a cloud, or an example, shows."""
     conf = cfg.ConfigOpts()
     tools_options.register_opts(conf)

@@ -5,9 +5,7 @@ The build tools are those of the environment of these tests, and so are the
 packages that the program needs.
 """
 
-from collections.abc import Callable
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -54,9 +52,7 @@ reproducible.build_sdist(sys.argv[1])
 """
 
 
-def execute(
-    *command: str | os.PathLike, cwd: pathlib.Path, **variables: str
-) -> str:
+def execute(*command, cwd, **variables):
     """Return the output of a program that must succeed."""
     result = subprocess.run(
         command,
@@ -72,50 +68,48 @@ def execute(
     return result.stdout
 
 
-def commit(folder: pathlib.Path) -> None:
+def commit(folder):
     """Make a repository of a folder."""
     execute('git', 'init', '--quiet', cwd=folder)
     execute('git', 'add', '--all', cwd=folder)
     execute('git', 'commit', '--quiet', '--message', 'All', cwd=folder)
 
 
-def archive(folder: pathlib.Path) -> pathlib.Path:
+def archive(folder):
     """Unpack an archive of the repository, committed or not."""
     tree = folder / 'isolate-aggregates'
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
     return tree
 
 
-def clone(folder: pathlib.Path) -> pathlib.Path:
+def clone(folder):
     tree = archive(folder)
     commit(tree)
     return tree
 
 
-def archive_in_another_repository(folder: pathlib.Path) -> pathlib.Path:
+def archive_in_another_repository(folder):
     (folder / 'module.py').touch()
     commit(folder)
     execute('git', 'tag', '7.0.0', cwd=folder)
     return archive(folder)
 
 
-def archive_committed_to_another_repository(
-    folder: pathlib.Path,
-) -> pathlib.Path:
+def archive_committed_to_another_repository(folder):
     tree = archive(folder)
     commit(folder)
     execute('git', 'tag', '7.0.0', cwd=folder)
     return tree
 
 
-def build_sdist(tree: pathlib.Path, **variables: str) -> pathlib.Path:
+def build_sdist(tree, **variables):
     out = tree.parent / 'dist'
     execute(sys.executable, '-c', BUILD_SDIST, out, cwd=tree, **variables)
     [path] = out.glob('*.tar.gz')
     return path
 
 
-def build_wheel(tree: pathlib.Path, **variables: str) -> pathlib.Path:
+def build_wheel(tree, **variables):
     out = tree.parent / 'dist'
     execute(
         *(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps'),
@@ -127,7 +121,7 @@ def build_wheel(tree: pathlib.Path, **variables: str) -> pathlib.Path:
     return path
 
 
-def tree_files(folder: pathlib.Path) -> set[str]:
+def tree_files(folder):
     """Return what is in a folder, apart from git's own files."""
     return {
         str(path.relative_to(folder))
@@ -136,7 +130,7 @@ def tree_files(folder: pathlib.Path) -> set[str]:
     }
 
 
-def shared_files() -> set[str]:
+def shared_files():
     """Return the names below share/ of what the pages refer to."""
     examples = EXAMPLE.parent
     names = {
@@ -176,12 +170,7 @@ def shared_files() -> set[str]:
         ),
     ],
 )
-def test_the_installed_program_works(
-    make_tree: Callable[[pathlib.Path], pathlib.Path],
-    variables: dict[str, str],
-    by_sdist: bool,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_the_installed_program_works(make_tree, variables, by_sdist, tmp_path):
     tree = make_tree(tmp_path)
     expected = tree_files(tree)
     if by_sdist:

@@ -8,7 +8,6 @@ a new one, and its build tools instead of those that pip would download. With
 index and takes minutes.
 """
 
-from collections.abc import Iterator
 import configparser
 import dataclasses
 import os
@@ -20,7 +19,7 @@ import subprocess
 import sys
 import sysconfig
 
-from pages import ROOT, SOURCE, Block, agrees, blocks
+from pages import ROOT, SOURCE, agrees, blocks
 import pytest
 
 PAGE = SOURCE / 'contributor' / 'writing-a-filter.rst'
@@ -53,7 +52,7 @@ class Reader:
     :param folder: The directory to start in, which contains the clone.
     """
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder):
         self.cwd = folder
         self._venv = folder / 'drain-filter' / '.venv'
         tools = pathlib.Path(sys.executable).parent
@@ -65,7 +64,7 @@ class Reader:
             'COLUMNS': '200',
         }
 
-    def follow(self, block: Block) -> Iterator[tuple[str, str, str]]:
+    def follow(self, block):
         """Execute a block of the page: write a file, or run commands.
 
         Yields each command, its shown output, and its real output.
@@ -78,7 +77,7 @@ class Reader:
                 line, _, shown = part.partition('\n')
                 yield line, shown, self._do(line)
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *command):
         """Run a program with the modules of the folder they are in."""
         return subprocess.run(
             command,
@@ -90,12 +89,12 @@ class Reader:
             check=False,
         )
 
-    def passes(self, command: str) -> None:
+    def passes(self, command):
         """Run a program that must not find anything."""
         result = self.run(*command.split())
         assert result.returncode == 0, result.stdout
 
-    def _do(self, line: str) -> str:
+    def _do(self, line):
         words = line.split()
         if words[0] == 'cd':
             self.cwd = (self.cwd / words[1]).resolve(strict=True)
@@ -108,7 +107,7 @@ class Reader:
             return self.run('bash', '-c', line).stdout
         return ''
 
-    def _make_environment(self) -> None:
+    def _make_environment(self):
         subprocess.run(
             [sys.executable, '-m', 'venv', '--without-pip', self._venv],
             check=True,
@@ -128,7 +127,7 @@ class Reader:
 
 
 @pytest.fixture
-def reader(tmp_path: pathlib.Path) -> Reader:
+def reader(tmp_path):
     """Somebody with a clone and nothing else."""
     clone = tmp_path / 'isolate-aggregates'
     if FRESH:

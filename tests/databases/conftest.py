@@ -5,7 +5,6 @@ Nova's own migrations create it, and Nova's own objects write to it. If the
 programs of a server are missing, its tests are skipped with a reason.
 """
 
-from collections.abc import Iterator
 import pathlib
 import tempfile
 
@@ -19,7 +18,7 @@ import pytest
 
 
 @pytest.fixture(scope='session', autouse=True)
-def _nova(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _nova(tmp_path_factory):
     """Set Nova up as for one of its services; its objects notify others."""
     path = tmp_path_factory.mktemp('nova') / 'nova.conf'
     path.write_text('[DEFAULT]\ntransport_url = fake:/\n', 'utf-8')
@@ -29,7 +28,7 @@ def _nova(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope='session')
-def folder() -> Iterator[pathlib.Path]:
+def folder():
     """A folder that is open to other users, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as name:
         path = pathlib.Path(name)
@@ -38,20 +37,16 @@ def folder() -> Iterator[pathlib.Path]:
 
 
 @pytest.fixture(scope='session')
-def made(folder: pathlib.Path) -> Iterator[dict[str, NovaDatabase]]:
+def made(folder):
     """The available databases by kind; each is created once."""
-    found: dict[str, NovaDatabase] = {}
+    found = {}
     yield found
     for database in found.values():
         database.close()
 
 
 @pytest.fixture
-def database(
-    request: pytest.FixtureRequest,
-    folder: pathlib.Path,
-    made: dict[str, NovaDatabase],
-) -> Iterator[NovaDatabase]:
+def database(request, folder, made):
     """Nova's API database of one kind, without any aggregates."""
     kind = request.param
     server = KINDS[kind]
@@ -67,9 +62,7 @@ def database(
 
 
 @pytest.fixture(scope='session', params=list(database_servers.KINDS))
-def server(
-    request: pytest.FixtureRequest, folder: pathlib.Path
-) -> Iterator[database_servers.Server]:
+def server(request, folder):
     """A running database server of each kind."""
     kind = database_servers.KINDS[request.param]
     if not kind.is_installed():
@@ -85,16 +78,14 @@ def server(
 
 
 @pytest.fixture(scope='module')
-def placement(
-    server: database_servers.Server, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[placement_service.PlacementService]:
+def placement(server, tmp_path_factory):
     """A Placement with its default configuration."""
     folder = tmp_path_factory.mktemp('placement')
     with placement_service.running(server, folder) as found:
         yield found
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+def pytest_generate_tests(metafunc):
     """Run what wants a database with each, or with those that it marks."""
     if 'database' in metafunc.fixturenames:
         marked = metafunc.definition.get_closest_marker('on')
@@ -102,6 +93,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize('database', kinds, indirect=True)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Describe the marker."""
     config.addinivalue_line('markers', 'on(*kinds): databases to run with')

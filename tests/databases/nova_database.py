@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's API database, and what Nova's own code reads and writes there."""
 
-from collections.abc import Iterable, Iterator, Mapping
 import contextlib
-import pathlib
 
 import database_servers
 from nova import context as nova_context
@@ -35,12 +33,7 @@ class NovaDatabase:
     :param server: The kind of server it is on; None for SQLite.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        folder: pathlib.Path,
-        server: type[database_servers.Server] | None,
-    ) -> None:
+    def __init__(self, kind, folder, server):
         self.kind = kind
         folder.mkdir(mode=0o755)
         self.server = server and server(folder, database_servers.free_port())
@@ -59,14 +52,14 @@ class NovaDatabase:
         with self._patched():
             migration.db_sync(database='api')
 
-    def close(self) -> None:
+    def close(self):
         """Stop its server."""
         self._facade.dispose_pool()
         if self.server:
             self.server.stop()
 
     @contextlib.contextmanager
-    def _patched(self) -> Iterator[None]:
+    def _patched(self):
         restore = api_db.context_manager.patch_factory(self._facade)
         try:
             yield
@@ -74,24 +67,19 @@ class NovaDatabase:
             restore()
 
     @contextlib.contextmanager
-    def in_use(self) -> Iterator['NovaDatabase']:
+    def in_use(self):
         """Let it be the one that Nova has, with no aggregates."""
         with self._patched():
             self.clear()
             yield self
 
-    def clear(self) -> None:
+    def clear(self):
         """Delete all aggregates."""
         with api_db.get_engine().begin() as connection:
             for table in _TABLES:
                 connection.execute(sa.delete(table))
 
-    def aggregate(
-        self,
-        name: str,
-        metadata: Mapping[str, str] | None = None,
-        hosts: Iterable[str] = (),
-    ) -> 'objects.Aggregate':
+    def aggregate(self, name, metadata=None, hosts=()):
         """Let Nova create an aggregate."""
         made = objects.Aggregate(
             nova_context.get_admin_context(),
@@ -103,11 +91,11 @@ class NovaDatabase:
             made.add_host(host)
         return made
 
-    def source(self) -> NovaDatabaseSource:
+    def source(self):
         """Return a source that has read nothing yet."""
         return NovaDatabaseSource(None, None)
 
-    def closed(self, *traits: str) -> set[str]:
+    def closed(self, *traits):
         """Return the aggregates that are closed to a request, by name."""
         specs = {f'trait:{trait}': 'required' for trait in traits}
         index = AggregateIndex(self.source().aggregates())
@@ -117,7 +105,7 @@ class NovaDatabase:
         forbidden = {uuid for one in constraints for uuid in one.uuids}
         return {a.name for a in index if a.uuid in forbidden}
 
-    def closed_in_tree(self, *traits: str) -> set[str]:
+    def closed_in_tree(self, *traits):
         """Return those that Nova's own filter would forbid, by name."""
         found = objects.AggregateList.get_non_matching_by_metadata_keys(
             nova_context.get_admin_context(),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement on a database server, behind gunicorn with several workers."""
 
-from collections.abc import Iterator, Mapping
 import contextlib
 import os
 import pathlib
@@ -46,22 +45,20 @@ class PlacementService:
     :param database: Where its database is.
     """
 
-    def __init__(self, url: str, database: sa.URL) -> None:
+    def __init__(self, url, database):
         self.url = url
         self.database = database
         self.session = session.Session(
             token_endpoint.Token(url, 'admin'), timeout=_SECONDS
         )
 
-    def adapter(self) -> adapter.Adapter:
+    def adapter(self):
         """Return an adapter as Nova's client for Placement uses it."""
         return adapter.Adapter(
             self.session, service_type='placement', raise_exc=False
         )
 
-    def call(
-        self, method: str, path: str, body: object = None
-    ) -> requests.Response:
+    def call(self, method, path, body=None):
         """Send a request."""
         return self.session.request(
             self.url + path,
@@ -71,7 +68,7 @@ class PlacementService:
             raise_exc=False,
         )
 
-    def provider(self, inventories: Mapping[str, int]) -> str:
+    def provider(self, inventories):
         """Create a resource provider and return its uuid."""
         found = str(uuid.uuid4())
         path = '/resource_providers'
@@ -91,13 +88,13 @@ class PlacementService:
         assert answer.status_code == 200, answer.text
         return found
 
-    def usage(self, provider: str, name: str) -> int:
+    def usage(self, provider, name):
         """Return how much of a resource class is used."""
         path = f'/resource_providers/{provider}/usages'
-        used: int = self.call('GET', path).json()['usages'][name]
+        used = self.call('GET', path).json()['usages'][name]
         return used
 
-    def consumers(self, provider: str) -> set[str]:
+    def consumers(self, provider):
         """Return the uuids of the consumers of a provider."""
         path = f'/resource_providers/{provider}/allocations'
         return set(self.call('GET', path).json()['allocations'])
@@ -109,16 +106,16 @@ class Scenes:
     It takes the place of ``placement_backup``.
     """
 
-    def __init__(self, database: sa.URL) -> None:
+    def __init__(self, database):
         self._engine = sa.create_engine(database)
         self._metadata = sa.MetaData()
         self._metadata.reflect(self._engine)
 
-    def engine(self) -> sa.Engine:
+    def engine(self):
         """Return the engine of the database."""
         return self._engine
 
-    def keep(self) -> dict[str, list[dict[str, object]]]:
+    def keep(self):
         """Return a copy of all rows."""
         with self._engine.connect() as connection:
             return {
@@ -129,7 +126,7 @@ class Scenes:
                 for name, table in self._metadata.tables.items()
             }
 
-    def put_back(self, kept: Mapping[str, list[dict[str, object]]]) -> None:
+    def put_back(self, kept):
         """Have these rows and nothing else."""
         with self._engine.begin() as connection:
             connection.exec_driver_sql(
@@ -142,20 +139,20 @@ class Scenes:
                 if kept[name]:
                     connection.execute(sa.insert(table), kept[name])
 
-    def close(self) -> None:
+    def close(self):
         """Close its connections."""
         self._engine.dispose()
 
 
 @contextlib.contextmanager
 def running(
-    server: database_servers.Server,
-    folder: pathlib.Path,
-    retries: int = 10,
-    init: str = '',
-    packages: pathlib.Path | None = None,
-    prefix: pathlib.Path = pathlib.Path(sys.prefix),
-) -> Iterator[PlacementService]:
+    server,
+    folder,
+    retries=10,
+    init='',
+    packages=None,
+    prefix=pathlib.Path(sys.prefix),
+):
     """Run an empty Placement on a running database server.
 
     :param folder: An empty folder for its files.
@@ -223,7 +220,7 @@ def running(
         process.wait(_SECONDS)
 
 
-def _answers(service: PlacementService) -> bool:
+def _answers(service):
     with contextlib.suppress(requests.ConnectionError):
         return requests.get(service.url, timeout=_SECONDS).ok
     return False

@@ -5,7 +5,6 @@ Each round has a new host. nova-scheduler's own client claims for all servers
 at once, from Placement over HTTP.
 """
 
-from collections.abc import Iterator
 from concurrent import futures
 import os
 import pathlib
@@ -16,13 +15,11 @@ import sys
 import textwrap
 import uuid
 
-import database_servers
 from nova import context as nova_context
 from nova.scheduler.client import report
 import pages
 import placement as placement_package
 import placement_service
-from placement_service import PlacementService
 import pytest
 from thorough import THOROUGH
 import uninstalling
@@ -40,20 +37,20 @@ UPSTREAM = pages.ROOT / 'doc/source/contributor/upstream/placement'
 
 
 @pytest.fixture(scope='module')
-def placement(placement: PlacementService) -> PlacementService:
+def placement(placement):
     """A Placement that knows the class of the slots."""
     placement.call('PUT', f'/resource_classes/{CLASS}')
     return placement
 
 
 @pytest.fixture
-def _checked() -> Iterator[None]:
+def _checked():
     claims.install()
     yield
     uninstalling.uninstall()
 
 
-def boot(placement: PlacementService, *hosts: str) -> bool | None:
+def boot(placement, *hosts):
     """Claim a slot for a new server, as nova-scheduler does host by host."""
     client = report.SchedulerReportClient(placement.adapter())
     server = str(uuid.uuid4())
@@ -70,7 +67,7 @@ def boot(placement: PlacementService, *hosts: str) -> bool | None:
     )
 
 
-def boot_at_once(placement: PlacementService, *hosts: str) -> list[bool]:
+def boot_at_once(placement, *hosts):
     """Boot servers at the same time; return which of them got a slot."""
     with futures.ThreadPoolExecutor(BOOTS) as threads:
         return list(
@@ -78,7 +75,7 @@ def boot_at_once(placement: PlacementService, *hosts: str) -> list[bool]:
         )
 
 
-def test_placement_alone_oversells(placement: PlacementService) -> None:
+def test_placement_alone_oversells(placement):
     """Without the check. If this fails, Placement has been mended."""
     used = []
     for _ in range(ROUNDS):
@@ -89,7 +86,7 @@ def test_placement_alone_oversells(placement: PlacementService) -> None:
 
 
 @pytest.mark.usefixtures('_checked')
-def test_no_slot_is_sold_twice_or_left(placement: PlacementService) -> None:
+def test_no_slot_is_sold_twice_or_left(placement):
     for _ in range(ROUNDS):
         host = placement.provider({CLASS: SLOTS, 'VCPU': 100})
         booted = boot_at_once(placement, host)
@@ -97,7 +94,7 @@ def test_no_slot_is_sold_twice_or_left(placement: PlacementService) -> None:
         assert placement.usage(host, CLASS) == SLOTS
 
 
-def test_the_report_shows_real_output(placement: PlacementService) -> None:
+def test_the_report_shows_real_output(placement):
     report = (UPSTREAM / 'oversold-resources.txt').read_text('utf-8')
     [shown] = re.findall(r'^  \$ (?:.+\n)+', report, re.MULTILINE)
     output = textwrap.dedent(shown)[2:].split('\n', 1)[1]
@@ -120,9 +117,7 @@ def test_the_report_shows_real_output(placement: PlacementService) -> None:
 
 
 @pytest.mark.slow
-def test_the_patch_mends_placement(
-    server: database_servers.Server, tmp_path: pathlib.Path
-) -> None:
+def test_the_patch_mends_placement(server, tmp_path):
     packages = tmp_path / 'packages'
     package = pathlib.Path(placement_package.__file__).parent
     shutil.copytree(package, packages / 'placement')
@@ -157,9 +152,7 @@ def test_the_patch_mends_placement(
             assert patched.usage(host, CLASS) == SLOTS
 
 
-def test_one_attempt_does_not_oversell(
-    server: database_servers.Server, tmp_path: pathlib.Path
-) -> None:
+def test_one_attempt_does_not_oversell(server, tmp_path):
     with placement_service.running(server, tmp_path, retries=1) as set_up:
         set_up.call('PUT', f'/resource_classes/{CLASS}')
         for _ in range(ROUNDS):
@@ -170,13 +163,13 @@ def test_one_attempt_does_not_oversell(
             assert set_up.usage(host, CLASS) <= SLOTS
 
 
-def test_the_probe_finds_it_and_cleans_up(placement: PlacementService) -> None:
+def test_the_probe_finds_it_and_cleans_up(placement):
     before = left_of_probe(placement)
     assert race_probe.most_sold(PlacementClient(placement.adapter())) > 1
     assert left_of_probe(placement) == before
 
 
-def left_of_probe(placement: PlacementService) -> tuple[object, object]:
+def left_of_probe(placement):
     return tuple(
         [
             entry['name']
@@ -186,7 +179,7 @@ def left_of_probe(placement: PlacementService) -> tuple[object, object]:
     )
 
 
-def put(placement: PlacementService, host: str) -> None:
+def put(placement, host):
     """Claim a slot once."""
     placement.call(
         'PUT',

@@ -7,7 +7,6 @@ boot at the same time, with and without the check of nova-scheduler. All of it
 takes minutes; with ``THOROUGH=1`` hours.
 """
 
-from collections.abc import Iterator
 from concurrent import futures
 import contextlib
 import random
@@ -16,7 +15,6 @@ import uuid
 from nova import context as nova_context
 from nova.scheduler.client import report
 import placement_service
-from placement_service import PlacementService
 import pytest
 from reservation_world import World
 from reservation_world import uuid as uuid_of
@@ -50,9 +48,7 @@ COMMANDS = (
 
 
 @pytest.fixture(scope='module')
-def scenes(
-    placement: PlacementService,
-) -> Iterator[placement_service.Scenes]:
+def scenes(placement):
     """What keeps and restores its database, which is empty."""
     with contextlib.closing(
         placement_service.Scenes(placement.database)
@@ -61,17 +57,13 @@ def scenes(
 
 
 @pytest.fixture(scope='module')
-def empty(scenes: placement_service.Scenes) -> object:
+def empty(scenes):
     """The rows of an empty Placement."""
     return scenes.keep()
 
 
 @pytest.fixture
-def world(
-    placement: PlacementService,
-    scenes: placement_service.Scenes,
-    empty: object,
-) -> World:
+def world(placement, scenes, empty):
     """Nova and Placement, without hosts."""
     scenes.put_back(empty)
     return World(placement.adapter(), scenes)
@@ -80,14 +72,12 @@ def world(
 class Scheduler:
     """A nova-scheduler that claims slots; each thread has its own."""
 
-    def __init__(
-        self, placement: PlacementService, world: World, reservation: str
-    ) -> None:
+    def __init__(self, placement, world, reservation):
         self._client = report.SchedulerReportClient(placement.adapter())
         self._world = world
         self._reservation = reservation
 
-    def boot(self, hosts: list[str]) -> bool:
+    def boot(self, hosts):
         """Boot a server; return whether a host had a slot for it."""
         server = str(uuid.uuid4())
         servers_of_nova = self._world.nova.servers
@@ -102,7 +92,7 @@ class Scheduler:
             )
         return is_booted
 
-    def _claim(self, server: str, host: str) -> bool:
+    def _claim(self, server, host):
         slot = {names.resource_class(self._reservation): 1}
         allocations = {
             uuid_of(1, host): {'resources': {'VCPU': 1}},
@@ -121,15 +111,13 @@ class Scheduler:
 
 
 @pytest.fixture
-def _checked() -> Iterator[None]:
+def _checked():
     claims.install()
     yield
     uninstalling.uninstall()
 
 
-def boot_during_commands(
-    placement: PlacementService, world: World, seed: int
-) -> int:
+def boot_during_commands(placement, world, seed):
     """Boot servers of two reservations while commands run.
 
     :returns: How many slots were sold too much, or 0.
@@ -165,12 +153,12 @@ def boot_during_commands(
 @pytest.mark.usefixtures('_checked')
 @pytest.mark.parametrize('seed', range(1000 if THOROUGH else 4))
 def test_three_reconcilers_at_once_lose_and_oversell_nothing(
-    placement: PlacementService, world: World, seed: int
-) -> None:
+    placement, world, seed
+):
     interleaving.begin(world)
     reservations.reconcile_all(world.store, START)
 
-    def boot(reservation: str, hosts: list[str]) -> bool:
+    def boot(reservation, hosts):
         return Scheduler(placement, world, reservation).boot(hosts)
 
     rush = reconcilers.Rush(world, seed, boot)
@@ -179,9 +167,7 @@ def test_three_reconcilers_at_once_lose_and_oversell_nothing(
 
 
 @pytest.mark.usefixtures('_checked')
-def test_boots_during_commands_oversell_nothing(
-    placement: PlacementService, world: World
-) -> None:
+def test_boots_during_commands_oversell_nothing(placement, world):
     kept = world.keep()
     for seed in range(TRIES):
         world.put_back(kept)
@@ -189,9 +175,7 @@ def test_boots_during_commands_oversell_nothing(
         interleaving.check(world, {}, {'is_gone': True})
 
 
-def test_boots_during_commands_oversell_without_the_check(
-    placement: PlacementService, world: World
-) -> None:
+def test_boots_during_commands_oversell_without_the_check(placement, world):
     """If this fails, Placement has been mended."""
     kept = world.keep()
     oversold = []

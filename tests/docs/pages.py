@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What README and documentation show: blocks of code, commands, output."""
 
-from collections.abc import Iterator
 import dataclasses
 import pathlib
 import re
@@ -39,7 +38,7 @@ class Command:
     output: str
 
     @property
-    def words(self) -> list[str]:
+    def words(self):
         """The words of which it is made."""
         return shlex.split(self.text.replace('\\\n', ' '))
 
@@ -53,7 +52,7 @@ class Block:
     text: str
 
     @property
-    def typed(self) -> list[Command]:
+    def typed(self):
         """The shown commands, each with the output beneath it."""
         if self.language not in _TERMINAL:
             return []
@@ -66,24 +65,24 @@ class Block:
             found.append(Command(part[: ends.start()], part[ends.end() :]))
         return found
 
-    def commands(self) -> Iterator[tuple[list[str], str]]:
+    def commands(self):
         """Yield the shown commands as words, with the output beneath."""
         for command in self.typed:
             yield command.words, command.output
 
 
-def name(page: pathlib.Path) -> str:
+def name(page):
     """Return how a page is called here."""
     return str(page.relative_to(ROOT)).removeprefix('doc/source/')
 
 
-def path(called: str) -> pathlib.Path:
+def path(called):
     """Return the page of a name."""
     [found] = [page for page in PAGES if name(page) == called]
     return found
 
 
-def blocks(page: pathlib.Path) -> list[Block]:
+def blocks(page):
     """Return the blocks of code on a page, in order."""
     found = []
     for match in _BLOCK.finditer(f'{page.read_text("utf-8")}\n'):
@@ -98,7 +97,7 @@ def blocks(page: pathlib.Path) -> list[Block]:
     return found
 
 
-def agrees(page_text: str, real: str) -> bool:
+def agrees(page_text, real):
     """Return whether shown output is the real one.
 
     Pages fold long lines and leave out parts with a line of three dots.

@@ -5,9 +5,7 @@
 that is not listed here.
 """
 
-from collections.abc import Iterator
 import dataclasses
-import pathlib
 import re
 
 import pages
@@ -107,18 +105,18 @@ class Shown:
     runner: str | None
 
 
-def is_ours(words: list[str]) -> bool:
+def is_ours(words):
     """Return whether a command is one of ours, in either program."""
     return words[0] == 'isolate-aggregates' or (
         words[0] == 'openstack' and 'isolation' in words
     )
 
 
-def shown(page: pathlib.Path) -> Iterator[Shown]:
+def shown(page):
     """Yield the commands on a page, in order."""
     name = pages.name(page)
     # Cloud files that come from a cloud.
-    saved: set[str] = set()
+    saved = set()
     for block in pages.blocks(page):
         for command in block.typed:
             yield Shown(name, command, _runner(name, command, saved))
@@ -126,9 +124,7 @@ def shown(page: pathlib.Path) -> Iterator[Shown]:
                 saved.add(command.words[-1])
 
 
-def played(
-    page: pathlib.Path, folder: pathlib.Path
-) -> Iterator[pages.Command]:
+def played(page, folder):
     """Yield the commands on a page that ask files, once the files are there.
 
     :param folder: Where the files that the page shows are written.
@@ -143,7 +139,7 @@ def played(
                 yield found.command
 
 
-def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
+def _runner(name, command, saved):
     for beginning, runner in (NOT_RUN | BY_OTHERS).items():
         if re.match(beginning, command.text):
             return runner
@@ -161,7 +157,7 @@ def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
     return None
 
 
-def commands_of(name: str, runner: str) -> list[pages.Command]:
+def commands_of(name, runner):
     """Return the commands of a page that a test runs.
 
     :param name: The name of the page.

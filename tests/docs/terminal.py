@@ -5,14 +5,13 @@ So a page can be run as it stands, with its pipes, variables and line breaks,
 over services that live in the process of the test.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 import contextlib
 import dataclasses
 import io
 import json
 import logging
 import os
-import pathlib
 import selectors
 import shlex
 import socket
@@ -65,12 +64,7 @@ class Terminal:
     :param environment: Environment variables, for example for OpenStack.
     """
 
-    def __init__(
-        self,
-        folder: pathlib.Path,
-        programs: Mapping[str, Program],
-        environment: Mapping[str, str],
-    ) -> None:
+    def __init__(self, folder, programs, environment):
         self._programs = programs
         self._folder = folder
         scripts = folder / 'bin'
@@ -100,10 +94,10 @@ class Terminal:
             },
         )
 
-    def __enter__(self) -> 'Terminal':
+    def __enter__(self):
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, *exc):
         assert self._shell.stdin
         assert self._shell.stdout
         self._shell.stdin.close()
@@ -111,7 +105,7 @@ class Terminal:
         self._shell.stdout.close()
         self._listening.close()
 
-    def type(self, text: str) -> Typed:
+    def type(self, text):
         """Type a command; wait until it has ended."""
         assert self._shell.stdin
         self._shell.stdin.write(
@@ -123,7 +117,7 @@ class Terminal:
         output, code, _ = written.split(_END)
         return Typed(int(code), output)
 
-    def _attend(self) -> str:
+    def _attend(self):
         """Run the command in the shell; return its output."""
         assert self._shell.stdout
         written = b''
@@ -140,19 +134,14 @@ class Terminal:
                     written += part
         return written.decode()
 
-    def _answer(self) -> None:
+    def _answer(self):
         asking, _ = self._listening.accept()
         with asking, asking.makefile('rw') as stream:
             name, arguments, environment = json.loads(stream.read())
             answer = self._run(name, arguments, environment)
             stream.write(json.dumps(answer))
 
-    def _run(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-    ) -> tuple[int, str, str]:
+    def _run(self, name, arguments, environment):
         out, err = io.StringIO(), io.StringIO()
         with (
             mock.patch.dict(os.environ, environment),

@@ -3,7 +3,6 @@
 
 import configparser
 import inspect
-import pathlib
 import re
 import runpy
 
@@ -25,12 +24,12 @@ SAMPLE = 'etc/isolate-aggregates/isolate-aggregates.conf.sample'
 GENERATOR = 'etc/isolate-aggregates/config-generator.conf'
 
 
-def names(page: pathlib.Path) -> set[str]:
+def names(page):
     """Return what a page names in double back quotes."""
     return set(re.findall(r'``([^`]+)``', page.read_text('utf-8')))
 
 
-def entry_points(group: str) -> list[str]:
+def entry_points(group):
     """Return the names of this package's entry points of a group."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / 'setup.cfg')
@@ -57,7 +56,7 @@ def test_each_part_of_a_cloud_file_that_is_shown_is_valid(tmp_path):
 # What pages leave out.
 
 
-def schema_keys(schema: object) -> set[str]:
+def schema_keys(schema):
     """Return all keys that a JSON schema allows."""
     if isinstance(schema, list):
         return set().union(*map(schema_keys, schema))
@@ -178,7 +177,7 @@ def test_each_microversion_that_is_used_is_listed():
 # Configuration.
 
 
-def own_options() -> list[tuple[str, str]]:
+def own_options():
     """Return the options that are ours and not keystoneauth's."""
     return [
         (group, option.name)
@@ -187,7 +186,7 @@ def own_options() -> list[tuple[str, str]]:
     ]
 
 
-def paragraphs(sample: str) -> dict[tuple[str, str], str]:
+def paragraphs(sample):
     """Return the text on each option in a sample file."""
     found = {}
     section = ''

@@ -85,7 +85,7 @@ def github_steps(name):
     return workflow['jobs'][name]['steps']
 
 
-def calls(folder: pathlib.Path) -> str:
+def calls(folder):
     return (folder / 'calls').read_text()
 
 

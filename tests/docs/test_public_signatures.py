@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The signatures of public names have public types only."""
 
-from collections.abc import Iterator
 import functools
 import importlib
 import inspect
@@ -26,7 +25,7 @@ NAMES = {'cfg': cfg, 'requests_mock': requests_mock, 'adapter': adapter}
 SPECIAL = {'__call__', '__enter__', '__init__', '__iter__', '__len__'}
 
 
-def parts(hint: object) -> Iterator[object]:
+def parts(hint):
     """Yield the types that an annotation consists of."""
     if isinstance(hint, typing.TypeVar):
         for each in (*hint.__constraints__, hint.__bound__):
@@ -42,7 +41,7 @@ def parts(hint: object) -> Iterator[object]:
         yield hint
 
 
-def hints(thing: typing.Any, names: dict[str, object]) -> Iterator[object]:
+def hints(thing, names):
     """Yield the annotations of a function or class."""
     module = vars(importlib.import_module(thing.__module__))
     yield from typing.get_type_hints(
@@ -50,7 +49,7 @@ def hints(thing: typing.Any, names: dict[str, object]) -> Iterator[object]:
     ).values()
 
 
-def functions(member: object) -> Iterator[object]:
+def functions(member):
     """Yield the functions of a member of a class."""
     if isinstance(member, property):
         yield member.fget
@@ -62,10 +61,10 @@ def functions(member: object) -> Iterator[object]:
         yield member
 
 
-def leaks(thing: typing.Any) -> set[str]:
+def leaks(thing):
     """Return the private types of this package in a signature."""
-    names: dict[str, object] = {}
-    annotations: list[object] = []
+    names = {}
+    annotations = []
     if inspect.isclass(thing):
         names[thing.__name__] = thing
         annotations += thing.__mro__
@@ -97,17 +96,17 @@ def leaks(thing: typing.Any) -> set[str]:
 
 
 @pytest.mark.parametrize('name', sorted(PUBLIC))
-def test_a_public_name_has_public_types_only(name: str) -> None:
+def test_a_public_name_has_public_types_only(name):
     assert leaks(PUBLIC[name]) == set()
 
 
-def test_a_private_type_is_found_wherever_it_is() -> None:
+def test_a_private_type_is_found_wherever_it_is():
     private = type('Private', (), {})
     private.__module__ = 'isolate_aggregates.somewhere'
 
     class Public(private):
         field: list[private]
 
-        def method(self, argument: int) -> dict[str, private]: ...
+        def method(self, argument): ...
 
     assert leaks(Public) == {'isolate_aggregates.somewhere.Private'}

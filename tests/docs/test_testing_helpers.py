@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / 'doc' / 'source' / 'reference' / 'api.rst'
 
 
-def run_pytest(folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+def run_pytest(folder):
     """Run the tests in a folder as their author would."""
     return subprocess.run(
         [sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', '-c',
@@ -20,7 +20,7 @@ def run_pytest(folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def blocks(language: str) -> dict[str, str]:
+def blocks(language):
     """Return the blocks of a language on the page, by caption or number."""
     matches = re.findall(
         rf'^\.\. code-block:: {language}\n(?:   :caption: (\S+)\n)?\n'

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clients of the end-to-end tests, with common operations."""
 
-from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -9,12 +8,10 @@ import json
 import os
 import subprocess
 import time
-from typing import Any
 import uuid
 
 from agreement import agreed
 from control_plane import bootstrap
-from control_plane.plane import Plane
 from control_plane.settings import Settings, program
 from novaclient import client as nova_client
 from novaclient.exceptions import NotFound
@@ -37,7 +34,7 @@ class OpenStack:
     settings: Settings
     user: str
 
-    def __call__(self, *arguments: str) -> str:
+    def __call__(self, *arguments):
         """Run the command and return its output.
 
         :raises Failed: if it fails.
@@ -47,7 +44,7 @@ class OpenStack:
             raise Failed(result.stderr + result.stdout)
         return result.stdout
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments):
         """Run it, whether it fails or not."""
         return subprocess.run(
             [program('openstack'), *agreed(arguments)],
@@ -64,7 +61,7 @@ class OpenStack:
             text=True,
         )
 
-    def json(self, *arguments: str) -> Any:
+    def json(self, *arguments):
         """Run it and return the object that it writes."""
         return json.loads(self(*arguments, '-f', 'json'))
 
@@ -78,27 +75,22 @@ class Cloud:
     :param plane: The control plane.
     """
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane):
         self._plane = plane
         self._made = contextlib.ExitStack()
-        self._servers: list[Any] = []
+        self._servers = []
         # Of what was made, by its name.
-        self._ids: dict[str, str] = {}
-        self._clients: dict[str, Any] = {}
+        self._ids = {}
+        self._clients = {}
         self._mark = uuid.uuid4().hex[:6]
         self.admin = nova(plane, 'admin')
         self.sdk = bootstrap.connect(plane.settings, 'admin')
 
-    def name(self, short: str) -> str:
+    def name(self, short):
         """Return a name that no other story uses."""
         return f'{short}-{self._mark}'
 
-    def flavor(
-        self,
-        short: str,
-        extra_specs: Mapping[str, str] | None = None,
-        ram: int = 64,
-    ) -> str:
+    def flavor(self, short, extra_specs=None, ram=64):
         """Create a public flavor and return its name."""
         made = self.admin.flavors.create(
             self.name(short), ram=ram, vcpus=1, disk=1
@@ -109,12 +101,7 @@ class Cloud:
             made.set_keys(extra_specs)
         return str(made.name)
 
-    def image(
-        self,
-        short: str,
-        properties: Mapping[str, str] | None = None,
-        user: str = 'admin',
-    ) -> str:
+    def image(self, short, properties=None, user='admin'):
         """Create an image and return its name.
 
         The administrator's image is public, that of a tenant is private.
@@ -134,12 +121,7 @@ class Cloud:
         self._ids[made.name] = made.id
         return str(made.name)
 
-    def aggregate(
-        self,
-        short: str,
-        hosts: tuple[str, ...],
-        metadata: Mapping[str, str] | None = None,
-    ) -> Any:
+    def aggregate(self, short, hosts, metadata=None):
         """Make an aggregate and return it."""
         made = self.admin.aggregates.create(self.name(short), None)
         self._made.callback(made.delete)
@@ -150,14 +132,7 @@ class Cloud:
             made.set_metadata(dict(metadata))
         return made
 
-    def boot(
-        self,
-        short: str,
-        flavor: str,
-        image: str,
-        user: str = 'demo',
-        **more: Any,
-    ) -> Any:
+    def boot(self, short, flavor, image, user='demo', **more):
         """Create a server without networks; do not wait for it.
 
         :param more: Further arguments of novaclient, for example
@@ -176,11 +151,11 @@ class Cloud:
         self._servers.append(server)
         return self.admin.servers.get(server.id)
 
-    def settle(self, server: Any) -> Any:
+    def settle(self, server):
         """Wait until a server is ACTIVE or in ERROR and return it."""
         return self.wait(server, lambda s: s.status in ('ACTIVE', 'ERROR'))
 
-    def wait(self, server: Any, condition: Callable[[Any], bool]) -> Any:
+    def wait(self, server, condition):
         """Wait until something is true of a server and return it."""
         for _ in _patience(f'server {server.name} {server.status}'):
             server = self.admin.servers.get(server.id)
@@ -188,14 +163,12 @@ class Cloud:
                 break
         return server
 
-    def place(
-        self, short: str, flavor: str, image: str, **more: Any
-    ) -> str | None:
+    def place(self, short, flavor, image, **more):
         """Boot a server and return its host; None if it got none."""
         server = self.settle(self.boot(short, flavor, image, **more))
         return host_of(server)
 
-    def delete(self, *servers: Any) -> None:
+    def delete(self, *servers):
         """Delete servers, side by side, and wait until they are gone."""
         for server in servers:
             with contextlib.suppress(NotFound):
@@ -205,13 +178,13 @@ class Cloud:
                 for _ in _patience(f'deletion of {server.name}'):
                     server.get()
 
-    def clean_up(self) -> None:
+    def clean_up(self):
         """Delete everything, ignoring failures."""
         with self._made:
             self.delete(*self._servers)
 
 
-def nova(plane: Plane, user: str) -> Any:
+def nova(plane, user):
     """Return novaclient for a user; administrators also see hosts.
 
     :param plane: The control plane.
@@ -221,25 +194,25 @@ def nova(plane: Plane, user: str) -> Any:
     return nova_client.Client('2.96', session=session)
 
 
-def host_of(server: Any) -> str | None:
+def host_of(server):
     """Return the host that a server is on; None if it is in ERROR."""
     if server.status == 'ERROR':
         return None
     return str(getattr(server, 'OS-EXT-SRV-ATTR:host'))
 
 
-def launched(server: Any) -> datetime.datetime:
+def launched(server):
     """Return when a server ran for the first time, without a fraction."""
     text = getattr(server, 'OS-SRV-USG:launched_at')
     return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
 
 
-def now() -> datetime.datetime:
+def now():
     """Return the current time, for comparison with times of Nova."""
     return datetime.datetime.now(datetime.UTC)
 
 
-def _patience(what: str) -> Iterator[None]:
+def _patience(what):
     """Yield repeatedly, with increasing pauses.
 
     :raises TimeoutError: if that takes too long.

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control plane, and clients that talk to it over HTTP."""
 
-from collections.abc import Callable, Iterator
 import contextlib
-import pathlib
-from typing import Any
 
 import clients
 from clients import Cloud, OpenStack
@@ -15,16 +12,14 @@ import pytest
 from tenants import Tenants
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Ignore deprecation warnings of openstacksdk."""
     for number in (5, 6):
         warning = f'openstack.warnings.RemovedInSDK{number}0Warning'
         config.addinivalue_line('filterwarnings', f'ignore::{warning}')
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, exitstatus: int
-) -> None:
+def pytest_terminal_summary(terminalreporter, exitstatus):
     """Say where the logs are if there is a reason to look into them."""
     if exitstatus:
         logs = Settings.from_environment().logs
@@ -32,7 +27,7 @@ def pytest_terminal_summary(
 
 
 @pytest.fixture(scope='session')
-def plane() -> Iterator[Plane]:
+def plane():
     """A control plane; one that runs already is used and left running."""
     found = Plane(Settings.from_environment())
     was_running = found.is_running()
@@ -45,7 +40,7 @@ def plane() -> Iterator[Plane]:
 
 
 @pytest.fixture(autouse=True)
-def _left_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+def _left_as_it_was(request):
     """Fail a story that leaves anything behind for those after it."""
     if 'plane' not in request.fixturenames:
         yield
@@ -55,7 +50,7 @@ def _left_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
     assert _what_there_is(request.getfixturevalue('plane')) == before
 
 
-def _what_there_is(plane: Plane) -> dict[str, set[str]]:
+def _what_there_is(plane):
     """Return the names of all that stories make."""
     nova = clients.nova(plane, 'admin')
     with bootstrap.connect(plane.settings, 'admin') as sdk:
@@ -72,25 +67,25 @@ def _what_there_is(plane: Plane) -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope='session')
-def admin(plane: Plane) -> OpenStack:
+def admin(plane):
     """The ``openstack`` command of the administrator."""
     return OpenStack(plane.settings, 'admin')
 
 
 @pytest.fixture(scope='session')
-def demo(plane: Plane) -> OpenStack:
+def demo(plane):
     """The ``openstack`` command of a tenant."""
     return OpenStack(plane.settings, 'demo')
 
 
 @pytest.fixture(scope='session')
-def stranger(plane: Plane) -> OpenStack:
+def stranger(plane):
     """The ``openstack`` command of a tenant of another project."""
     return OpenStack(plane.settings, 'alt_demo')
 
 
 @pytest.fixture
-def cloud(plane: Plane) -> Iterator[Cloud]:
+def cloud(plane):
     """What a story makes; it is deleted when the story is over."""
     found = Cloud(plane)
     yield found
@@ -98,7 +93,7 @@ def cloud(plane: Plane) -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def tenants(cloud: Cloud, tmp_path: pathlib.Path) -> Iterator[Tenants]:
+def tenants(cloud, tmp_path):
     """Users with an ``openstack`` client; deletes their objects at the end."""
     found = Tenants(cloud, tmp_path)
     yield found
@@ -106,11 +101,11 @@ def tenants(cloud: Cloud, tmp_path: pathlib.Path) -> Iterator[Tenants]:
 
 
 @pytest.fixture
-def lock(admin: OpenStack, cloud: Cloud) -> Iterator[Callable[..., None]]:
+def lock(admin, cloud):
     """Lock an aggregate; it is unlocked when the story is over."""
     with contextlib.ExitStack() as unlocking:
 
-        def lock_one(aggregate: Any, trait: str) -> None:
+        def lock_one(aggregate, trait):
             words = (aggregate.name, '--trait', trait)
             admin('isolation', 'lock', 'create', *words)
             unlocking.callback(admin, 'isolation', 'lock', 'delete', *words)

@@ -2,10 +2,6 @@
 """What tenants make with the ``openstack`` command."""
 
 import contextlib
-import pathlib
-from typing import Any
-
-from clients import Cloud, OpenStack
 
 
 class Tenants:
@@ -17,15 +13,13 @@ class Tenants:
     :param folder: The directory for their files.
     """
 
-    def __init__(self, cloud: Cloud, folder: pathlib.Path) -> None:
+    def __init__(self, cloud, folder):
         self._cloud = cloud
         self._file = folder / 'image'
         self._images = contextlib.ExitStack()
-        self._servers: list[Any] = []
+        self._servers = []
 
-    def boot(
-        self, tenant: OpenStack, flavor: str, image: str, *options: str
-    ) -> Any:
+    def boot(self, tenant, flavor, image, *options):
         """Create a server and wait until it runs, or is in ERROR."""
         document = tenant.json(
             *('server', 'create', '--flavor', flavor, '--image', image),
@@ -35,7 +29,7 @@ class Tenants:
         self._servers.append(server)
         return self._cloud.settle(server)
 
-    def image(self, tenant: OpenStack, short: str, *properties: str) -> str:
+    def image(self, tenant, short, *properties):
         """Create an image and return its name.
 
         :param properties: As in ``key=value``.
@@ -52,7 +46,7 @@ class Tenants:
         )
         return str(document['name'])
 
-    def clean_up(self) -> None:
+    def clean_up(self):
         """Delete everything, ignoring failures."""
         with self._images:
             self._cloud.delete(*self._servers)

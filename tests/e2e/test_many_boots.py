@@ -40,14 +40,14 @@ class Operator(threading.Thread):
     :param aggregate: The aggregate.
     """
 
-    def __init__(self, aggregate: Any) -> None:
+    def __init__(self, aggregate):
         super().__init__()
         self._aggregate = aggregate
         self._built = threading.Semaphore(0)
         self._enough = False
-        self.locked: list[tuple[datetime.datetime, datetime.datetime]] = []
+        self.locked = []
 
-    def run(self) -> None:
+    def run(self):
         while not self._enough:
             self._aggregate.set_metadata(CLOSED)
             since = now()
@@ -58,17 +58,17 @@ class Operator(threading.Thread):
             self._aggregate.set_metadata(dict.fromkeys(CLOSED))
             self._watch(ASKING)
 
-    def count(self) -> None:
+    def count(self):
         """Count a server that was built."""
         self._built.release()
 
-    def stop(self) -> None:
+    def stop(self):
         """Leave the aggregate unlocked."""
         self._enough = True
         self._built.release()
         self.join()
 
-    def _watch(self, servers: int) -> None:
+    def _watch(self, servers):
         """Wait until so many servers were built."""
         for _ in range(servers):
             if not self._enough:

@@ -38,7 +38,7 @@ def check(plane, tmp_path):
     """Run the check with the nova.conf of the scheduler, and more options."""
     etc = plane.settings.etc / 'nova'
 
-    def run(options: str) -> Checked:
+    def run(options):
         more = pathlib.Path(tmp_path / 'more.conf')
         more.write_text(options)
         result = subprocess.run(

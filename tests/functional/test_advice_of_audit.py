@@ -5,11 +5,8 @@ Each printed repair is carried out on a copy of the cloud. Whoever may use a
 host then, and could not before, is named beside the repair.
 """
 
-from collections.abc import Callable, Iterator, Mapping
 import dataclasses
-import pathlib
 import re
-from typing import Any
 import uuid
 
 from cloud_copy import STRANGER, CloudCopy, gained
@@ -21,7 +18,6 @@ from test_findings_page import kinds_in_code
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 PROJECTS = (STRANGER, 'p1')
 
@@ -90,18 +86,18 @@ aggregates:
 """
 
 
-def flavor(key: str, value: str = 'required', name: str = 'gpu.small') -> str:
+def flavor(key, value='required', name='gpu.small'):
     return (
         f'- {{name: {name}, vcpus: 1, ram: 1024, disk: 1, '
         f"extra_specs: {{'{key}': '{value}'}}}}\n"
     )
 
 
-def image(key: str, value: str, more: str = '') -> str:
+def image(key, value, more=''):
     return f"- {{name: mine, properties: {{'{key}': '{value}'}}{more}}}\n"
 
 
-def tagged(*tags: str, hosts: str = 'ada') -> str:
+def tagged(*tags, hosts='ada'):
     joined = ', '.join(f"'{tag}': '{value}'" for tag, value in map(_tag, tags))
     return (
         f'aggregates:\n- {{name: gpu-hosts, id: 7, hosts: [{hosts}], '
@@ -109,18 +105,18 @@ def tagged(*tags: str, hosts: str = 'ada') -> str:
     )
 
 
-def _tag(text: str) -> tuple[str, str]:
+def _tag(text):
     key, _, value = text.partition('=')
     return key, value
 
 
 def cloud(
-    aggregates: str = LOCKED,
-    hosts: str = HOSTS,
-    flavors: str = FLAVORS + KEYED,
-    images: str = IMAGES,
-    settings: str = SETTINGS,
-) -> str:
+    aggregates=LOCKED,
+    hosts=HOSTS,
+    flavors=FLAVORS + KEYED,
+    images=IMAGES,
+    settings=SETTINGS,
+):
     return settings + aggregates + hosts + flavors + images
 
 
@@ -129,7 +125,7 @@ LEFT = HOSTS.replace(
     'DISK_GB: 99}}\n',
     'DISK_GB: 99},\n   traits: [CUSTOM_GPU_POOL]}\n',
 )
-CLOUDS: Mapping[str, str] = {
+CLOUDS = {
     'the flavor lost its key': cloud(flavors=FLAVORS),
     'the flavor lost its key, and its name says so': cloud(
         flavors=FLAVORS + flavor('hw:cpu_policy', 'shared')
@@ -351,12 +347,12 @@ CLOUDS: Mapping[str, str] = {
 }
 
 
-def _unmirrored(snapshot: Snapshot) -> Snapshot:
+def _unmirrored(snapshot):
     """Take all memberships out of Placement."""
     return _with_members(snapshot, frozenset())
 
 
-def _with_members(snapshot: Snapshot, uuids: frozenset[str]) -> Snapshot:
+def _with_members(snapshot, uuids):
     return dataclasses.replace(
         snapshot,
         providers=tuple(
@@ -366,13 +362,13 @@ def _with_members(snapshot: Snapshot, uuids: frozenset[str]) -> Snapshot:
     )
 
 
-def _everywhere(snapshot: Snapshot) -> Snapshot:
+def _everywhere(snapshot):
     """Make all hosts members of all aggregates, in Placement alone."""
     uuids = frozenset(a.uuid for a in snapshot.aggregates)
     return _with_members(snapshot, uuids)
 
 
-def _wrong_rollup(snapshot: Snapshot) -> Snapshot:
+def _wrong_rollup(snapshot):
     """Put into a rollup only the host that must not be in it."""
     rollup = rollups.uuid_of('trait:CUSTOM_GPU_POOL')
     ada, bob = snapshot.providers
@@ -389,7 +385,7 @@ def _wrong_rollup(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def _storage_in_a_rollup(snapshot: Snapshot) -> Snapshot:
+def _storage_in_a_rollup(snapshot):
     """Add storage that is in the rollup of two locked aggregates."""
     wrong = _wrong_rollup(snapshot)
     ada, bob = wrong.providers
@@ -404,7 +400,7 @@ def _storage_in_a_rollup(snapshot: Snapshot) -> Snapshot:
 
 
 # Clouds that differ between Nova and Placement.
-DIFFERING: Mapping[str, Callable[[Snapshot], Snapshot]] = {
+DIFFERING = {
     'memberships that Placement lacks': _unmirrored,
     'memberships that Nova lacks': _everywhere,
     'memberships in a rollup': _wrong_rollup,
@@ -427,7 +423,7 @@ class Printed:
     is_safe: bool = False
 
 
-def printed(output: str) -> Iterator[Printed]:
+def printed(output):
     """Yield the repairs in the output of the audit."""
     repair = None
     for line in output.splitlines():
@@ -446,9 +442,7 @@ def printed(output: str) -> Iterator[Printed]:
         yield repair
 
 
-def check_said(
-    opened_hosts: Mapping[Any, frozenset[str]], sentence: str
-) -> None:
+def check_said(opened_hosts, sentence):
     """Check that a sentence names what is opened, and to whom."""
     if not opened_hosts:
         return
@@ -469,15 +463,11 @@ def check_said(
 
 
 @pytest.fixture
-def audited(
-    run: Any,
-    write_cloud: Callable[[str], pathlib.Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[str], tuple[Snapshot, str]]:
+def audited(run, write_cloud, monkeypatch):
     """Audit a cloud; return it, and the output."""
     monkeypatch.setenv('COLUMNS', '9999')
 
-    def audit(name: str) -> tuple[Snapshot, str]:
+    def audit(name):
         path = write_cloud(CLOUDS.get(name) or cloud())
         snapshot = cloud_file.load(path)
         if name in DIFFERING:
@@ -492,7 +482,7 @@ def audited(
     return audit
 
 
-def fresh() -> cfg.ConfigOpts:
+def fresh():
     conf = cfg.ConfigOpts()
     tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
@@ -500,7 +490,7 @@ def fresh() -> cfg.ConfigOpts:
 
 
 @pytest.mark.parametrize('name', [*CLOUDS, *DIFFERING])
-def test_no_repair_opens_anything_unsaid(audited: Any, name: str) -> None:
+def test_no_repair_opens_anything_unsaid(audited, name):
     snapshot, output = audited(name)
     original = CloudCopy(snapshot, fresh())
     before = original.access(PROJECTS)
@@ -511,9 +501,7 @@ def test_no_repair_opens_anything_unsaid(audited: Any, name: str) -> None:
         for filled in _filled(repair.line, snapshot):
             copy = CloudCopy(snapshot, fresh())
 
-            def check(
-                copy: CloudCopy = copy, repair: Printed = repair
-            ) -> None:
+            def check(copy=copy, repair=repair):
                 more = gained(before, copy.access(PROJECTS))
                 check_said(more, repair.said)
                 if repair.is_safe:
@@ -527,7 +515,7 @@ def test_no_repair_opens_anything_unsaid(audited: Any, name: str) -> None:
             copy.paste(filled, check)
 
 
-def _filled(line: str, snapshot: Snapshot) -> Iterator[str]:
+def _filled(line, snapshot):
     """Yield a line for each object that it may be about."""
     line = re.sub(r'\bTRAIT\b', 'CUSTOM_OTHER', line)
     for aggregate in snapshot.aggregates if 'AGGREGATE' in line else ():
@@ -538,7 +526,7 @@ def _filled(line: str, snapshot: Snapshot) -> Iterator[str]:
         yield line
 
 
-def test_the_clouds_have_all_kinds_of_findings(audited: Any) -> None:
+def test_the_clouds_have_all_kinds_of_findings(audited):
     shown = {
         kind
         for name in (*CLOUDS, *DIFFERING)

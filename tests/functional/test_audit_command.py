@@ -5,7 +5,7 @@ import json
 import re
 
 from http_fakes import NOVA
-from live_example import ISOLATE, Live
+from live_example import ISOLATE
 import pytest
 
 CLEAN = """
@@ -217,7 +217,7 @@ def test_missing_credentials_are_a_failure(run, config):
 
 
 @pytest.fixture
-def live_audit(run, config, live: Live, in_environment):
+def live_audit(run, config, live, in_environment):
     """Audit the example as a live cloud."""
     path = config(ISOLATE)
     return lambda *arguments: run('--config-file', path, 'audit', *arguments)

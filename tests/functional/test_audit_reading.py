@@ -6,7 +6,7 @@ import json
 import re
 
 from http_fakes import GLANCE, NOVA, TOKEN, FakeGlance, connection
-from live_example import ISOLATE, Live
+from live_example import ISOLATE
 import pytest
 import requests
 
@@ -86,7 +86,7 @@ def unplanned(result):
 
 
 @pytest.fixture
-def audit(run, config, live: Live, in_environment):
+def audit(run, config, live, in_environment):
     """Audit the servers of the example as a live cloud; return the report."""
     path = config(ISOLATE)
 

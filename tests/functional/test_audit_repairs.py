@@ -19,22 +19,20 @@ ODD = [
 @examples(15)
 @example(ODD)
 @given(st.lists(NAMES, min_size=1))
-def test_bash_reads_the_intended_words_for_any_names(
-    names: list[str],
-) -> None:
+def test_bash_reads_the_intended_words_for_any_names(names):
     todo = tuple(('openstack', name) for name in names)
     line = commands.shown(todo)
     assert line.isprintable()
     assert read_by_bash(line) == todo
 
 
-def test_plain_words_are_not_quoted() -> None:
+def test_plain_words_are_not_quoted():
     assert commands.shown((('openstack', 'it is', 'a/b:c=d'),)) == (
         "openstack 'it is' a/b:c=d"
     )
 
 
-def test_no_repair_is_shown_for_names_no_command_can_take() -> None:
+def test_no_repair_is_shown_for_names_no_command_can_take():
     assert commands.shown((('openstack', 'a\0b'),)) == ''
     # The client splits the argument at the first "=".
     aggregate, flavor = make_aggregate('a', id=7), make_flavor('f')

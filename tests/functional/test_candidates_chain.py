@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``candidate list`` leaves out what Nova drops after Placement."""
 
-from collections.abc import Callable
 import json
-import pathlib
-from typing import Any
 
 CLOUD = """\
 version: 1
@@ -23,9 +20,7 @@ flavors:
 """
 
 
-def test_hosts_dropped_by_nova_are_listed_separately(
-    run: Callable[..., Any], tmp_path: pathlib.Path
-) -> None:
+def test_hosts_dropped_by_nova_are_listed_separately(run, tmp_path):
     path = tmp_path / 'cloud.yaml'
     path.write_text(CLOUD)
     arguments = (
@@ -58,7 +53,7 @@ def test_hosts_dropped_by_nova_are_listed_separately(
     ) in run(*arguments).out
 
 
-def filtering(folder: pathlib.Path, more: str = '') -> pathlib.Path:
+def filtering(folder, more=''):
     """Write the cloud with the request filter switched on."""
     path = folder / 'cloud.yaml'
     path.write_text(
@@ -72,9 +67,7 @@ def filtering(folder: pathlib.Path, more: str = '') -> pathlib.Path:
     return path
 
 
-def test_reasons_of_a_request_filter_are_not_repeated(
-    run: Callable[..., Any], tmp_path: pathlib.Path
-) -> None:
+def test_reasons_of_a_request_filter_are_not_repeated(run, tmp_path):
     path = filtering(tmp_path)
     arguments = ('--snapshot', str(path), '--flavor', 'fast')
     document = json.loads(
@@ -108,9 +101,7 @@ def test_reasons_of_a_request_filter_are_not_repeated(
     assert capacity.out.splitlines() == ['cn1 8']
 
 
-def test_requirements_left_to_a_host_filter_are_reported(
-    run: Callable[..., Any], tmp_path: pathlib.Path
-) -> None:
+def test_requirements_left_to_a_host_filter_are_reported(run, tmp_path):
     """Placement offers all hosts, and Nova drops those without."""
     path = filtering(tmp_path, '    max_query_length: 80\n')
     arguments = ('--snapshot', str(path), '--flavor', 'fast')

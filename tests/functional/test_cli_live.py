@@ -5,16 +5,14 @@ The cloud is the Windows licensing example: Keystone, Nova and Glance answer
 as the real ones do, Placement is the real one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import json
-import pathlib
 import textwrap
 from typing import Any
 
 from http_fakes import CREDENTIALS, GLANCE, NOVA, PASSWORD, TOKEN
-from live_example import ISOLATE, Live
+from live_example import ISOLATE
 import pytest
-import requests_mock
 
 from isolate_aggregates.tools.cloud.file import cloud_file
 
@@ -31,11 +29,7 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def in_clouds_yaml(
-    without_configuration: None,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def in_clouds_yaml(without_configuration, tmp_path, monkeypatch):
     """Give the credentials as the cloud ``mine`` of ``clouds.yaml``."""
     path = tmp_path / 'clouds.yaml'
     cloud = {'auth': CREDENTIALS, 'region_name': 'RegionOne'}
@@ -43,21 +37,19 @@ def in_clouds_yaml(
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(path))
 
 
-def in_configuration(auth: Mapping[str, str] = CREDENTIALS) -> str:
+def in_configuration(auth=CREDENTIALS):
     lines = [f'{name} = {value}' for name, value in auth.items()]
     return '\n'.join(
         ['[isolate_aggregates]', 'auth_type = password', *lines, ISOLATE]
     )
 
 
-def hosts(result: Any) -> list[str]:
+def hosts(result):
     return [host['name'] for host in json.loads(result.out)['hosts']]
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_credentials_of_the_environment_are_enough(
-    run: Run, live: Live, config: Callable[[str], str]
-) -> None:
+def test_credentials_of_the_environment_are_enough(run, live, config):
     arguments = (
         '--config-file',
         config(ISOLATE),
@@ -73,9 +65,7 @@ def test_credentials_of_the_environment_are_enough(
 
 
 @pytest.mark.usefixtures('in_clouds_yaml')
-def test_a_cloud_of_clouds_yaml_is_enough(
-    run: Run, live: Live, config: Callable[[str], str]
-) -> None:
+def test_a_cloud_of_clouds_yaml_is_enough(run, live, config):
     linux = run(
         *('--config-file', config(ISOLATE), '--os-cloud', 'mine'),
         *('candidate', 'list', '-f', 'json', *LINUX),
@@ -85,12 +75,8 @@ def test_a_cloud_of_clouds_yaml_is_enough(
 
 
 def test_the_only_cloud_of_clouds_yaml_need_not_be_named(
-    run: Run,
-    live: Live,
-    in_clouds_yaml: None,
-    tmp_path: pathlib.Path,
-    config: Callable[[str], str],
-) -> None:
+    run, live, in_clouds_yaml, tmp_path, config
+):
     (tmp_path / 'clouds.yaml').write_text(
         json.dumps({'clouds': {'mine': {'auth': CREDENTIALS}}})
     )
@@ -105,9 +91,7 @@ def test_the_only_cloud_of_clouds_yaml_need_not_be_named(
     assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
-def test_credentials_of_the_configuration_file_are_enough(
-    run: Run, live: Live, config: Callable[[str], str]
-) -> None:
+def test_credentials_of_the_configuration_file_are_enough(run, live, config):
     linux = run(
         *('--config-file', config(in_configuration())),
         *('candidate', 'list', '-f', 'json', *LINUX),
@@ -118,8 +102,8 @@ def test_credentials_of_the_configuration_file_are_enough(
 
 @pytest.mark.usefixtures('in_environment')
 def test_the_environment_takes_precedence_over_the_configuration(
-    run: Run, live: Live, config: Callable[[str], str]
-) -> None:
+    run, live, config
+):
     elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
     path = config(in_configuration(elsewhere))
     result = run('--config-file', path, 'candidate', 'list', '--query', *LINUX)
@@ -127,11 +111,8 @@ def test_the_environment_takes_precedence_over_the_configuration(
 
 
 def test_auth_type_none_takes_precedence_over_the_configuration(
-    run: Run,
-    live: Live,
-    config: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    run, live, config, monkeypatch
+):
     monkeypatch.setenv('OS_AUTH_TYPE', 'none')
     monkeypatch.setenv('OS_COMPUTE_ENDPOINT_OVERRIDE', NOVA)
     monkeypatch.setenv('OS_IMAGE_ENDPOINT_OVERRIDE', GLANCE)
@@ -142,12 +123,8 @@ def test_auth_type_none_takes_precedence_over_the_configuration(
 
 
 def test_the_configuration_takes_precedence_over_an_unnamed_cloud(
-    run: Run,
-    live: Live,
-    in_clouds_yaml: None,
-    tmp_path: pathlib.Path,
-    config: Callable[[str], str],
-) -> None:
+    run, live, in_clouds_yaml, tmp_path, config
+):
     elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
     (tmp_path / 'clouds.yaml').write_text(
         json.dumps({'clouds': {'other': {'auth': elsewhere}}})
@@ -157,12 +134,7 @@ def test_the_configuration_takes_precedence_over_an_unnamed_cloud(
     assert (result.code, result.out) == (0, LINUX_QUERY)
 
 
-def test_a_token_and_endpoints_do_without_keystone(
-    run: Run,
-    live: Live,
-    config: Callable[[str], str],
-    http: requests_mock.Mocker,
-) -> None:
+def test_a_token_and_endpoints_do_without_keystone(run, live, config, http):
     linux = run(
         *('--config-file', config(ISOLATE)),
         *('--os-auth-type', 'admin_token', '--os-token', TOKEN),
@@ -177,9 +149,7 @@ def test_a_token_and_endpoints_do_without_keystone(
     assert not [r for r in http.request_history if 'keystone' in r.url]
 
 
-def test_without_authentication_only_endpoints_are_needed(
-    run: Run, live: Live, config: Callable[[str], str]
-) -> None:
+def test_without_authentication_only_endpoints_are_needed(run, live, config):
     result = run(
         *('--config-file', config(ISOLATE), '--os-auth-type', 'none'),
         *('--os-compute-endpoint-override', NOVA),
@@ -198,14 +168,7 @@ def test_without_authentication_only_endpoints_are_needed(
         pytest.param(('--timeout', '5'), 5, id='as configured'),
     ],
 )
-def test_each_request_has_a_timeout(
-    run: Run,
-    live: Live,
-    config: Callable[[str], str],
-    http: requests_mock.Mocker,
-    options: tuple[str, ...],
-    seconds: int,
-) -> None:
+def test_each_request_has_a_timeout(run, live, config, http, options, seconds):
     http.reset_mock()
     run(
         *options, '--config-file', config(ISOLATE), 'candidate', 'list', *LINUX
@@ -224,13 +187,7 @@ def test_each_request_has_a_timeout(
         pytest.param('win-1', [], id='a locked one'),
     ],
 )
-def test_a_requested_host_is_looked_up_in_nova(
-    run: Run,
-    live: Live,
-    config: Callable[[str], str],
-    host: str,
-    found: list[str],
-) -> None:
+def test_a_requested_host_is_looked_up_in_nova(run, live, config, host, found):
     result = run(
         *('--config-file', config(ISOLATE), 'candidate', 'list', '-f', 'json'),
         *(*LINUX, '--host', host),
@@ -240,11 +197,8 @@ def test_a_requested_host_is_looked_up_in_nova(
 
 @pytest.mark.usefixtures('in_environment')
 def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
-    run: Run,
-    live: Live,
-    config: Callable[[str], str],
-    tmp_path: pathlib.Path,
-) -> None:
+    run, live, config, tmp_path
+):
     arguments = (
         '--config-file',
         config(ISOLATE),
@@ -281,9 +235,7 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_the_default_zone_is_saved(
-    run: Run, live: Live, config: Callable[[str], str], tmp_path: pathlib.Path
-) -> None:
+def test_the_default_zone_is_saved(run, live, config, tmp_path):
     path = str(tmp_path / 'saved.yaml')
     nova = config('[DEFAULT]\ndefault_schedule_zone = az$$1\n')
     assert (
@@ -296,11 +248,8 @@ def test_the_default_zone_is_saved(
 
 @pytest.mark.usefixtures('in_environment')
 def test_no_secret_is_shown_or_saved_even_when_debugging(
-    run: Run,
-    live: Live,
-    config: Callable[[str], str],
-    tmp_path: pathlib.Path,
-) -> None:
+    run, live, config, tmp_path
+):
     path = tmp_path / 'saved.yaml'
     options = ('--debug', '-v', '--config-file', config(in_configuration()))
     shown = ''
@@ -320,9 +269,7 @@ def test_no_secret_is_shown_or_saved_even_when_debugging(
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_tagged_aggregates_without_the_option_are_warned_about(
-    run: Run, live: Live
-) -> None:
+def test_tagged_aggregates_without_the_option_are_warned_about(run, live):
     result = run('candidate', 'list', '--query', *LINUX)
     assert result.code == 0
     assert result.err == textwrap.dedent("""\

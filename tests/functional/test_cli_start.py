@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A command imports only what it needs, and --help imports no command."""
 
-from collections.abc import Callable
 from importlib import metadata
 import inspect
 import json
@@ -9,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -35,7 +33,7 @@ QUERY = [
 ]
 
 
-def imported(*arguments: str) -> set[str]:
+def imported(*arguments):
     """Return what a fresh interpreter has imported after a command."""
     program = (
         'import atexit, json, sys; '
@@ -60,28 +58,26 @@ def imported(*arguments: str) -> set[str]:
         pytest.param(['help'], id='help, as a command'),
     ],
 )
-def test_version_and_help_load_no_clients(
-    arguments: list[str],
-) -> None:
+def test_version_and_help_load_no_clients(arguments):
     loaded = imported(*arguments)
     assert not loaded & (CLOUD | OTHERS)
 
 
 @pytest.mark.parametrize('argument', ['--version', '--help'])
-def test_the_help_imports_no_command(argument: str) -> None:
+def test_the_help_imports_no_command(argument):
     ours = {e.module for e in metadata.entry_points(group=app.COMMANDS)}
     loaded = imported(argument)
     assert 'isolate_aggregates.tools.cli.app' in loaded
     assert not loaded & {*ours, 'oslo_log.log', 'jsonschema'}
 
 
-def test_a_command_on_a_cloud_file_loads_no_clients() -> None:
+def test_a_command_on_a_cloud_file_loads_no_clients():
     loaded = imported(*QUERY)
     assert 'isolate_aggregates.tools.cloud.file.saved_cloud' in loaded
     assert not loaded & (CLOUD | OTHERS)
 
 
-def test_a_command_loads_no_other_command() -> None:
+def test_a_command_loads_no_other_command():
     loaded = imported(*QUERY)
     assert 'isolate_aggregates.tools.commands.candidates' in loaded
     assert 'isolate_aggregates.tools.commands.explain' not in loaded
@@ -100,9 +96,7 @@ def test_a_command_loads_no_other_command() -> None:
         ),
     ],
 )
-def test_a_command_without_findings_loads_no_audit(
-    line: str, module: str
-) -> None:
+def test_a_command_without_findings_loads_no_audit(line, module):
     loaded = imported(*line.split(), '--snapshot', FILE)
     assert f'isolate_aggregates.tools.{module}' in loaded
     assert not loaded & {
@@ -112,11 +106,11 @@ def test_a_command_without_findings_loads_no_audit(
     }
 
 
-def test_an_option_of_the_cloud_loads_what_parses_it() -> None:
+def test_an_option_of_the_cloud_loads_what_parses_it():
     assert 'openstack' in imported('--os-cloud', 'mine', *QUERY)
 
 
-def test_an_interruption_during_the_start_shows_nothing() -> None:
+def test_an_interruption_during_the_start_shows_nothing():
     program = (
         'import os, signal, sys\n'
         'class Interrupts:\n'
@@ -136,7 +130,7 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
     assert result.stdout + result.stderr == ''
 
 
-def test_the_package_runs_as_a_program() -> None:
+def test_the_package_runs_as_a_program():
     result = subprocess.run(
         [
             sys.executable,
@@ -185,9 +179,7 @@ def test_the_package_runs_as_a_program() -> None:
         ),
     ],
 )
-def test_streams_without_room_or_end_are_answered(
-    shell: str, said: str
-) -> None:
+def test_streams_without_room_or_end_are_answered(shell, said):
     result = subprocess.run(
         [
             *('sh', '-c', shell, 'sh'),
@@ -202,9 +194,7 @@ def test_streams_without_room_or_end_are_answered(
     assert result.stderr == said
 
 
-def test_names_that_the_terminal_cannot_show_are_escaped(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_names_that_the_terminal_cannot_show_are_escaped(tmp_path):
     path = tmp_path / 'cloud.yaml'
     text = (ROOT / 'examples/windows-licensing.yaml').read_text('utf-8')
     path.write_text(text.replace('win-hosts', '日本'), 'utf-8')
@@ -231,7 +221,7 @@ def test_names_that_the_terminal_cannot_show_are_escaped(
 # The help lines of commands that are not imported
 
 
-def test_the_help_lists_each_command_with_its_own_summary() -> None:
+def test_the_help_lists_each_command_with_its_own_summary():
     said = {
         e.name: inspect.getdoc(e.load()).splitlines()[0]
         for e in metadata.entry_points(group=app.COMMANDS)
@@ -242,7 +232,7 @@ def test_the_help_lists_each_command_with_its_own_summary() -> None:
 # Options of a cloud
 
 
-def test_options_of_the_cloud_can_be_given_anywhere() -> None:
+def test_options_of_the_cloud_can_be_given_anywhere():
     plain = app.IsolateAggregatesApp([]).parser
     options = {
         name
@@ -261,9 +251,7 @@ def test_options_of_the_cloud_can_be_given_anywhere() -> None:
             assert name in known._option_string_actions, given
 
 
-def test_the_help_says_how_to_list_the_options_of_the_cloud(
-    run: Callable[..., Any],
-) -> None:
+def test_the_help_says_how_to_list_the_options_of_the_cloud(run):
     brief = run('--help').out
     assert 'isolate-aggregates --os-cloud <name> --help' in brief
     assert '--os-project-name' not in brief

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors show no password of an endpoint in the service catalog."""
 
-from collections.abc import Callable
-from typing import Any
-
 from http_fakes import FakeKeystone
 import pytest
 import requests_mock
@@ -21,12 +18,8 @@ from isolate_aggregates.rest import client
 )
 @pytest.mark.parametrize('port', ['1', 'x'])
 def test_a_password_in_the_service_catalog_is_not_shown(
-    run: Callable[..., Any],
-    in_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
-    password: str,
-    port: str,
-) -> None:
+    run, in_environment, monkeypatch, password, port
+):
     # Nothing listens at this port, and the other one is invalid.
     monkeypatch.setattr(client, 'RETRIES', 0)
     url = f'http://user:{password}@127.0.0.1:{port}/v2.1'

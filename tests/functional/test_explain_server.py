@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``isolate-aggregates explain --server`` asks a live cloud."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 import json
 import re
 from typing import Any
@@ -13,7 +13,6 @@ from http_fakes import AUTH_URL, ENDPOINTS, GLANCE, NOVA, FakeKeystone
 from live_example import ISOLATE, Live
 import pytest
 import requests
-import requests_mock
 
 Run = Callable[..., Any]
 
@@ -28,12 +27,12 @@ class LiveServer(Live):
     :param http: Where its services answer.
     """
 
-    def __init__(self, http: requests_mock.Mocker) -> None:
+    def __init__(self, http):
         super().__init__(http)
         self._http = http
         self.nova.newest = '2.100'
 
-    def boots(self, **server: Any) -> None:
+    def boots(self, **server):
         """Create a server with this request."""
         self._http.get(
             f'{NOVA}/servers/{SERVER}',
@@ -42,7 +41,7 @@ class LiveServer(Live):
             },
         )
 
-    def server(self) -> Any:
+    def server(self):
         """Return the server as Nova describes it."""
         answer = requests.get(
             f'{NOVA}/servers/{SERVER}',
@@ -51,13 +50,13 @@ class LiveServer(Live):
         )
         return answer.json()['server']
 
-    def has_names(self, names: Mapping[str, str]) -> None:
+    def has_names(self, names):
         """Answer for the names of servers, by their ids."""
         matches = re.compile(f'{re.escape(NOVA)}/servers/.+')
         self._http.get(matches, status_code=404, json={})
         self.boots(image={'id': self.images['windows-2022']})
 
-        def listed(request: Any, context: Any) -> Any:
+        def listed(request, context):
             [pattern] = parse.parse_qs(parse.urlsplit(request.url).query)[
                 'name'
             ]
@@ -72,7 +71,7 @@ class LiveServer(Live):
 
         self._http.get(f'{NOVA}/servers?all_tenants=1', json=listed)
 
-    def segment(self, *aggregates: str) -> str:
+    def segment(self, *aggregates):
         """Make the provider of a segment in Placement; return its uuid."""
         made = str(uuid.uuid4())
         uuids = [a.uuid for a in self.nova.aggregates if a.name in aggregates]
@@ -93,7 +92,7 @@ class LiveServer(Live):
             ).raise_for_status()
         return made
 
-    def has_ports(self, server_id: str, *ports: Any) -> None:
+    def has_ports(self, server_id, *ports):
         """Run a fake Neutron with these ports of a server."""
         FakeKeystone(
             self._http,
@@ -109,14 +108,14 @@ class LiveServer(Live):
             json={'ports': list(ports)},
         )
 
-    def has_segments(self, network: str, *segments: str | None) -> None:
+    def has_segments(self, network, *segments):
         """Add a network with a subnet on each of these segments."""
         self._http.get(
             f'{NEUTRON}/v2.0/subnets?network_id={network}',
             json={'subnets': [{'segment_id': each} for each in segments]},
         )
 
-    def has_profile(self, name: str, *groups: Mapping[str, str]) -> None:
+    def has_profile(self, name, *groups):
         """Run a fake Cyborg with a device profile."""
         self._http.get(
             f'{CYBORG}/v2/device_profiles?name={name}',
@@ -125,16 +124,16 @@ class LiveServer(Live):
 
 
 def _server(
-    request: Any,
-    image: Mapping[str, str] | str = '',
-    hints: Mapping[str, Any] | None = None,
-    extra_specs: Mapping[str, str] | None = None,
-    disk: int = 20,
-    zone: str | None = None,
-    host: str | None = None,
-) -> dict[str, Any]:
+    request,
+    image='',
+    hints=None,
+    extra_specs=None,
+    disk=20,
+    zone=None,
+    host=None,
+):
     """Return a server in the format of the requested microversion."""
-    found: dict[str, Any] = {
+    found = {
         'id': SERVER,
         'name': 'failed',
         'status': 'ERROR',
@@ -165,7 +164,7 @@ def _server(
 
 
 @pytest.fixture
-def live(http: requests_mock.Mocker) -> Iterator[LiveServer]:
+def live(http):
     """The example as a live cloud."""
     cloud = LiveServer(http)
     yield cloud
@@ -173,9 +172,7 @@ def live(http: requests_mock.Mocker) -> Iterator[LiveServer]:
 
 
 @pytest.fixture
-def explain_live(
-    run: Run, in_environment: None, config: Callable[[str], str]
-) -> Run:
+def explain_live(run, in_environment, config):
     """Explain with the credentials of the administrator."""
     path = config(
         f'{ISOLATE}placement_req_required_member_prefix = rack:\n'
@@ -186,8 +183,8 @@ def explain_live(
 
 
 def test_the_flavor_of_a_server_without_a_host_is_corrected(
-    live: LiveServer, explain_live: Run
-) -> None:
+    live, explain_live
+):
     live.boots(extra_specs={'trait:CUSTOM_NOWHERE': 'required'})
     out = explain_live('--server', SERVER).out
     assert 'Any one of these gives it a host:' in out
@@ -195,8 +192,8 @@ def test_the_flavor_of_a_server_without_a_host_is_corrected(
 
 
 def test_a_server_is_explained_though_images_cannot_be_listed(
-    live: LiveServer, explain_live: Run, http: requests_mock.Mocker
-) -> None:
+    live, explain_live, http
+):
     live.boots(extra_specs={'trait:CUSTOM_NOWHERE': 'required'})
     http.get(re.compile(f'{GLANCE}/v2/images($|\\?)'), status_code=403)
     result = explain_live('--server', SERVER)
@@ -208,9 +205,7 @@ def test_a_server_is_explained_though_images_cannot_be_listed(
     ) in result.out
 
 
-def test_a_server_provides_its_flavor_and_image(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_a_server_provides_its_flavor_and_image(live, explain_live):
     live.boots(image={'id': live.images['windows-2022']})
     result = explain_live('--server', SERVER)
     assert (result.code, result.err) == (0, '')
@@ -225,9 +220,7 @@ def test_a_server_provides_its_flavor_and_image(
 OTHER = '5f0b7c7e-9d8f-4f0f-8a3e-0c9d0a6b2f11'
 
 
-def test_a_server_is_found_by_its_name(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_a_server_is_found_by_its_name(live, explain_live):
     live.has_names({SERVER: 'web (1)', OTHER: 'WEB (1)'})
     result = explain_live('--server', 'web (1)')
     assert (result.code, result.err) == (0, '')
@@ -235,8 +228,8 @@ def test_a_server_is_found_by_its_name(
 
 
 def test_a_name_of_several_servers_is_refused_with_their_ids(
-    live: LiveServer, explain_live: Run
-) -> None:
+    live, explain_live
+):
     live.has_names({SERVER: 'web', OTHER: 'web'})
     result = explain_live('--server', 'web')
     assert (result.code, result.out) == (1, '')
@@ -246,9 +239,7 @@ def test_a_name_of_several_servers_is_refused_with_their_ids(
     )
 
 
-def test_a_name_of_no_server_is_refused(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_a_name_of_no_server_is_refused(live, explain_live):
     live.has_names({SERVER: 'Web', OTHER: 'web-2'})
     result = explain_live('--server', 'web')
     assert (result.code, result.out) == (1, '')
@@ -257,9 +248,7 @@ def test_a_name_of_no_server_is_refused(
     )
 
 
-def test_the_flavor_is_the_one_recorded_with_the_server(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_the_flavor_is_the_one_recorded_with_the_server(live, explain_live):
     live.boots(
         image={'id': live.images['debian-12']},
         extra_specs={'resources:VGPU': '1'},
@@ -268,9 +257,7 @@ def test_the_flavor_is_the_one_recorded_with_the_server(
     assert table['linux-1'] == 'VGPU: has none'
 
 
-def test_without_an_image_it_boots_from_a_volume(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_without_an_image_it_boots_from_a_volume(live, explain_live):
     live.boots(disk=5000)
     result = explain_live('--server', SERVER)
     table = rows(result)
@@ -300,8 +287,8 @@ def test_without_an_image_it_boots_from_a_volume(
     ],
 )
 def test_hints_of_a_server_count_if_nova_returns_them(
-    live: LiveServer, explain_live: Run, newest: str, err: str
-) -> None:
+    live, explain_live, newest, err
+):
     live.nova.newest = newest
     live.boots(
         image={'id': live.images['debian-12']}, hints={'rack:9': 'true'}
@@ -329,7 +316,7 @@ HOST_FILTERS = (
 )
 
 
-def not_known(result: Any) -> list[str]:
+def not_known(result):
     """Return the unknown data in a table, except that of host filters."""
     _, _, after = result.out.partition('Not known here:\n')
     lines = after.partition('\n\n')[0].splitlines()
@@ -338,9 +325,7 @@ def not_known(result: Any) -> list[str]:
     return others
 
 
-def test_a_server_is_told_that_its_zone_is_locked(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_a_server_is_told_that_its_zone_is_locked(live, explain_live):
     live.boots(
         image={'id': live.images['debian-12']},
         # linux-1 is the only other host of the zone.
@@ -365,13 +350,8 @@ def test_a_server_is_told_that_its_zone_is_locked(
     ],
 )
 def test_a_server_keeps_its_own_zone(
-    live: LiveServer,
-    explain_live: Run,
-    newest: str,
-    host: str | None,
-    said: str,
-    told: bool,
-) -> None:
+    live, explain_live, newest, host, said, told
+):
     live.nova.newest = newest
     live.boots(image={'id': live.images['debian-12']}, zone='az-1', host=host)
     result = explain_live('--server', SERVER)
@@ -387,9 +367,7 @@ def test_a_server_keeps_its_own_zone(
     assert zone not in not_known(given)
 
 
-def test_image_properties_kept_by_the_server_count(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_image_properties_kept_by_the_server_count(live, explain_live):
     image = {
         'id': live.images['windows-2022'],
         # Glance has none of these now, and Nova returns no others.
@@ -403,9 +381,7 @@ def test_image_properties_kept_by_the_server_count(
     assert rows(explain_live('--server', SERVER))['win-1'] == 'candidate'
 
 
-def test_a_server_whose_image_was_deleted_is_explained(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_a_server_whose_image_was_deleted_is_explained(live, explain_live):
     gone = '00000000-0000-4000-8000-0000000000ff'
     live.boots(
         image={'id': gone, 'properties': {'os_secure_boot': 'required'}},
@@ -422,9 +398,7 @@ def test_a_server_whose_image_was_deleted_is_explained(
 PORT = '1b2a6a8e-0f0c-4d6f-8b7c-5f7a3e2d1c0b'
 
 
-def test_resource_requests_of_ports_count(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_resource_requests_of_ports_count(live, explain_live):
     live.boots(image={'id': live.images['debian-12']})
     result = explain_live('--server', SERVER)
     assert rows(result)['linux-1'] == 'candidate'
@@ -461,8 +435,8 @@ def test_resource_requests_of_ports_count(
 
 
 def test_hidden_resource_requests_of_ports_are_reported_as_unknown(
-    live: LiveServer, explain_live: Run
-) -> None:
+    live, explain_live
+):
     live.boots(image={'id': live.images['debian-12']})
     told = port('p1', 'flat')
     del told['binding:host_id']
@@ -475,8 +449,8 @@ def test_hidden_resource_requests_of_ports_are_reported_as_unknown(
 
 
 def test_a_server_without_ports_leaves_its_networks_unknown(
-    live: LiveServer, explain_live: Run
-) -> None:
+    live, explain_live
+):
     live.boots(image={'id': live.images['debian-12']})
     live.has_ports(SERVER)
     assert not_known(explain_live('--server', SERVER)) == [
@@ -487,7 +461,7 @@ def test_a_server_without_ports_leaves_its_networks_unknown(
     ]
 
 
-def port(name: str, network: str) -> dict[str, Any]:
+def port(name, network):
     """Return a port without a resource request."""
     return {
         'id': name,
@@ -498,17 +472,13 @@ def port(name: str, network: str) -> dict[str, Any]:
 
 
 def test_a_routed_network_keeps_a_server_on_its_segments(
-    live: LiveServer,
-    run: Run,
-    in_environment: None,
-    config: Any,
-    http: requests_mock.Mocker,
-) -> None:
+    live, run, in_environment, config, http
+):
     path = config(
         '[scheduler]\nquery_placement_for_routed_network_aggregates = true\n'
     )
 
-    def explain(*ports: Any) -> Any:
+    def explain(*ports):
         live.has_ports(SERVER, *ports)
         return run(
             *('--config-file', path, 'explain', '--hosts'),
@@ -544,9 +514,7 @@ def test_a_routed_network_keeps_a_server_on_its_segments(
     )
 
 
-def test_a_device_profile_adds_resources(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_a_device_profile_adds_resources(live, explain_live):
     live.boots(
         image={'id': live.images['debian-12']},
         extra_specs={'accel:device_profile': 'fpga'},
@@ -566,8 +534,8 @@ def test_a_device_profile_adds_resources(
 
 
 def test_an_owner_trait_that_may_be_required_is_reported(
-    live: LiveServer, explain_live: Run, http: requests_mock.Mocker
-) -> None:
+    live, explain_live, http
+):
     live.nova.newest = '2.104'
     live.boots(image={'id': live.images['debian-12']})
     live.has_ports(SERVER, port('p1', 'flat'))
@@ -602,11 +570,8 @@ def test_an_owner_trait_that_may_be_required_is_reported(
     ],
 )
 def test_differences_between_two_releases_are_reported(
-    live: LiveServer,
-    explain_live: Run,
-    extra_spec: Mapping[str, str],
-    trait: str,
-) -> None:
+    live, explain_live, extra_spec, trait
+):
     live.boots(image={'id': live.images['debian-12']}, extra_specs=extra_spec)
     live.has_ports(SERVER, port('p1', 'flat'))
     result = explain_live('--server', SERVER)
@@ -623,9 +588,7 @@ def test_differences_between_two_releases_are_reported(
     )
 
 
-def test_options_take_precedence_over_the_server(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_options_take_precedence_over_the_server(live, explain_live):
     live.boots(
         image={'id': live.images['debian-12']}, hints={'rack:9': 'true'}
     )
@@ -640,9 +603,7 @@ def test_options_take_precedence_over_the_server(
     )
 
 
-def test_an_unknown_server_is_named(
-    live: LiveServer, explain_live: Run, http: requests_mock.Mocker
-) -> None:
+def test_an_unknown_server_is_named(live, explain_live, http):
     http.get(
         f'{NOVA}/servers/{SERVER}',
         status_code=404,
@@ -662,9 +623,7 @@ def test_an_unknown_server_is_named(
     )
 
 
-def test_a_nova_that_omits_flavors_of_servers_is_too_old(
-    live: LiveServer, explain_live: Run
-) -> None:
+def test_a_nova_that_omits_flavors_of_servers_is_too_old(live, explain_live):
     live.nova.newest = '2.60'
     result = explain_live('--server', SERVER)
     assert (result.code, result.out) == (1, '')
@@ -674,9 +633,7 @@ def test_a_nova_that_omits_flavors_of_servers_is_too_old(
     )
 
 
-def test_explain_only_reads_from_the_cloud(
-    live: LiveServer, explain_live: Run, http: requests_mock.Mocker
-) -> None:
+def test_explain_only_reads_from_the_cloud(live, explain_live, http):
     live.boots(image={'id': live.images['debian-12']})
     http.reset_mock()
     explain_live('--server', SERVER)
@@ -690,10 +647,10 @@ def test_explain_only_reads_from_the_cloud(
 # A cloud file.
 
 
-def listed(*things: Mapping[str, Any]) -> Callable[..., Any]:
+def listed(*things):
     """Return what answers with two pages of a list."""
 
-    def answer(request: Any, context: Any) -> Any:
+    def answer(request, context):
         [kind] = re.findall(r'/v2.0/(\w+)', request.url)
         [marker] = request.qs.get('marker', [None])
         ids = [thing['id'] for thing in things]
@@ -704,13 +661,8 @@ def listed(*things: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def test_a_file_explains_a_server_as_the_cloud_does(
-    live: LiveServer,
-    run: Run,
-    in_environment: None,
-    config: Any,
-    http: requests_mock.Mocker,
-    tmp_path: Any,
-) -> None:
+    live, run, in_environment, config, http, tmp_path
+):
     path = config(
         '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
         'query_placement_for_routed_network_aggregates = true\n'
@@ -745,7 +697,7 @@ def test_a_file_explains_a_server_as_the_cloud_does(
     http.get(f'{NEUTRON}/v2.0/ports?limit=1000', json=listed(routed, gateway))
     live.nova.placed = [live.server()]
 
-    def explained(*options: str) -> Any:
+    def explained(*options):
         result = run(
             *('--config-file', path, 'explain', '-f', 'json'),
             *('--server', SERVER, *options),
@@ -766,12 +718,8 @@ def test_a_file_explains_a_server_as_the_cloud_does(
 
 
 def test_a_file_without_ports_is_saved_if_neutron_does_not_show_them(
-    live: LiveServer,
-    run: Run,
-    in_environment: None,
-    http: requests_mock.Mocker,
-    tmp_path: Any,
-) -> None:
+    live, run, in_environment, http, tmp_path
+):
     live.has_ports(SERVER)
     http.get(f'{NEUTRON}/v2.0/subnets?limit=1000', status_code=403)
     live.boots(image={'id': live.images['debian-12']})

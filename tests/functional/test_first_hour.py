@@ -38,15 +38,15 @@ COMMANDS = sorted(
 
 
 @pytest.fixture(autouse=True)
-def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def _terminal(monkeypatch):
     monkeypatch.setenv('COLUMNS', '80')
 
 
 @pytest.fixture
-def see(run: Run) -> Run:
+def see(run):
     """Run a command; no line is wider than the terminal."""
 
-    def seen(*arguments: str) -> Any:
+    def seen(*arguments):
         result = run(*arguments)
         output = result.out + result.err
         assert [line for line in output.splitlines() if len(line) > 80] == []
@@ -128,7 +128,7 @@ def see(run: Run) -> Run:
         ),
     ],
 )
-def test_an_unknown_command_is_named(run: Run, words: str, said: str) -> None:
+def test_an_unknown_command_is_named(run, words, said):
     result = run(*words.split())
     assert (result.code, result.out, result.err) == (2, '', f'{said}\n')
 
@@ -140,7 +140,7 @@ def test_an_unknown_command_is_named(run: Run, words: str, said: str) -> None:
         pytest.param('Nosuch', '', id='like no other'),
     ],
 )
-def test_an_unknown_column_is_named(run: Run, column: str, said: str) -> None:
+def test_an_unknown_column_is_named(run, column, said):
     result = run('lock', 'list', *CAMPUS, '-c', column)
     assert (result.code, result.out) == (1, '')
     assert result.err == (
@@ -152,7 +152,7 @@ def test_an_unknown_column_is_named(run: Run, column: str, said: str) -> None:
 # Help
 
 
-def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
+def test_the_help_lists_commands_first_grouped_by_task(see):
     result = see('--help')
     assert result.code == 0
     tasks = re.findall(r'^(\w[^:\n]*):\n((?:  .*\n)+)', result.out, re.M)
@@ -176,7 +176,7 @@ def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
     assert re.findall(r'\S+-$', result.out, re.MULTILINE) == []
 
 
-def test_without_a_command_the_help_is_shown_as_an_error(see: Run) -> None:
+def test_without_a_command_the_help_is_shown_as_an_error(see):
     result = see()
     assert result.code == 2
     assert result.out == ''
@@ -184,7 +184,7 @@ def test_without_a_command_the_help_is_shown_as_an_error(see: Run) -> None:
 
 
 @pytest.mark.parametrize('command', COMMANDS)
-def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
+def test_each_help_fits_the_terminal(see, command):
     result = see('help', *command.split())
     assert result.code == 0
     assert result.out.startswith('usage: ')
@@ -195,9 +195,7 @@ def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
 # On a terminal
 
 
-def on_terminal(
-    *arguments: str, cwd: pathlib.Path = ROOT, program: str = OURS
-) -> str:
+def on_terminal(*arguments, cwd=ROOT, program=OURS):
     """Run a program on a terminal of 80 columns and return the screen."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(
@@ -237,7 +235,7 @@ providers:
 """
 
 
-def fits(output: str) -> bool:
+def fits(output):
     """Check for tracebacks; return whether the output fits the terminal."""
     assert output.strip()
     assert 'Traceback' not in output
@@ -285,15 +283,13 @@ def fits(output: str) -> bool:
         ),
     ],
 )
-def test_no_line_is_wider_than_the_terminal(
-    tmp_path: pathlib.Path, arguments: tuple[str, ...]
-) -> None:
+def test_no_line_is_wider_than_the_terminal(tmp_path, arguments):
     (tmp_path / 'examples').symlink_to(ROOT / 'examples')
     (tmp_path / 'wrong.yaml').write_text(WRONG)
     assert fits(on_terminal(*arguments, cwd=tmp_path))
 
 
-def test_the_list_of_filters_has_each_name_in_full() -> None:
+def test_the_list_of_filters_has_each_name_in_full():
     output = on_terminal('filter', 'list')
     assert ' isolate_aggregates ' in output
     assert ' AggregateMultiTenancyIsolation ' in output
@@ -303,14 +299,14 @@ def test_the_list_of_filters_has_each_name_in_full() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_fits_the_terminal() -> None:
+def test_the_demo_fits_the_terminal():
     output = on_terminal('examples/demo.sh', program='sh')
     assert fits(output)
     assert 'What to type next' in output
 
 
 @pytest.mark.slow
-def test_the_tutorial_fits_the_terminal(tmp_path: pathlib.Path) -> None:
+def test_the_tutorial_fits_the_terminal(tmp_path):
     page = pages.path('user/tutorial.rst')
     typed = [
         on_terminal(*command.words[1:], cwd=tmp_path)
@@ -348,7 +344,7 @@ MISTAKES = [
 ]
 
 
-def ask(path: pathlib.Path, flavor: str = 'm1.small') -> str:
+def ask(path, flavor='m1.small'):
     """Ask for the hosts of a server; return the output."""
     output = on_terminal(
         'candidate', 'list', '--snapshot', path.name, '--flavor', flavor,
@@ -358,7 +354,7 @@ def ask(path: pathlib.Path, flavor: str = 'm1.small') -> str:
     return output
 
 
-def test_a_new_cloud_file_gives_an_answer(tmp_path: pathlib.Path) -> None:
+def test_a_new_cloud_file_gives_an_answer(tmp_path):
     path = tmp_path / 'c.yaml'
     path.write_text(OWN)
     assert '1 host may be used' in ask(path)
@@ -375,16 +371,14 @@ def test_a_new_cloud_file_gives_an_answer(tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_a_mistake_in_a_cloud_file_is_named_with_its_line(
-    tmp_path: pathlib.Path, right: str, wrong: str, line: int
-) -> None:
+    tmp_path, right, wrong, line
+):
     path = tmp_path / 'c.yaml'
     path.write_text(OWN.replace(right, wrong, 1))
     assert f'line {line}' in ask(path)
 
 
-def test_an_extra_spec_that_nova_ignores_is_reported_once(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_an_extra_spec_that_nova_ignores_is_reported_once(tmp_path):
     path = tmp_path / 'c.yaml'
     path.write_text(
         OWN.replace(
@@ -410,9 +404,7 @@ def test_an_extra_spec_that_nova_ignores_is_reported_once(
         ('explain --flavor f', 'There are no compute hosts.\n'),
     ],
 )
-def test_a_cloud_without_hosts_is_reported(
-    tmp_path: pathlib.Path, arguments: str, said: str
-) -> None:
+def test_a_cloud_without_hosts_is_reported(tmp_path, arguments, said):
     (tmp_path / 'c.yaml').write_text(
         'version: 1\nflavors: [{name: f, vcpus: 1}]\n'
     )
@@ -432,9 +424,7 @@ def test_a_cloud_without_hosts_is_reported(
         ('effect show --to c.yaml', 'The file describes the same cloud'),
     ],
 )
-def test_an_empty_cloud_is_reported(
-    tmp_path: pathlib.Path, arguments: str, said: str
-) -> None:
+def test_an_empty_cloud_is_reported(tmp_path, arguments, said):
     (tmp_path / 'c.yaml').write_text('version: 1\n')
     words = arguments.split()
     output = on_terminal(*words, '--snapshot', 'c.yaml', cwd=tmp_path)
@@ -444,9 +434,7 @@ def test_an_empty_cloud_is_reported(
 
 @examples(8)
 @given(st.lists(st.text('abc \\\'$"=', max_size=30), min_size=1))
-def test_folded_commands_can_be_pasted(
-    arguments: list[str],
-) -> None:
+def test_folded_commands_can_be_pasted(arguments):
     line = commands.shown((('printf', r'%s\0', *arguments),))
     result = subprocess.run(
         ['bash', '-c', terminal.folded(terminal.Shell(line), 20)],

@@ -19,7 +19,7 @@ CLIENTS = {'keystoneauth1', 'novaclient', 'openstack', 'oslo_log', 'stevedore'}
 
 
 @pytest.fixture(scope='module')
-def copied(tmp_path_factory) -> pathlib.Path:
+def copied(tmp_path_factory):
     """Return a directory with a copy of the package and its contracts."""
     directory = tmp_path_factory.mktemp('copy')
     shutil.copy(ROOT / 'pyproject.toml', directory)
@@ -129,7 +129,7 @@ def test_a_forbidden_import_breaks_its_contract(
     assert (result.returncode != 0) == bool(broken)
 
 
-def _loads(*modules: str) -> set[str]:
+def _loads(*modules):
     """Return what a fresh interpreter has loaded after importing these."""
     script = f'import sys, {", ".join(modules)}; print(*sys.modules)'
     result = subprocess.run(

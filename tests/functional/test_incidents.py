@@ -5,11 +5,8 @@ Whoever reads only the output and pastes the first repair has a host for the
 server, after at most two lines. And no suggestion opens anything unsaid.
 """
 
-from collections.abc import Callable
 import dataclasses
-import pathlib
 import re
-from typing import Any
 
 from cloud_copy import CloudCopy, PlacedVm, gained
 import pytest
@@ -38,7 +35,7 @@ VGPU = HOSTS.replace('VCPU: 8', 'VCPU: 8, VGPU: 4', 1)
 NEEDS = "'resources:VGPU': '1'"
 
 
-def gpu(extra: str = '') -> str:
+def gpu(extra=''):
     more = f', {extra}' if extra else ''
     return (
         '- {name: gpu.small, vcpus: 1, ram: 1024, disk: 1,\n'
@@ -258,7 +255,7 @@ ZONES = (
 )
 
 
-def filtered(name: str) -> str:
+def filtered(name):
     return SETTINGS + HOST_FILTERS.format(name)
 
 
@@ -466,13 +463,11 @@ INCIDENTS |= {
 
 
 @pytest.fixture
-def ask(
-    run: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[CloudCopy, str], str]:
+def ask(run, tmp_path, monkeypatch):
     """Explain a request in a copy of a cloud; return the output."""
     monkeypatch.setenv('COLUMNS', '9999')
 
-    def explain(copy: CloudCopy, question: str) -> str:
+    def explain(copy, question):
         path = tmp_path / 'copy.yaml'
         cloud_file.save(copy.snapshot, path)
         result = run('explain', '--snapshot', str(path), *question.split())
@@ -483,10 +478,10 @@ def ask(
     return explain
 
 
-def suggested(output: str) -> list[tuple[str, str]]:
+def suggested(output):
     """Return the suggestions, each with what is said about it."""
     text = output.partition('Any one of these gives it a host:\n')[2]
-    found: list[tuple[str, str]] = []
+    found = []
     for line in text.partition('\n\n')[0].splitlines():
         if line.startswith('      '):
             found[-1] = (found[-1][0], line.strip())
@@ -495,15 +490,15 @@ def suggested(output: str) -> list[tuple[str, str]]:
     return found
 
 
-def opened(write_cloud: Any, incident: Incident) -> CloudCopy:
+def opened(write_cloud, incident):
     snapshot = cloud_file.load(write_cloud(incident.text))
     return CloudCopy(snapshot, fresh(), incident.servers)
 
 
 @pytest.mark.parametrize('incident', INCIDENTS.values(), ids=INCIDENTS)
 def test_an_incident_is_mended_by_the_first_suggestion(
-    write_cloud: Any, ask: Any, incident: Incident
-) -> None:
+    write_cloud, ask, incident
+):
     copy = opened(write_cloud, incident)
     output = ask(copy, incident.asked)
     assert not output.startswith(('1 of', '2 of'))
@@ -526,9 +521,7 @@ def test_an_incident_is_mended_by_the_first_suggestion(
 
 
 @pytest.mark.parametrize('incident', INCIDENTS.values(), ids=INCIDENTS)
-def test_no_suggestion_opens_anything_unsaid(
-    write_cloud: Any, ask: Any, incident: Incident
-) -> None:
+def test_no_suggestion_opens_anything_unsaid(write_cloud, ask, incident):
     original = opened(write_cloud, incident)
     before = original.access(PROJECTS)
     for line, said in suggested(ask(original, incident.asked)):
@@ -536,11 +529,11 @@ def test_no_suggestion_opens_anything_unsaid(
             continue
         copy = opened(write_cloud, incident)
 
-        def check(copy: CloudCopy = copy, said: str = said) -> None:
+        def check(copy=copy, said=said):
             check_said(gained(before, copy.access(PROJECTS)), said)
 
         copy.paste(line, check)
 
 
-def test_fifty_incidents_are_staged() -> None:
+def test_fifty_incidents_are_staged():
     assert len(INCIDENTS) >= 50

@@ -14,7 +14,7 @@ from typing import Any
 from agreement import agreed
 from fake_projects import OTHER, PROJECTS, SALES, FakeProjects
 from http_fakes import GLANCE, NOVA
-from live_example import ISOLATE, Live
+from live_example import ISOLATE
 import pytest
 import requests_mock
 
@@ -40,18 +40,12 @@ class Operator:
     :param config: Writes a configuration file.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        live: Live,
-        http: requests_mock.Mocker,
-        config: Callable[[str], str],
-    ) -> None:
+    def __init__(self, run, live, http, config):
         self._run = run
         self._config = config
         self.live = live
         self.http = http
-        self.written: list[tuple[str, Any]] = []
+        self.written = []
         nova = live.nova
         nova.aggregates = [
             dataclasses.replace(aggregate, id=number)
@@ -62,10 +56,10 @@ class Operator:
         for flavor in nova.flavors:
             self.takes('POST', f'{NOVA}/flavors/{flavor.id}/os-extra_specs')
 
-    def takes(self, method: str, url: str) -> None:
+    def takes(self, method, url):
         """Make a fake accept requests to a URL."""
 
-        def answer(request: Any, context: Any) -> Any:
+        def answer(request, context):
             self.written.append((request.path, request.json()))
             self._tag(request)
             # novaclient expects these in any response.
@@ -73,7 +67,7 @@ class Operator:
 
         self.http.register_uri(method, url, json=answer)
 
-    def _tag(self, request: Any) -> None:
+    def _tag(self, request):
         """Store the metadata that is written to an aggregate."""
         written = request.json().get('set_metadata')
         aggregates = self.live.nova.aggregates
@@ -87,13 +81,13 @@ class Operator:
                     },
                 )
 
-    def does(self, *arguments: str, config: str = ISOLATE) -> Any:
+    def does(self, *arguments, config=ISOLATE):
         """Run a command and return how it ended."""
         return self._run(
             '--config-file', self._config(config), *agreed(arguments)
         )
 
-    def document(self, *arguments: str, config: str = ISOLATE) -> Any:
+    def document(self, *arguments, config=ISOLATE):
         """Run a command that must succeed; return its JSON output."""
         result = self.does(*arguments, '-f', 'json', config=config)
         only_shown = '--dry-run' in arguments
@@ -102,22 +96,16 @@ class Operator:
 
 
 @pytest.fixture
-def operator(
-    run: Run,
-    live: Live,
-    http: requests_mock.Mocker,
-    config: Callable[[str], str],
-    in_environment: None,
-) -> Operator:
+def operator(run, live, http, config, in_environment):
     """An operator of the example."""
     return Operator(run, live, http, config)
 
 
-def whats(document: Any) -> list[str]:
+def whats(document):
     return [change['change'] for change in document['changes']]
 
 
-def of_metadata(operator: Operator) -> str:
+def of_metadata(operator):
     """Let flavors require metadata of rack-1; return a configuration."""
     nova = operator.live.nova
     nova.aggregates[1] = dataclasses.replace(
@@ -151,9 +139,7 @@ def of_metadata(operator: Operator) -> str:
         pytest.param('cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e', id='uuid'),
     ],
 )
-def test_an_aggregate_can_be_given_by_name_number_or_uuid(
-    operator: Operator, name: str
-) -> None:
+def test_an_aggregate_can_be_given_by_name_number_or_uuid(operator, name):
     nova = operator.live.nova
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1], uuid='cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e'
@@ -164,9 +150,7 @@ def test_an_aggregate_can_be_given_by_name_number_or_uuid(
     assert 'tag aggregate rack-1 trait:CUSTOM_A=required' in whats(document)
 
 
-def test_a_name_of_two_aggregates_is_refused_with_their_uuids(
-    operator: Operator,
-) -> None:
+def test_a_name_of_two_aggregates_is_refused_with_their_uuids(operator):
     operator.live.nova.aggregates += [
         Aggregate('uuid-x', 'twice', id=8),
         Aggregate('uuid-y', 'twice', id=9),
@@ -182,7 +166,7 @@ def test_a_name_of_two_aggregates_is_refused_with_their_uuids(
 # lock and unlock.
 
 
-def test_a_tag_of_another_value_is_replaced(operator: Operator) -> None:
+def test_a_tag_of_another_value_is_replaced(operator):
     nova = operator.live.nova
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1], metadata={'trait:CUSTOM_A': 'Required'}
@@ -205,8 +189,8 @@ def test_a_tag_of_another_value_is_replaced(operator: Operator) -> None:
     ],
 )
 def test_lock_warns_of_flavors_that_want_the_aggregate_without_a_key(
-    operator: Operator, sources: str, unless: str
-) -> None:
+    operator, sources, unless
+):
     config = f'{of_metadata(operator)}trait_sources = {sources}\n'
     lock = ('lock', 'create', 'rack-1', '--trait', 'CUSTOM_A', '--dry-run')
     notes = operator.document(*lock, config=config)['notes']
@@ -224,9 +208,7 @@ def test_lock_warns_of_flavors_that_want_the_aggregate_without_a_key(
     assert 'metadata' not in str(notes)
 
 
-def test_show_lists_the_flavors_that_want_metadata_of_an_aggregate(
-    operator: Operator,
-) -> None:
+def test_show_lists_the_flavors_that_want_metadata_of_an_aggregate(operator):
     config = of_metadata(operator)
     shown = operator.document('lock', 'show', 'rack-1', config=config)
     assert shown['sent_flavors'] == ['fast', 'render']
@@ -234,9 +216,7 @@ def test_show_lists_the_flavors_that_want_metadata_of_an_aggregate(
     assert rack['sent_flavors'] is None
 
 
-def test_unlock_takes_off_a_tag_that_nothing_can_open(
-    operator: Operator,
-) -> None:
+def test_unlock_takes_off_a_tag_that_nothing_can_open(operator):
     nova = operator.live.nova
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1],
@@ -248,9 +228,7 @@ def test_unlock_takes_off_a_tag_that_nothing_can_open(
     ]
 
 
-def test_unlock_takes_the_traits_before_a_host_leaves(
-    operator: Operator,
-) -> None:
+def test_unlock_takes_the_traits_before_a_host_leaves(operator):
     operator.document('lock', 'create', 'rack-1', '--trait', LICENSED)
     host = sorted(operator.live.nova.aggregates[1].hosts)[0]
     assert (
@@ -268,9 +246,7 @@ def test_unlock_takes_the_traits_before_a_host_leaves(
     assert '--host is not allowed with --trait or --domain' in result.err
 
 
-def test_unlock_reports_that_an_aggregate_is_not_locked(
-    operator: Operator,
-) -> None:
+def test_unlock_reports_that_an_aggregate_is_not_locked(operator):
     nothing = operator.document('lock', 'delete', 'rack-1')
     assert nothing['changes'] == []
     assert nothing['notes'] == ['aggregate rack-1 is not locked by any trait']
@@ -283,9 +259,7 @@ def test_unlock_reports_that_an_aggregate_is_not_locked(
     ]
 
 
-def test_placement_gives_the_uuids_that_an_old_nova_omits(
-    operator: Operator,
-) -> None:
+def test_placement_gives_the_uuids_that_an_old_nova_omits(operator):
     operator.live.nova.newest = '2.41'
     document = operator.document(
         'lock', 'create', 'rack-1', '--trait', LICENSED
@@ -295,9 +269,7 @@ def test_placement_gives_the_uuids_that_an_old_nova_omits(
     assert f'add trait {LICENSED} to host win-1' not in whats(document)
 
 
-def test_each_node_of_a_bare_metal_host_gets_the_trait(
-    operator: Operator,
-) -> None:
+def test_each_node_of_a_bare_metal_host_gets_the_trait(operator):
     nova = operator.live.nova
     nova.nodes = [
         ComputeNode(
@@ -319,9 +291,7 @@ def test_each_node_of_a_bare_metal_host_gets_the_trait(
     ]
 
 
-def test_a_host_without_a_node_is_named_and_the_others_are_locked(
-    operator: Operator,
-) -> None:
+def test_a_host_without_a_node_is_named_and_the_others_are_locked(operator):
     nova = operator.live.nova
     nova.nodes = [node for node in nova.nodes if node.name != 'win-1']
     result = operator.does('lock', 'create', 'rack-1', '--trait', 'CUSTOM_A')
@@ -334,7 +304,7 @@ def test_a_host_without_a_node_is_named_and_the_others_are_locked(
     assert 'host win-1' not in result.out
 
 
-def test_lock_works_without_glance_and_reports_it(operator: Operator) -> None:
+def test_lock_works_without_glance_and_reports_it(operator):
     operator.http.get(f'{GLANCE}/v2/images', status_code=500, text='Oops')
     document = operator.document(
         'lock', 'create', 'rack-1', '--trait', 'CUSTOM_A'
@@ -348,9 +318,7 @@ def test_lock_works_without_glance_and_reports_it(operator: Operator) -> None:
     assert left.startswith('no flavor requires CUSTOM_A yet')
 
 
-def test_images_do_not_count_when_only_flavors_open(
-    operator: Operator,
-) -> None:
+def test_images_do_not_count_when_only_flavors_open(operator):
     lock = ('lock', 'create', 'win-hosts', '--trait', LICENSED)
     assert operator.document(*lock)['notes'] == [
         f'{LICENSED} is required by flavor win.small and image windows-2022'
@@ -364,7 +332,7 @@ def test_images_do_not_count_when_only_flavors_open(
     )
 
 
-def test_a_lock_without_effect_is_warned_about(operator: Operator) -> None:
+def test_a_lock_without_effect_is_warned_about(operator):
     result = operator.does(
         'lock',
         'create',
@@ -378,12 +346,12 @@ def test_a_lock_without_effect_is_warned_about(operator: Operator) -> None:
 
 
 def test_unlock_names_flavors_and_images_that_still_require_the_trait(
-    operator: Operator,
-) -> None:
+    operator,
+):
     nova = operator.live.nova
     untagged = dataclasses.replace(nova.aggregates[0], metadata={})
 
-    def untag(request: Any, context: Any) -> Any:
+    def untag(request, context):
         nova.aggregates[0] = untagged
         return {'aggregate': {}}
 
@@ -399,9 +367,7 @@ def test_unlock_names_flavors_and_images_that_still_require_the_trait(
 # grant and revoke.
 
 
-def test_a_flavor_with_the_id_detail_can_be_changed(
-    operator: Operator,
-) -> None:
+def test_a_flavor_with_the_id_detail_can_be_changed(operator):
     operator.live.nova.flavors.append(Flavor('odd', 'detail'))
     operator.takes('POST', f'{NOVA}/flavors/detail/os-extra_specs')
     operator.document('key', 'add', '--flavor', 'detail', '--trait', LICENSED)
@@ -410,9 +376,7 @@ def test_a_flavor_with_the_id_detail_can_be_changed(
     assert body == {'extra_specs': {TAG: 'required'}}
 
 
-def test_a_trait_in_a_request_group_is_a_key_and_is_not_revoked(
-    operator: Operator,
-) -> None:
+def test_a_trait_in_a_request_group_is_a_key_and_is_not_revoked(operator):
     operator.live.nova.flavors.append(
         Flavor('vf', 'vf', extra_specs={f'trait_NIC:{LICENSED}': 'required'})
     )
@@ -427,9 +391,7 @@ def test_a_trait_in_a_request_group_is_a_key_and_is_not_revoked(
     assert operator.written == []
 
 
-def test_a_key_without_a_lock_is_granted_with_a_note(
-    operator: Operator,
-) -> None:
+def test_a_key_without_a_lock_is_granted_with_a_note(operator):
     nova = operator.live.nova
     nova.aggregates = [
         dataclasses.replace(aggregate, metadata={})
@@ -442,9 +404,7 @@ def test_a_key_without_a_lock_is_granted_with_a_note(
     assert any('no aggregate requires' in note for note in document['notes'])
 
 
-def test_an_image_that_no_tenant_owns_needs_no_warning(
-    operator: Operator,
-) -> None:
+def test_an_image_that_no_tenant_owns_needs_no_warning(operator):
     grant = ('key', 'add', '--image', 'debian-12', '--trait', LICENSED)
     document = operator.document(*grant, '--dry-run')
     assert document['notes'] == [
@@ -452,9 +412,7 @@ def test_an_image_that_no_tenant_owns_needs_no_warning(
     ]
 
 
-def test_a_protected_image_property_is_one_sentence(
-    operator: Operator,
-) -> None:
+def test_a_protected_image_property_is_one_sentence(operator):
     operator.http.patch(
         requests_mock.ANY, status_code=403, text='Property is protected'
     )
@@ -467,9 +425,7 @@ def test_a_protected_image_property_is_one_sentence(
     assert '(403)' in result.err
 
 
-def test_a_conflict_is_not_mistaken_for_a_missing_property(
-    operator: Operator,
-) -> None:
+def test_a_conflict_is_not_mistaken_for_a_missing_property(operator):
     operator.http.patch(
         requests_mock.ANY, status_code=409, text='Image is being deleted'
     )
@@ -480,10 +436,8 @@ def test_a_conflict_is_not_mistaken_for_a_missing_property(
     assert 'Image is being deleted' in result.err
 
 
-def test_completed_changes_are_reported_after_an_interruption(
-    operator: Operator,
-) -> None:
-    def interrupted(request: Any, context: Any) -> Any:
+def test_completed_changes_are_reported_after_an_interruption(operator):
+    def interrupted(request, context):
         raise KeyboardInterrupt
 
     operator.http.post(f'{NOVA}/os-aggregates/2/action', json=interrupted)
@@ -501,9 +455,7 @@ def test_completed_changes_are_reported_after_an_interruption(
     assert 'it is unknown whether the last change was made' in result.err
 
 
-def test_completed_changes_are_reported_if_flavors_cannot_be_read(
-    operator: Operator,
-) -> None:
+def test_completed_changes_are_reported_if_flavors_cannot_be_read(operator):
     operator.http.get(f'{NOVA}/flavors/detail', status_code=403, json={})
     result = operator.does(
         'lock', 'create', 'rack-1', '--trait', 'CUSTOM_A', '-f', 'json'
@@ -542,24 +494,22 @@ BROKEN = """
 
 
 @pytest.fixture
-def broken(run: Run, write_cloud: Callable[[str], Any]) -> Run:
+def broken(run, write_cloud):
     """Run a command on a cloud that is inconsistent."""
     path = str(write_cloud(BROKEN))
 
-    def ask(*arguments: str) -> Any:
+    def ask(*arguments):
         return run(*arguments, '--snapshot', path)
 
     return ask
 
 
-def told(result: Any) -> Any:
+def told(result):
     assert (result.code, result.err) == (0, '')
     return json.loads(result.out)
 
 
-def test_a_host_outside_an_aggregate_without_locks_is_shown(
-    broken: Run,
-) -> None:
+def test_a_host_outside_an_aggregate_without_locks_is_shown(broken):
     output = told(broken('lock', 'show', 'fast', '-f', 'json'))
     assert output['problems'] == [
         'host cn2 is in aggregate fast, but its resource provider cn2 is not, '
@@ -567,7 +517,7 @@ def test_a_host_outside_an_aggregate_without_locks_is_shown(
     ]
 
 
-def test_show_lists_the_problems_of_a_lock(broken: Run) -> None:
+def test_show_lists_the_problems_of_a_lock(broken):
     output = told(broken('lock', 'show', 'CUSTOM_A', '-f', 'json'))
     assert output['kind'] == 'lock'
     assert output['name'] == 'trait:CUSTOM_A'
@@ -589,15 +539,15 @@ def test_show_lists_the_problems_of_a_lock(broken: Run) -> None:
     ],
 )
 def test_show_lists_only_flavors_and_images_that_open_all_locks(
-    broken: Run, kind: str, flavors: list[str], images: list[str]
-) -> None:
+    broken, kind, flavors, images
+):
     output = told(broken('lock', 'show', 'cn1', '--kind', kind, '-f', 'json'))
     assert output['kind'] == kind
     assert output['locks'] == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
     assert (output['flavors'], output['images']) == (flavors, images)
 
 
-def test_an_ambiguous_name_is_refused(broken: Run) -> None:
+def test_an_ambiguous_name_is_refused(broken):
     result = broken('lock', 'show', 'cn1')
     assert result.code == 1
     assert result.err == (
@@ -606,13 +556,13 @@ def test_an_ambiguous_name_is_refused(broken: Run) -> None:
     )
 
 
-def test_an_unknown_name_is_one_sentence(broken: Run) -> None:
+def test_an_unknown_name_is_one_sentence(broken):
     result = broken('lock', 'show', 'cn1', '--kind', 'lock')
     assert result.code == 1
     assert result.err.startswith("There is no lock with the name or id 'cn1'")
 
 
-def test_a_host_has_the_name_of_its_node(broken: Run) -> None:
+def test_a_host_has_the_name_of_its_node(broken):
     output = told(broken('lock', 'show', 'node1', '-f', 'json'))
     assert (output['name'], output['nodes']) == ('metal', ['node1'])
     assert output['capacity'] == {'CUSTOM_M': {'free': 1, 'used': 0}}
@@ -620,14 +570,14 @@ def test_a_host_has_the_name_of_its_node(broken: Run) -> None:
     assert output['problems'] == []
 
 
-def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
+def test_a_host_that_only_nova_knows_is_shown(broken):
     output = told(broken('lock', 'show', 'gone', '-f', 'json'))
     assert output['nodes'] == []
     [problem] = output['problems']
     assert problem.startswith('host gone ')
 
 
-def test_locks_are_listed_with_their_aggregates_and_hosts(broken: Run) -> None:
+def test_locks_are_listed_with_their_aggregates_and_hosts(broken):
     rows = broken('lock', 'list', '-f', 'csv', '--quote', 'none')
     assert rows.out.splitlines() == [
         'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB,'
@@ -643,9 +593,7 @@ def test_locks_are_listed_with_their_aggregates_and_hosts(broken: Run) -> None:
 
 
 @pytest.mark.parametrize('form', ['shell', 'value'])
-def test_nested_values_are_json_in_flat_formats(
-    broken: Run, form: str
-) -> None:
+def test_nested_values_are_json_in_flat_formats(broken, form):
     document = told(
         broken('lock', 'show', 'cn1', '--kind', 'host', '-f', 'json')
     )
@@ -660,9 +608,7 @@ def test_nested_values_are_json_in_flat_formats(
             assert written == ('' if value is None else str(value))
 
 
-def test_locks_without_the_option_are_listed_with_a_warning(
-    run: Run, write_cloud: Callable[[str], Any]
-) -> None:
+def test_locks_without_the_option_are_listed_with_a_warning(run, write_cloud):
     text = BROKEN.replace('filtering: true', 'filtering: false')
     path = str(write_cloud(text))
     result = run(
@@ -672,9 +618,7 @@ def test_locks_without_the_option_are_listed_with_a_warning(
     assert 'the tag has no effect' in result.err
 
 
-def test_a_cloud_without_locks_is_reported(
-    run: Run, write_cloud: Callable[[str], Any]
-) -> None:
+def test_a_cloud_without_locks_is_reported(run, write_cloud):
     result = run(
         'lock', 'list', '--snapshot', str(write_cloud('aggregates: []'))
     )

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kubernetes accepts the manifests, and the program has their commands."""
 
-from collections.abc import Callable, Iterator
 import http.client
 import pathlib
 import subprocess
 import sys
-from typing import Any
 from urllib import parse
 
 from cliff import commandmanager
@@ -26,12 +24,12 @@ CONFIGURATION = '/etc/isolate-aggregates/isolate-aggregates.conf'
 RELEASES = ['1.29', kubernetes_validate.latest_version()]
 
 
-def manifests(path: pathlib.Path) -> list[dict[str, Any]]:
+def manifests(path):
     """Return the objects of a file."""
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def pods() -> Iterator[Any]:
+def pods():
     """Yield the pods of all manifests, to be run by a test."""
     for path in MANIFESTS:
         for each in manifests(path):
@@ -44,14 +42,12 @@ def pods() -> Iterator[Any]:
 
 @pytest.mark.parametrize('release', RELEASES)
 @pytest.mark.parametrize('path', MANIFESTS, ids=lambda path: path.stem)
-def test_each_manifest_is_valid_for_kubernetes(
-    path: pathlib.Path, release: str
-) -> None:
+def test_each_manifest_is_valid_for_kubernetes(path, release):
     for each in manifests(path):
         kubernetes_validate.validate(each, release, strict=True)
 
 
-def test_an_unknown_field_is_detected() -> None:
+def test_an_unknown_field_is_detected():
     [deployment, _] = manifests(FOLDER / 'exporter.yaml')
     deployment['spec']['template']['spec']['runAsNonRoot'] = True
     with pytest.raises(kubernetes_validate.ValidationError):
@@ -59,9 +55,7 @@ def test_an_unknown_field_is_detected() -> None:
 
 
 @pytest.mark.parametrize('pod', pods())
-def test_a_pod_meets_the_restricted_standard(
-    pod: dict[str, Any],
-) -> None:
+def test_a_pod_meets_the_restricted_standard(pod):
     """Restricted is the strictest of the Pod Security Standards."""
     assert pod['securityContext']['runAsNonRoot'] is True
     assert pod['securityContext']['runAsUser'] > 0
@@ -79,7 +73,7 @@ def test_a_pod_meets_the_restricted_standard(
 
 
 @pytest.mark.parametrize('pod', pods())
-def test_arguments_of_a_pod_are_valid(pod: dict[str, Any]) -> None:
+def test_arguments_of_a_pod_are_valid(pod):
     for container in pod['containers']:
         name, parsed = run_in(container)
         is_read_only = {}
@@ -97,12 +91,12 @@ def test_arguments_of_a_pod_are_valid(pod: dict[str, Any]) -> None:
             assert parsed.watch or parsed.yes
 
 
-def folder_of(path: str) -> str:
+def folder_of(path):
     """Return the directory of a file in a container."""
     return str(pathlib.PurePosixPath(path).parent)
 
 
-def run_in(container: dict[str, Any]) -> tuple[str, Any]:
+def run_in(container):
     """Return the command of a container, and its arguments."""
     arguments = container['args']
     if arguments[0].startswith('--config-file='):
@@ -114,7 +108,7 @@ def run_in(container: dict[str, Any]) -> tuple[str, Any]:
     return name, command.get_parser(name).parse_args(rest)
 
 
-def test_the_exporter_reads_the_file_that_sync_writes() -> None:
+def test_the_exporter_reads_the_file_that_sync_writes():
     deployment, service = manifests(FOLDER / 'sync.yaml')
     sync, exporter = deployment['spec']['template']['spec']['containers']
     written = run_in(sync)[1].output
@@ -126,9 +120,7 @@ def test_the_exporter_reads_the_file_that_sync_writes() -> None:
     assert service['spec']['ports'][0]['targetPort'] == port['name']
 
 
-def test_the_example_configuration_is_valid(
-    run: Callable[..., Any],
-) -> None:
+def test_the_example_configuration_is_valid(run):
     given = f'--config-file={FOLDER / "isolate-aggregates.conf"}'
     result = run(given, 'filter', 'list', '-f', 'csv', '--quote', 'none')
     assert result.code == 0
@@ -150,7 +142,7 @@ sys.exit(app.main())
 """
 
 
-def test_the_exporter_needs_no_file_to_write_and_answers_its_probes() -> None:
+def test_the_exporter_needs_no_file_to_write_and_answers_its_probes():
     [deployment, service] = manifests(FOLDER / 'exporter.yaml')
     [container] = deployment['spec']['template']['spec']['containers']
     _, command, listen, _ = container['args']

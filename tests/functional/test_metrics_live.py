@@ -4,11 +4,10 @@
 The cloud is the Windows licensing example, with a real Placement.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import contextlib
 import dataclasses
 import json
-import pathlib
 import signal
 import socket
 import sys
@@ -18,10 +17,9 @@ from typing import Any
 import urllib.request
 
 from http_fakes import NOVA
-from live_example import EXAMPLE, ISOLATE, Live
+from live_example import EXAMPLE, ISOLATE
 import pytest
-import requests_mock
-from samples import Samples, parsed
+from samples import parsed
 
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -40,17 +38,15 @@ class Prometheus(threading.Thread):
         wait for before the next step.
     """
 
-    def __init__(
-        self, *steps: tuple[Callable[[], object], Callable[[Samples], bool]]
-    ) -> None:
+    def __init__(self, *steps):
         super().__init__(daemon=True)
         self._steps = steps
         self._main = threading.current_thread().ident
-        self.scrapes: list[Samples] = []
+        self.scrapes = []
         with socket.create_server(('127.0.0.1', 0)) as free:
             self.listen = f'127.0.0.1:{free.getsockname()[1]}'
 
-    def run(self) -> None:
+    def run(self):
         """Do all steps."""
         # Without the handler, a signal would end the tests.
         while not self._scrape():
@@ -65,7 +61,7 @@ class Prometheus(threading.Thread):
             assert self._main
             signal.pthread_kill(self._main, signal.SIGTERM)
 
-    def _scrape(self) -> Samples:
+    def _scrape(self):
         with contextlib.suppress(OSError):
             url = f'http://{self.listen}/metrics'
             with urllib.request.urlopen(url) as answer:
@@ -73,26 +69,21 @@ class Prometheus(threading.Thread):
         return {}
 
 
-def up(value: int) -> Callable[[Samples], bool]:
+def up(value):
     """Return a condition on whether the last reading worked."""
     return lambda found: found[('isolate_aggregates_up',)] == value
 
 
-def nothing() -> None:
+def nothing():
     """Do nothing."""
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_a_live_cloud_is_read_again_and_again(
-    run: Run,
-    live: Live,
-    http: requests_mock.Mocker,
-    config: Callable[[str], str],
-) -> None:
-    def break_nova() -> None:
+def test_a_live_cloud_is_read_again_and_again(run, live, http, config):
+    def break_nova():
         http.get(f'{NOVA}/os-aggregates', status_code=500)
 
-    def repair_nova() -> None:
+    def repair_nova():
         # A host without the trait.
         locked, *others = live.nova.aggregates
         more = dataclasses.replace(locked, hosts=locked.hosts | {'linux-1'})
@@ -125,12 +116,8 @@ def test_a_live_cloud_is_read_again_and_again(
 
 @pytest.mark.usefixtures('in_environment')
 def test_unlistable_servers_affect_only_the_slots(
-    run: Run,
-    live: Live,
-    http: requests_mock.Mocker,
-    config: Callable[[str], str],
-    tmp_path: pathlib.Path,
-) -> None:
+    run, live, http, config, tmp_path
+):
     path = tmp_path / 'isolation.prom'
     export = (
         *('--config-file', config(ISOLATE)),
@@ -167,12 +154,7 @@ def test_unlistable_servers_affect_only_the_slots(
 @pytest.mark.parametrize(
     'name', ['windows-licensing', 'gpu-hosts', 'shared-storage', 'campus']
 )
-def test_slots_in_zones_are_what_capacity_says(
-    run: Run,
-    config: Callable[[str], str],
-    tmp_path: pathlib.Path,
-    name: str,
-) -> None:
+def test_slots_in_zones_are_what_capacity_says(run, config, tmp_path, name):
     example = str(EXAMPLES / f'{name}.yaml')
     path = tmp_path / 'isolation.prom'
     snapshot = cloud_file.load(example)
@@ -211,9 +193,7 @@ def test_slots_in_zones_are_what_capacity_says(
             assert json.loads(result.out)['total'] == value
 
 
-def test_missing_credentials_are_visible_in_the_textfile(
-    run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_missing_credentials_are_visible_in_the_textfile(run, tmp_path):
     path = tmp_path / 'isolation.prom'
     result = run('exporter', '--output', str(path))
     assert result.code == 1
@@ -221,9 +201,7 @@ def test_missing_credentials_are_visible_in_the_textfile(
     assert parsed(path.read_text('utf-8'))[('isolate_aggregates_up',)] == 0
 
 
-def test_without_prometheus_client_it_says_what_to_install(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_prometheus_client_it_says_what_to_install(run, monkeypatch):
     monkeypatch.setitem(sys.modules, 'prometheus_client', None)
     result = run('exporter', '--snapshot', 'x')
     assert (result.code, result.out, result.err) == (
@@ -258,7 +236,7 @@ def test_without_prometheus_client_it_says_what_to_install(
         ),
     ],
 )
-def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(run, arguments):
     assert run('exporter', *arguments).code == 2
 
 
@@ -270,17 +248,15 @@ def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
         ('localhost:80', ('localhost', 80)),
     ],
 )
-def test_addresses_have_a_host_and_a_port(
-    text: str, address: tuple[str, int]
-) -> None:
+def test_addresses_have_a_host_and_a_port(text, address):
     assert exporter._address(text) == address
 
 
-def test_a_stopped_reading_is_abandoned() -> None:
+def test_a_stopped_reading_is_abandoned():
     stopped = threading.Event()
     closed = []
 
-    def found() -> Iterator[int]:
+    def found():
         try:
             yield from range(3)
         finally:

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mocked Placement that helps to test filters answers as the real one."""
 
-from collections.abc import Iterator
 import pathlib
 import sys
-from typing import Any
 import unittest
 from urllib.parse import quote
 
 import fixtures
-from keystoneauth1 import adapter
-from mocked_answers import Comparable, comparable
+from mocked_answers import comparable
 import pytest
 import requests
 import requests_mock
@@ -31,7 +28,7 @@ UUIDS = {provider.name: provider.uuid for provider in NESTED.providers}
 
 
 @pytest.fixture(scope='module')
-def real() -> Iterator[adapter.Adapter]:
+def real():
     """A real Placement that has the nested cloud."""
     placement = EmbeddedPlacement()
     client = placement.open()
@@ -41,18 +38,12 @@ def real() -> Iterator[adapter.Adapter]:
 
 
 @pytest.fixture
-def mocked() -> testing.PlacementFixture:
+def mocked():
     """A mocked Placement with the same cloud, not started yet."""
     return testing.PlacementFixture(NESTED)
 
 
-def ask(
-    client: adapter.Adapter,
-    path: str,
-    version: str | None,
-    method: str = 'GET',
-    **headers: str,
-) -> Comparable:
+def ask(client, path, version, method='GET', **headers):
     """Return an answer without the parts that may differ."""
     headers = {name.replace('_', '-'): text for name, text in headers.items()}
     if version is not None:
@@ -68,7 +59,7 @@ def ask(
     )
 
 
-def is_json(answer: requests.Response) -> bool:
+def is_json(answer):
     """Return whether an answer is JSON."""
     return answer.headers['Content-Type'] == 'application/json'
 
@@ -517,15 +508,13 @@ def test_declared_traits_and_classes_are_known():
         assert not knows_both(placement.adapter)
 
 
-def providers_of(
-    placement: testing.PlacementFixture, **conditions: str
-) -> list[dict[str, Any]]:
+def providers_of(placement, **conditions):
     """Return the resource providers of a mocked Placement."""
     client = PlacementClient(placement.adapter)
     return client.resource_providers(**conditions)
 
 
-def knows_both(client: adapter.Adapter) -> bool:
+def knows_both(client):
     """Return whether CUSTOM_KEY and CUSTOM_GOLD exist in Placement."""
     return {
         client.get(path, microversion='1.39', raise_exc=False).ok

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No command has a fault that a valid but odd cloud file shows."""
 
-from collections.abc import Callable, Iterator
 import json
 import random
-from typing import Any
 import uuid
 
 import pytest
@@ -43,23 +41,23 @@ PROPERTIES = (
 )
 
 
-def identity(number: int) -> str:
+def identity(number):
     return str(uuid.UUID(int=number))
 
 
 class Odd:
     """Draws the parts of an odd cloud."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         self._random = random.Random(seed)
         self.hosts = [f'h{n}' for n in range(self._random.randrange(1, 6))]
 
-    def some(self, values: Any, most: int | None = None) -> list[Any]:
+    def some(self, values, most=None):
         values = list(values)
         number = min(len(values), len(values) if most is None else most)
         return self._random.sample(values, self._random.randrange(number + 1))
 
-    def with_some(self, *fixed: Any, **choices: tuple[Any, ...]) -> Any:
+    def with_some(self, *fixed, **choices):
         """Return a mapping with some of the keys, each with a value."""
         return dict(fixed) | {
             key: self._random.choice(choices[key])
@@ -67,7 +65,7 @@ class Odd:
             if self._random.random() < 0.5
         }
 
-    def cloud(self) -> dict[str, Any]:
+    def cloud(self):
         flavors = [self._flavor(n) for n in range(self._random.randrange(4))]
         images = [self._image(n) for n in range(self._random.randrange(3))]
         number = self._random.randrange(6)
@@ -127,7 +125,7 @@ class Odd:
             domains=([{'id': 'd1', 'projects': None}],),
         )
 
-    def _providers(self, aggregates: Any) -> Iterator[dict[str, Any]]:
+    def _providers(self, aggregates):
         for number, host in enumerate(self.hosts):
             inventories = self._random.choice(
                 [
@@ -169,14 +167,14 @@ class Odd:
                 'aggregates': self.some(each['name'] for each in aggregates),
             }
 
-    def _flavor(self, number: int) -> dict[str, Any]:
+    def _flavor(self, number):
         return self.with_some(
             ('name', f'f{number}'),
             **dict.fromkeys(('vcpus', 'ram', 'disk', 'swap'), (0, 1, 512)),
             extra_specs=(dict(self.some(EXTRA_SPECS, 3)),),
         )
 
-    def _image(self, number: int) -> dict[str, Any]:
+    def _image(self, number):
         return self.with_some(
             ('name', f'i{number}'),
             ('id', identity(900 + number)),
@@ -185,7 +183,7 @@ class Odd:
             owner=(None, 'p1'),
         )
 
-    def _server(self, number: int, flavors: Any, images: Any) -> Any:
+    def _server(self, number, flavors, images):
         port = ('id', identity(5000 + number))
         group = {'id': identity(6000 + number), 'resources': {'CUSTOM_X': 1}}
         return self.with_some(
@@ -225,10 +223,10 @@ class Odd:
 
 
 @pytest.fixture
-def odd_files(tmp_path) -> Callable[[int], list[str]]:
+def odd_files(tmp_path):
     """Write two odd clouds."""
 
-    def write(seed: int) -> list[str]:
+    def write(seed):
         paths = [tmp_path / 'before.json', tmp_path / 'after.json']
         for more, path in enumerate(paths):
             path.write_text(json.dumps(Odd(2 * seed + more).cloud()))

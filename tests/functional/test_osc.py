@@ -29,7 +29,7 @@ LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
 Run = Callable[..., Any]
 
 
-def entry_points(group: str) -> dict[str, str]:
+def entry_points(group):
     """Return this package's entry points of a group."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / 'setup.cfg')
@@ -44,7 +44,7 @@ COMMANDS = sorted(entry_points('isolate_aggregates.cli'))
 NAMES = [name.replace('_', ' ') for name in COMMANDS if name != 'exporter']
 
 
-def client() -> shell.OpenStackShell:
+def client():
     """Return the client with the options and the commands of all plugins."""
     started = shell.OpenStackShell()
     started.command_manager.add_command_group('openstack.isolation.v1')
@@ -54,7 +54,7 @@ def client() -> shell.OpenStackShell:
 # The commands
 
 
-def test_each_command_is_offered_to_the_client_and_nothing_else() -> None:
+def test_each_command_is_offered_to_the_client_and_nothing_else():
     offered = entry_points('openstack.isolation.v1')
     assert [*offered] == [
         f'isolation_{name.replace(" ", "_")}' for name in NAMES
@@ -68,7 +68,7 @@ def test_each_command_is_offered_to_the_client_and_nothing_else() -> None:
     }
 
 
-def test_each_entry_point_has_its_own_class() -> None:
+def test_each_entry_point_has_its_own_class():
     found = [
         getattr(v1, value.partition(':')[2])
         for value in entry_points('openstack.isolation.v1').values()
@@ -77,7 +77,7 @@ def test_each_entry_point_has_its_own_class() -> None:
     assert len({*found}) == len(found)
 
 
-def test_the_client_takes_the_commands_from_the_group_of_the_plugin() -> None:
+def test_the_client_takes_the_commands_from_the_group_of_the_plugin():
     assert entry_points('openstack.cli.extension') == {
         'isolation': plugin.__name__
     }
@@ -87,8 +87,8 @@ def test_the_client_takes_the_commands_from_the_group_of_the_plugin() -> None:
 
 @pytest.mark.parametrize('name', NAMES)
 def test_a_command_has_the_same_arguments_in_both_programs(
-    without_configuration: None, name: str
-) -> None:
+    without_configuration, name
+):
     helps = []
     for program, words in (
         (app.IsolateAggregatesApp(), name.split()),
@@ -107,8 +107,8 @@ def test_a_command_has_the_same_arguments_in_both_programs(
 
 @pytest.mark.parametrize('name', NAMES)
 def test_no_option_of_a_command_conflicts_with_the_client(
-    without_configuration: None, name: str
-) -> None:
+    without_configuration, name
+):
     started = client()
     words = ['isolation', *name.split()]
     command, _, _ = started.command_manager.find_command(words)
@@ -132,9 +132,7 @@ def test_no_option_of_a_command_conflicts_with_the_client(
         ),
     ],
 )
-def test_the_plugin_imports_little_on_every_start(
-    module: str, others: list[str]
-) -> None:
+def test_the_plugin_imports_little_on_every_start(module, others):
     program = (
         'import sys, cliff.command; before = set(sys.modules); '
         f'from isolate_aggregates.tools.cli.osc import {module}; '
@@ -170,9 +168,7 @@ def test_the_plugin_imports_little_on_every_start(
         pytest.param(['--help'], id='help, which names our commands'),
     ],
 )
-def test_starting_the_client_imports_none_of_our_commands(
-    arguments: list[str],
-) -> None:
+def test_starting_the_client_imports_none_of_our_commands(arguments):
     program = (
         'import atexit, sys; from openstackclient import shell; '
         "heavy = {'placement', 'novaclient', 'isolate_aggregates.conf', "
@@ -190,7 +186,7 @@ def test_starting_the_client_imports_none_of_our_commands(
     assert result.stdout.splitlines()[-1] == 'imported:'
 
 
-def test_the_help_of_the_client_has_each_command(openstack: Run) -> None:
+def test_the_help_of_the_client_has_each_command(openstack):
     result = openstack('--help')
     listed = re.findall('^  isolation (.*?)  ', result.out, re.MULTILINE)
     assert sorted(listed) == sorted(NAMES)
@@ -210,9 +206,7 @@ def test_the_help_of_the_client_has_each_command(openstack: Run) -> None:
         pytest.param(('matrix', 'list'), id='matrix'),
     ],
 )
-def test_lists_are_the_same_in_both_programs(
-    openstack: Run, run: Run, command: tuple[str, ...], form: str
-) -> None:
+def test_lists_are_the_same_in_both_programs(openstack, run, command, form):
     arguments = (*command, *ON_EXAMPLE, '-f', form)
     result = openstack('isolation', *arguments)
     assert (result.code, result.err) == (0, '')
@@ -221,9 +215,7 @@ def test_lists_are_the_same_in_both_programs(
 
 
 @pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'shell', 'value'])
-def test_show_is_the_same_in_both_programs(
-    openstack: Run, run: Run, form: str
-) -> None:
+def test_show_is_the_same_in_both_programs(openstack, run, form):
     arguments = ('lock', 'show', 'win-hosts', *ON_EXAMPLE, '-f', form)
     result = openstack('isolation', *arguments)
     assert (result.code, result.err) == (0, '')
@@ -231,7 +223,7 @@ def test_show_is_the_same_in_both_programs(
     assert result == run(*arguments)
 
 
-def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
+def test_json_and_yaml_have_the_same_document(openstack):
     documents = []
     for form, parse in (('json', json.loads), ('yaml', yaml.safe_load)):
         result = openstack(
@@ -252,7 +244,7 @@ def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
     assert names == ['linux-1', 'linux-2']
 
 
-def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
+def test_csv_and_value_have_the_rows_alone(openstack):
     arguments = (
         'isolation',
         'candidate',
@@ -267,7 +259,7 @@ def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
     assert openstack(*arguments, '-f', 'value').out == 'linux-1\nlinux-2\n'
 
 
-def test_csv_has_a_column_for_each_free_resource(openstack: Run) -> None:
+def test_csv_has_a_column_for_each_free_resource(openstack):
     arguments = ('isolation', 'candidate', 'list', *ON_EXAMPLE, *LINUX)
     rows = csv.DictReader(io.StringIO(openstack(*arguments, '-f', 'csv').out))
     assert list(rows) == [
@@ -285,9 +277,7 @@ def test_csv_has_a_column_for_each_free_resource(openstack: Run) -> None:
     ]
 
 
-def test_text_output_is_the_same_in_both_programs(
-    openstack: Run, run: Run
-) -> None:
+def test_text_output_is_the_same_in_both_programs(openstack, run):
     arguments = (*ON_EXAMPLE, *LINUX)
     result = openstack('isolation', 'candidate', 'list', '--query', *arguments)
     assert result.out.startswith('limit=1000&member_of=')
@@ -297,7 +287,7 @@ def test_text_output_is_the_same_in_both_programs(
 # Configuration
 
 
-def enabled(result: Any) -> set[str]:
+def enabled(result):
     """Return the names of the filters that decide."""
     assert (result.code, result.err) == (0, '')
     rows = json.loads(result.out)
@@ -311,14 +301,12 @@ def enabled(result: Any) -> set[str]:
 ASK_FILTERS = ('isolation', 'filter', 'list', '-f', 'json')
 
 
-def only(name: str) -> str:
+def only(name):
     """Return a configuration in which only one filter is enabled."""
     return f'[isolate_aggregates]\nrequest_filters = {name}\n'
 
 
-def test_configuration_files_are_named_by_options(
-    openstack: Run, tmp_path: pathlib.Path
-) -> None:
+def test_configuration_files_are_named_by_options(openstack, tmp_path):
     (tmp_path / 'one.conf').write_text(only('isolate_tenants'))
     (tmp_path / 'two.conf').write_text(only('blazar_reservation'))
     directory = tmp_path / 'more'
@@ -336,8 +324,8 @@ def test_configuration_files_are_named_by_options(
 
 
 def test_the_usual_configuration_file_is_found(
-    openstack: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    openstack, tmp_path, monkeypatch
+):
     monkeypatch.setattr(sys, 'argv', ['/usr/bin/openstack'])
     directory = tmp_path / '.isolate-aggregates'
     directory.mkdir()
@@ -349,8 +337,8 @@ def test_the_usual_configuration_file_is_found(
 
 
 def test_clouds_yaml_can_name_configuration_files(
-    openstack: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    openstack, tmp_path, monkeypatch
+):
     (tmp_path / 'one.conf').write_text(only('isolate_tenants'))
     (tmp_path / 'two.conf').write_text(only('blazar_reservation'))
     clouds = {
@@ -372,7 +360,7 @@ def test_clouds_yaml_can_name_configuration_files(
 # Help and completion
 
 
-def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
+def test_the_help_of_the_group_names_its_commands(openstack):
     result = openstack('isolation', '--help')
     assert result.code == 0
     assert result.out.splitlines() == [
@@ -381,7 +369,7 @@ def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
     ]
 
 
-def test_a_command_is_not_guessed(openstack: Run) -> None:
+def test_a_command_is_not_guessed(openstack):
     result = openstack('isolation', 'lock', 'cre')
     assert (result.code, result.out) == (2, '')
     assert result.err == (
@@ -399,9 +387,7 @@ def test_a_command_is_not_guessed(openstack: Run) -> None:
         ),
     ],
 )
-def test_the_help_of_a_command_needs_no_valid_configuration(
-    openstack: Run, words: tuple[str, ...]
-) -> None:
+def test_the_help_of_a_command_needs_no_valid_configuration(openstack, words):
     nowhere = ('--os-isolation-config-file', 'nowhere.conf')
     result = openstack(*nowhere, *words)
     assert result.code == 0
@@ -409,16 +395,14 @@ def test_the_help_of_a_command_needs_no_valid_configuration(
     assert 'Show the hosts that a server may use' in result.out
 
 
-def completions(result: Any) -> dict[str, set[str]]:
+def completions(result):
     """Return the words that may come next, by the words before."""
     assert (result.code, result.err) == (0, '')
     matches = re.findall(r"^  cmds_?(\w*)='(.*)'$", result.out, re.MULTILINE)
     return {before: set(words.split()) for before, words in matches}
 
 
-def test_both_programs_complete_each_command_and_its_options(
-    openstack: Run, run: Run
-) -> None:
+def test_both_programs_complete_each_command_and_its_options(openstack, run):
     theirs = completions(openstack('complete'))
     script = run('--config-file', 'nowhere.conf', 'complete', 'bash').out
     arrays = re.findall(
@@ -460,13 +444,8 @@ echo "${COMPREPLY[@]}"
 )
 @pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
 def test_bash_completion_proposes_the_next_words(
-    openstack: Run,
-    run: Run,
-    tmp_path: pathlib.Path,
-    program: str,
-    words: tuple[str, ...],
-    proposed: str,
-) -> None:
+    openstack, run, tmp_path, program, words, proposed
+):
     ours = program == 'isolate-aggregates'
     arguments = (
         run('complete', 'bash')
@@ -486,14 +465,14 @@ def test_bash_completion_proposes_the_next_words(
 
 
 @pytest.mark.parametrize('shell', ['fish', 'zsh'])
-def test_other_shells_have_a_script_too(run: Run, shell: str) -> None:
+def test_other_shells_have_a_script_too(run, shell):
     result = run('complete', shell)
     assert result.code == 0
     assert 'reservation' in result.out
     assert 'try-project' in result.out
 
 
-def test_completion_needs_no_extra() -> None:
+def test_completion_needs_no_extra():
     program = (
         'import sys; '
         "sys.modules['prometheus_client'] = sys.modules['placement'] = None; "
@@ -533,9 +512,7 @@ def test_completion_needs_no_extra() -> None:
         ),
     ],
 )
-def test_errors_are_one_sentence(
-    openstack: Run, arguments: tuple[str, ...], said: str
-) -> None:
+def test_errors_are_one_sentence(openstack, arguments, said):
     assert sentence(openstack('isolation', *arguments)) == said
 
 
@@ -556,9 +533,7 @@ def test_errors_are_one_sentence(
         ),
     ],
 )
-def test_an_invalid_configuration_is_reported(
-    openstack: Run, tmp_path: pathlib.Path, text: str, said: str
-) -> None:
+def test_an_invalid_configuration_is_reported(openstack, tmp_path, text, said):
     path = tmp_path / 'bad.conf'
     path.write_text(text)
     option = ('--os-isolation-config-file', str(path))
@@ -574,9 +549,7 @@ def test_an_invalid_configuration_is_reported(
     assert sentence(result) == said.format(path=path)
 
 
-def test_a_failed_audit_does_not_exit_with_the_status_for_findings(
-    openstack: Run,
-) -> None:
+def test_a_failed_audit_does_not_exit_with_the_status_for_findings(openstack):
     option = ('--os-isolation-config-file', 'nowhere.conf')
     result = openstack(*option, 'isolation', 'audit', *ON_EXAMPLE)
     assert result.code == 1
@@ -586,9 +559,7 @@ def test_a_failed_audit_does_not_exit_with_the_status_for_findings(
     assert 'nowhere' in result.err
 
 
-def test_a_traceback_is_shown_only_on_request(
-    openstack: Run,
-) -> None:
+def test_a_traceback_is_shown_only_on_request(openstack):
     arguments = (
         'isolation',
         'candidate',
@@ -602,9 +573,7 @@ def test_a_traceback_is_shown_only_on_request(
     assert 'Traceback' in openstack('--debug', *arguments).err
 
 
-def test_invalid_arguments_exit_with_2_and_one_sentence(
-    openstack: Run,
-) -> None:
+def test_invalid_arguments_exit_with_2_and_one_sentence(openstack):
     result = openstack(
         'isolation', 'candidate', 'list', '--query', '--flavr', 'm1.small'
     )
@@ -616,9 +585,7 @@ def test_invalid_arguments_exit_with_2_and_one_sentence(
     )
 
 
-def test_without_credentials_the_client_names_what_is_missing(
-    openstack: Run,
-) -> None:
+def test_without_credentials_the_client_names_what_is_missing(openstack):
     result = openstack('isolation', 'candidate', 'list', '--query', *LINUX)
     assert (result.code, result.out) == (1, '')
     assert result.err == (
@@ -629,9 +596,7 @@ def test_without_credentials_the_client_names_what_is_missing(
 # Repairs
 
 
-def test_the_commands_of_repairs_are_those_of_the_client(
-    openstack: Run, run: Run
-) -> None:
+def test_the_commands_of_repairs_are_those_of_the_client(openstack, run):
     campus = str(ROOT / 'examples/campus.yaml')
     arguments = ('audit', '--snapshot', campus, '-f', 'json')
     ours = run(*arguments).out

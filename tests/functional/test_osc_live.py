@@ -17,9 +17,8 @@ from http_fakes import (
     NOVA,
     PASSWORD,
     TOKEN,
-    FakeKeystone,
 )
-from live_example import ISOLATE, Live
+from live_example import ISOLATE
 import pytest
 import requests
 import requests_mock
@@ -34,15 +33,10 @@ Clouds = Callable[..., None]
 
 
 @pytest.fixture
-def clouds(
-    without_configuration: None,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    config: Callable[[str], str],
-) -> Clouds:
+def clouds(without_configuration, tmp_path, monkeypatch, config):
     """Write ``clouds.yaml`` with the cloud ``mine``."""
 
-    def write(auth: Any = CREDENTIALS, **settings: Any) -> None:
+    def write(auth=CREDENTIALS, **settings):
         cloud = {
             'auth': auth,
             'isolation_config_file': config(ISOLATE),
@@ -56,10 +50,10 @@ def clouds(
 
 
 @pytest.fixture
-def ask(openstack: Run) -> Run:
+def ask(openstack):
     """Run ``candidate list`` with options of the client."""
 
-    def ask_cloud(*options: str, command: str = 'candidate list') -> Any:
+    def ask_cloud(*options, command='candidate list'):
         form = ('-f', 'json') if command == 'candidate list' else ()
         return openstack(
             *('--os-cloud', 'mine', *options),
@@ -69,7 +63,7 @@ def ask(openstack: Run) -> Run:
     return ask_cloud
 
 
-def hosts(result: Any) -> list[str]:
+def hosts(result):
     """Return the hosts that a run has found."""
     assert (result.code, result.err) == (0, '')
     return [host['name'] for host in json.loads(result.out)['hosts']]
@@ -79,25 +73,19 @@ def hosts(result: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_credentials_of_the_environment_are_enough(
-    openstack: Run, live: Live, config: Callable[[str], str]
-) -> None:
+def test_credentials_of_the_environment_are_enough(openstack, live, config):
     option = ('--os-isolation-config-file', config(ISOLATE))
     arguments = (*option, 'isolation', 'candidate', 'list', '-f', 'json')
     assert hosts(openstack(*arguments, *LINUX)) == ['linux-1', 'linux-2']
     assert hosts(openstack(*arguments, *WINDOWS)) == ['win-1', 'win-2']
 
 
-def test_a_cloud_of_clouds_yaml_is_enough(
-    ask: Run, live: Live, clouds: Clouds
-) -> None:
+def test_a_cloud_of_clouds_yaml_is_enough(ask, live, clouds):
     clouds()
     assert hosts(ask()) == ['linux-1', 'linux-2']
 
 
-def test_a_command_of_the_client_uses_one_token(
-    ask: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
-) -> None:
+def test_a_command_of_the_client_uses_one_token(ask, live, clouds, http):
     clouds()
     assert hosts(ask())
     issued = [r for r in http.request_history if r.path == '/v3/auth/tokens']
@@ -105,15 +93,15 @@ def test_a_command_of_the_client_uses_one_token(
 
 
 def test_options_of_the_client_take_precedence_over_clouds_yaml(
-    ask: Run, live: Live, clouds: Clouds
-) -> None:
+    ask, live, clouds
+):
     clouds({**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'})
     assert hosts(ask('--os-auth-url', AUTH_URL)) == ['linux-1', 'linux-2']
 
 
 def test_a_token_and_endpoints_do_without_keystone(
-    openstack: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
-) -> None:
+    openstack, live, clouds, http
+):
     clouds(
         {'endpoint': NOVA, 'token': TOKEN},
         auth_type='admin_token',
@@ -132,8 +120,8 @@ def test_a_token_and_endpoints_do_without_keystone(
 
 @pytest.mark.parametrize('option', ['--os-region-name', '--os-interface'])
 def test_region_and_interface_are_those_of_the_client(
-    ask: Run, live: Live, clouds: Clouds, option: str
-) -> None:
+    ask, live, clouds, option
+):
     clouds()
     value = {'--os-region-name': 'Mars', '--os-interface': 'admin'}[option]
     message = sentence(ask(option, value, command='candidate list --query'))
@@ -151,13 +139,8 @@ def test_region_and_interface_are_those_of_the_client(
     ],
 )
 def test_each_request_has_a_timeout(
-    ask: Run,
-    live: Live,
-    clouds: Clouds,
-    http: requests_mock.Mocker,
-    settings: dict[str, Any],
-    seconds: int,
-) -> None:
+    ask, live, clouds, http, settings, seconds
+):
     clouds(**settings)
     http.reset_mock()
     assert hosts(ask())
@@ -167,9 +150,7 @@ def test_each_request_has_a_timeout(
     assert {request.timeout for request in requests} == {seconds}
 
 
-def test_insecure_disables_certificate_checks(
-    ask: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
-) -> None:
+def test_insecure_disables_certificate_checks(ask, live, clouds, http):
     clouds()
     http.reset_mock()
     assert hosts(ask('--insecure'))
@@ -177,8 +158,8 @@ def test_insecure_disables_certificate_checks(
 
 
 def test_a_saved_snapshot_gives_the_same_answer(
-    openstack: Run, ask: Run, live: Live, clouds: Clouds, tmp_path: Any
-) -> None:
+    openstack, ask, live, clouds, tmp_path
+):
     clouds()
     before = ask()
     path = str(tmp_path / 'saved.yaml')
@@ -207,9 +188,7 @@ def test_a_saved_snapshot_gives_the_same_answer(
     assert openstack(*arguments, *LINUX) == before
 
 
-def test_no_secret_is_shown_even_when_debugging(
-    openstack: Run, live: Live, clouds: Clouds
-) -> None:
+def test_no_secret_is_shown_even_when_debugging(openstack, live, clouds):
     clouds()
     result = openstack(
         *(
@@ -229,9 +208,7 @@ def test_no_secret_is_shown_even_when_debugging(
     assert TOKEN not in result.out + result.err
 
 
-def test_a_cloud_file_needs_no_cloud_that_works(
-    openstack: Run, clouds: Clouds, http: requests_mock.Mocker
-) -> None:
+def test_a_cloud_file_needs_no_cloud_that_works(openstack, clouds, http):
     clouds({})
     root = pathlib.Path(__file__).parents[2]
     example = str(root / 'examples/windows-licensing.yaml')
@@ -254,9 +231,7 @@ def test_a_cloud_file_needs_no_cloud_that_works(
 # Errors
 
 
-def test_a_wrong_password_is_one_sentence(
-    ask: Run, clouds: Clouds, keystone: FakeKeystone
-) -> None:
+def test_a_wrong_password_is_one_sentence(ask, clouds, keystone):
     clouds({**CREDENTIALS, 'password': 'wrong'})
     assert sentence(ask(command='candidate list --query')) == (
         f'Keystone at {AUTH_URL} does not accept the credentials: The request '
@@ -265,9 +240,7 @@ def test_a_wrong_password_is_one_sentence(
     )
 
 
-def test_an_unreachable_keystone_is_one_sentence(
-    ask: Run, clouds: Clouds, http: requests_mock.Mocker
-) -> None:
+def test_an_unreachable_keystone_is_one_sentence(ask, clouds, http):
     refused = ConnectionRefusedError(111, 'Connection refused')
     http.register_uri(
         requests_mock.ANY,
@@ -279,9 +252,7 @@ def test_an_unreachable_keystone_is_one_sentence(
     assert message.startswith(f'Keystone at {AUTH_URL} cannot be reached: ')
 
 
-def test_missing_rights_are_one_sentence(
-    ask: Run, clouds: Clouds, live: Live, http: requests_mock.Mocker
-) -> None:
+def test_missing_rights_are_one_sentence(ask, clouds, live, http):
     clouds()
     http.get(
         f'{NOVA}/os-aggregates',
@@ -295,12 +266,8 @@ def test_missing_rights_are_one_sentence(
 
 
 def test_an_unreachable_nova_is_one_sentence(
-    ask: Run,
-    clouds: Clouds,
-    live: Live,
-    http: requests_mock.Mocker,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    ask, clouds, live, http, monkeypatch
+):
     clouds()
     monkeypatch.setattr('keystoneauth1.session.time.sleep', lambda _: None)
     refused = ConnectionRefusedError(111, 'Connection refused')
@@ -322,9 +289,7 @@ def test_an_unreachable_nova_is_one_sentence(
         pytest.param('clouds: {other: {}}', id='other clouds'),
     ],
 )
-def test_an_unknown_cloud_is_one_sentence(
-    ask: Run, clouds: Clouds, tmp_path: pathlib.Path, text: str
-) -> None:
+def test_an_unknown_cloud_is_one_sentence(ask, clouds, tmp_path, text):
     clouds()
     (tmp_path / 'clouds.yaml').write_text(text)
     assert (
@@ -334,8 +299,8 @@ def test_an_unknown_cloud_is_one_sentence(
 
 
 def test_an_unreadable_clouds_yaml_is_one_sentence(
-    openstack: Run, clouds: Clouds, tmp_path: pathlib.Path
-) -> None:
+    openstack, clouds, tmp_path
+):
     clouds()
     path = tmp_path / 'clouds.yaml'
     path.write_text('clouds:\n  mine: [\n')

@@ -9,19 +9,17 @@ data of the real one, at each microversion that the mocked one answers.
 ``placement_suites.yaml`` lists the tests in which the answers differ, and why.
 """
 
-from collections.abc import Iterator
 import logging
 import os
 import pathlib
 import threading
 import types
-from typing import Any
 import unittest
 from unittest import mock
 
 from gabbi import handlers, suitemaker, utils
 from keystoneauth1 import adapter, session, token_endpoint
-from mocked_answers import Comparable, comparable
+from mocked_answers import comparable
 from placement import deploy
 from placement.tests import functional
 from placement.tests.functional.fixtures import gabbits
@@ -57,19 +55,13 @@ NO_NOVA = types.SimpleNamespace(compute_nodes=lambda: None)
 class InProcess(adapter.Adapter):
     """Runs a WSGI application, one request at a time."""
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application):
         url = 'http://placement.test'
         super().__init__(session.Session(token_endpoint.Token(url, 'admin')))
         self._application = application
         self._turn = threading.Lock()
 
-    def request(
-        self,
-        url: str,
-        method: str,
-        microversion: str | None = None,
-        **kwargs: Any,
-    ) -> requests.Response:
+    def request(self, url, method, microversion=None, **kwargs):
         """Answer a request."""
         asked = webob.Request.blank(
             url,
@@ -94,14 +86,14 @@ class Compared:
     ``different`` has the requests with different answers by test name.
     """
 
-    def __init__(self) -> None:
-        self.different: dict[str, list[Any]] = {}
+    def __init__(self):
+        self.different = {}
         self.test = ''
         self.asked = 0
-        self._real: Any = None
-        self._mocked: service.MockedService | None = None
+        self._real = None
+        self._mocked = None
 
-    def __call__(self, environ: Any, start_response: Any) -> Any:
+    def __call__(self, environ, start_response):
         """Answer as the real one does."""
         if self._real is None:
             self._real = deploy.loadapp(gabbits.CONF)
@@ -113,9 +105,7 @@ class Compared:
             self._mocked = None
         return self._real(environ, start_response)
 
-    def _at_microversions(
-        self, request: webob.Request
-    ) -> Iterator[webob.Request]:
+    def _at_microversions(self, request):
         for microversion in MICROVERSIONS:
             again = request.copy()
             again.headers['OpenStack-API-Version'] = (
@@ -123,7 +113,7 @@ class Compared:
             )
             yield again
 
-    def _compare(self, request: webob.Request) -> None:
+    def _compare(self, request):
         expected = _of_real(request.get_response(self._real))
         # The mocked one treats each token as that of an administrator.
         if expected.status == 403:
@@ -150,18 +140,18 @@ class Compared:
             )
 
 
-def _number(answer: Comparable) -> int:
+def _number(answer):
     return len(answer.document['allocation_requests'])
 
 
-def _of_real(answer: webob.Response) -> Comparable:
+def _of_real(answer):
     is_json = answer.content_type == 'application/json' and answer.body
     return comparable(
         answer.status_int, answer.headers, answer.json if is_json else None
     )
 
 
-def _mocked(application: Any) -> service.MockedService:
+def _mocked(application):
     """Return a mocked Placement with the data of the real one."""
     placement = PlacementClient(InProcess(application))
     classes = placement.get('/resource_classes')['resource_classes']
@@ -177,18 +167,18 @@ def _mocked(application: Any) -> service.MockedService:
 class Result(unittest.TestResult):
     """Tells which test is running."""
 
-    def __init__(self, compared: Compared) -> None:
+    def __init__(self, compared):
         super().__init__()
         self._compared = compared
 
-    def startTest(self, test: Any) -> None:  # noqa: N802
+    def startTest(self, test):  # noqa: N802
         """Record the name that a test has in its file."""
         self._compared.test = test.test_data['name']
         super().startTest(test)
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compared]:
+def compared(monkeypatch):
     """A Placement that logs little."""
     monkeypatch.setattr(logging.root.manager, 'disable', logging.CRITICAL)
     # Its fixtures set environment variables.

@@ -4,24 +4,17 @@
 from collections.abc import Callable
 import dataclasses
 import json
-import pathlib
 from typing import Any
 
 from fake_projects import ACME, OTHER, SALES, FakeProjects
-from live_example import ISOLATE, Live
+from live_example import ISOLATE
 import pytest
-import requests_mock
 
 Run = Callable[..., Any]
 
 
 @pytest.fixture
-def kept(
-    in_environment: None,
-    live: Live,
-    http: requests_mock.Mocker,
-    config: Callable[[str], str],
-) -> str:
+def kept(in_environment, live, http, config):
     """Reserve linux-1 for a project; return a configuration for it."""
     FakeProjects(http)
     closed, rack = live.nova.aggregates
@@ -46,13 +39,8 @@ def kept(
 )
 @pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
 def test_a_project_can_be_given_by_name(
-    run: Run,
-    openstack: Run,
-    kept: str,
-    program: str,
-    command: tuple[str, ...],
-    found: int,
-) -> None:
+    run, openstack, kept, program, command, found
+):
     ask = ('-f', 'json', '--flavor', 'm1.small', '--project', *command)
     if program == 'openstack':
         option = ('--os-isolation-config-file', kept)
@@ -64,9 +52,7 @@ def test_a_project_can_be_given_by_name(
     assert hosts == ['linux-1', 'linux-2'][-found:]
 
 
-def test_a_name_in_several_domains_is_refused_with_its_ids(
-    run: Run, kept: str
-) -> None:
+def test_a_name_in_several_domains_is_refused_with_its_ids(run, kept):
     result = run(
         *(
             '--config-file',
@@ -88,12 +74,8 @@ def test_a_name_in_several_domains_is_refused_with_its_ids(
 
 @pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
 def test_expectations_name_projects_as_the_command_line_does(
-    run: Run,
-    openstack: Run,
-    kept: str,
-    program: str,
-    tmp_path: pathlib.Path,
-) -> None:
+    run, openstack, kept, program, tmp_path
+):
     path = tmp_path / 'expectations.yaml'
     path.write_text(
         'version: 1\n'
@@ -124,8 +106,8 @@ def test_expectations_name_projects_as_the_command_line_does(
 
 
 def test_an_ambiguous_project_of_an_expectation_is_an_error(
-    run: Run, kept: str, tmp_path: pathlib.Path
-) -> None:
+    run, kept, tmp_path
+):
     path = tmp_path / 'expectations.yaml'
     path.write_text(
         'version: 1\n'

@@ -5,9 +5,7 @@ An answer without a project would have ``sync`` shut its servers out, so what
 Keystone does not show must be an error.
 """
 
-from collections.abc import Iterator
 import dataclasses
-from typing import Any
 
 import pytest
 from real_keystone import RealKeystone
@@ -29,44 +27,42 @@ class Identity:
     url: str
 
     @property
-    def reader(self) -> KeystoneClient:
+    def reader(self):
         """Our client, with the rights of the administrator."""
         return KeystoneClient(Connection(self.service.session(self.url)))
 
-    def create(self, kind: str, **values: Any) -> str:
+    def create(self, kind, **values):
         """Create a domain, a project or a user; return its id."""
         answer = self.service.session(self.url).post(
             f'{self.url}/{kind}s', json={kind: values}
         )
         return str(answer.json()[kind]['id'])
 
-    def update(self, kind: str, id_: str, **values: Any) -> None:
+    def update(self, kind, id_, **values):
         """Change what was created."""
         self.service.session(self.url).patch(
             f'{self.url}/{kind}s/{id_}', json={kind: values}
         )
 
-    def delete(self, kind: str, id_: str) -> None:
+    def delete(self, kind, id_):
         """Delete what was created."""
         self.service.session(self.url).delete(f'{self.url}/{kind}s/{id_}')
 
 
 @pytest.fixture(scope='module')
-def service(tmp_path_factory: pytest.TempPathFactory) -> RealKeystone:
+def service(tmp_path_factory):
     """A Keystone that is not served yet."""
     return RealKeystone(tmp_path_factory.mktemp('keystone'))
 
 
 @pytest.fixture(scope='module')
-def keystone(service: RealKeystone) -> Iterator[Identity]:
+def keystone(service):
     """A Keystone that returns all projects."""
     with service.serving() as url:
         yield Identity(service, url)
 
 
-def test_a_domain_has_all_its_projects_and_no_others(
-    keystone: Identity,
-) -> None:
+def test_a_domain_has_all_its_projects_and_no_others(keystone):
     sales = keystone.create('domain', name='Sales & more/50%')
     other = keystone.create('domain', name='other')
     keystone.create('project', name='theirs', domain_id=other)
@@ -84,7 +80,7 @@ def test_a_domain_has_all_its_projects_and_no_others(
     assert keystone.reader.domain_of_id(sales.upper()) is None
 
 
-def test_created_and_deleted_projects_are_followed(keystone: Identity) -> None:
+def test_created_and_deleted_projects_are_followed(keystone):
     lab = keystone.create('domain', name='lab')
     assert keystone.reader.domain(lab).projects == set()
     first = keystone.create('project', name='first', domain_id=lab)
@@ -94,9 +90,7 @@ def test_created_and_deleted_projects_are_followed(keystone: Identity) -> None:
     assert keystone.reader.domain(lab).projects == {second}
 
 
-def test_a_disabled_domain_keeps_its_projects_until_it_is_deleted(
-    keystone: Identity,
-) -> None:
+def test_a_disabled_domain_keeps_its_projects_until_it_is_deleted(keystone):
     closing = keystone.create('domain', name='closing')
     project = keystone.create('project', name='last', domain_id=closing)
     keystone.update('domain', closing, enabled=False)
@@ -107,9 +101,7 @@ def test_a_disabled_domain_keeps_its_projects_until_it_is_deleted(
         keystone.reader.domain('closing')
 
 
-def test_a_user_who_may_not_see_a_domain_is_told_so(
-    keystone: Identity,
-) -> None:
+def test_a_user_who_may_not_see_a_domain_is_told_so(keystone):
     hidden = keystone.create('domain', name='hidden')
     keystone.create('project', name='some', domain_id=hidden)
     user = keystone.create(
@@ -130,9 +122,7 @@ def test_a_user_who_may_not_see_a_domain_is_told_so(
         reader.domain_of_id(hidden)
 
 
-def test_a_part_of_a_long_list_is_refused(
-    service: RealKeystone, keystone: Identity
-) -> None:
+def test_a_part_of_a_long_list_is_refused(service, keystone):
     large = keystone.create('domain', name='large')
     for number in range(3):
         keystone.create('project', name=f'p-{number}', domain_id=large)

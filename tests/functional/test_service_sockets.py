@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages when a real connection fails, breaks or hangs."""
 
-from collections.abc import Callable, Iterator
 import contextlib
 import datetime
-import pathlib
 import socket
 import ssl
 import struct
@@ -20,23 +18,21 @@ from isolate_aggregates import exception
 
 
 @contextlib.contextmanager
-def listening(
-    answer: Callable[[socket.socket], None],
-) -> Iterator[tuple[str, list[str]]]:
+def listening(answer):
     """Run a server on a real socket.
 
     :param answer: What to do with each connection.
     :returns: Its address, and a list with an entry for each connection; it
         is complete once the server has ended.
     """
-    connections: list[str] = []
+    connections = []
     with (
         socket.create_server(('127.0.0.1', 0)) as server,
         socket.socket() as last,
     ):
         last.bind(('127.0.0.1', 0))
 
-        def serve() -> None:
+        def serve():
             while True:
                 accepted, peer = server.accept()
                 with accepted:
@@ -60,21 +56,21 @@ def listening(
 _SECONDS = 120
 
 
-def hang_up(accepted: socket.socket) -> None:
+def hang_up(accepted):
     """Read a little, then reset the connection as uWSGI does."""
     accepted.recv(100)
     linger = struct.pack('ii', 1, 0)
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
 
-def never_answer(accepted: socket.socket) -> None:
+def never_answer(accepted):
     accepted.settimeout(_SECONDS)
     with contextlib.suppress(OSError):
         while accepted.recv(1000):
             pass
 
 
-def test_a_refused_connection_is_retried_and_named() -> None:
+def test_a_refused_connection_is_retried_and_named():
     with socket.create_server(('127.0.0.1', 0)) as closed:
         port = closed.getsockname()[1]
     url = f'http://127.0.0.1:{port}'
@@ -86,7 +82,7 @@ def test_a_refused_connection_is_retried_and_named() -> None:
     )
 
 
-def test_a_hanging_service_fails_after_four_timeouts() -> None:
+def test_a_hanging_service_fails_after_four_timeouts():
     with listening(never_answer) as (address, connections):
         error = failing(service(client(f'http://{address}', timeout=0.05)))
     assert isinstance(error, exception.ServiceUnreachable)
@@ -98,12 +94,12 @@ def test_a_hanging_service_fails_after_four_timeouts() -> None:
     assert len(connections) == 4
 
 
-def answer_plainly(accepted: socket.socket) -> None:
+def answer_plainly(accepted):
     accepted.recv(100)
     accepted.sendall(b'HTTP/1.0 400 Bad Request\r\n\r\n')
 
 
-def test_a_service_without_tls_is_named() -> None:
+def test_a_service_without_tls_is_named():
     with listening(answer_plainly) as (address, _):
         error = failing(service(client(f'https://{address}')))
     assert str(error) == (
@@ -113,7 +109,7 @@ def test_a_service_without_tls_is_named() -> None:
 
 
 @pytest.fixture
-def certificate(tmp_path: pathlib.Path) -> pathlib.Path:
+def certificate(tmp_path):
     """A certificate that no CA has signed, with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name(
@@ -142,13 +138,11 @@ def certificate(tmp_path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def test_an_untrusted_certificate_is_named_without_a_retry(
-    certificate: pathlib.Path,
-) -> None:
+def test_an_untrusted_certificate_is_named_without_a_retry(certificate):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
-    def shake_hands(accepted: socket.socket) -> None:
+    def shake_hands(accepted):
         with contextlib.suppress(OSError):
             context.wrap_socket(accepted, server_side=True)
 
@@ -163,9 +157,7 @@ def test_an_untrusted_certificate_is_named_without_a_retry(
     assert len(connections) == 1
 
 
-def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
-    None
-):
+def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long():
     with listening(hang_up) as (address, _):
         error = failing(service(client(f'http://{address}')), LONG)
     assert isinstance(error, exception.QueryTooLong)
@@ -175,7 +167,7 @@ def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
     )
 
 
-def test_a_connection_closed_without_an_answer_is_reported() -> None:
+def test_a_connection_closed_without_an_answer_is_reported():
     with listening(lambda accepted: accepted.recv(9999)) as (address, _):
         error = failing(service(client(f'http://{address}')))
     assert isinstance(error, exception.ServiceUnreachable)
@@ -186,12 +178,12 @@ def test_a_connection_closed_without_an_answer_is_reported() -> None:
     )
 
 
-def test_a_service_that_is_down_is_not_blamed_on_a_long_query() -> None:
+def test_a_service_that_is_down_is_not_blamed_on_a_long_query():
     error = failing(service(client('http://127.0.0.1:1')), LONG)
     assert isinstance(error, exception.ServiceUnreachable)
 
 
-def test_a_reset_connection_on_a_short_query_is_reported_as_one() -> None:
+def test_a_reset_connection_on_a_short_query_is_reported_as_one():
     with listening(hang_up) as (address, _):
         error = failing(service(client(f'http://{address}')))
     assert isinstance(error, exception.ServiceUnreachable)

@@ -4,11 +4,10 @@
 Keystone and Nova answer as the real ones do, Placement is the real one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import dataclasses
 import json
 import os
-import pathlib
 import re
 import signal
 import sys
@@ -58,11 +57,11 @@ class Live:
     url: str
     http: requests_mock.Mocker
 
-    def traits(self, host: str) -> frozenset[str]:
+    def traits(self, host):
         """Return the traits of a host."""
         return providers.traits(self.placement, UUIDS[host])
 
-    def refuse(self, method: str, path: str, status: int) -> None:
+    def refuse(self, method, path, status):
         """Make Placement answer some calls with an error from now on."""
         self.http.register_uri(
             method,
@@ -73,9 +72,7 @@ class Live:
 
 
 @pytest.fixture
-def live(
-    run: Run, http: requests_mock.Mocker, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Live]:
+def live(run, http, monkeypatch):
     """The cloud, with its credentials in the environment."""
     embedded = EmbeddedPlacement()
     adapter = embedded.open()
@@ -102,9 +99,7 @@ def live(
     embedded.close()
 
 
-def test_unused_marks_are_shown_before_they_are_deleted(
-    run: Run, live: Live, answer: Callable[[str], None]
-) -> None:
+def test_unused_marks_are_shown_before_they_are_deleted(run, live, answer):
     run('sync', '--yes')
     old = f'{MARK}_OLD'
     edits.create_trait(live.placement, old)
@@ -118,9 +113,7 @@ def test_unused_marks_are_shown_before_they_are_deleted(
     assert run('sync', '--dry-run').out == 'Nothing to do.\n'
 
 
-def test_a_dry_run_shows_the_plan_and_changes_nothing(
-    run: Run, live: Live
-) -> None:
+def test_a_dry_run_shows_the_plan_and_changes_nothing(run, live):
     result = run('sync', '-f', 'csv', '--quote', 'none')
     assert result.code == 3
     assert result.out.splitlines() == [
@@ -135,7 +128,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
     assert live.traits('win-1') == frozenset()
 
 
-def test_a_table_ends_with_a_summary(run: Run, live: Live) -> None:
+def test_a_table_ends_with_a_summary(run, live):
     result = run('sync')
     assert result.code == 3
     assert result.out.splitlines()[-1] == (
@@ -143,7 +136,7 @@ def test_a_table_ends_with_a_summary(run: Run, live: Live) -> None:
     )
 
 
-def test_a_plan_is_applied_once(run: Run, live: Live) -> None:
+def test_a_plan_is_applied_once(run, live):
     planned = run('sync', '-f', 'value').out
     result = run('sync', '--yes', '-f', 'value')
     assert (result.code, result.out) == (0, planned)
@@ -157,9 +150,7 @@ def test_a_plan_is_applied_once(run: Run, live: Live) -> None:
         assert (result.code, result.out.strip()) == (0, said)
 
 
-def test_traits_that_sync_added_are_removed_with_the_tag(
-    run: Run, live: Live
-) -> None:
+def test_traits_that_sync_added_are_removed_with_the_tag(run, live):
     run('sync', '--yes')
     live.nova.aggregates = [dataclasses.replace(WIN_HOSTS, metadata={})]
     result = run('sync', '--yes')
@@ -173,9 +164,7 @@ def test_traits_that_sync_added_are_removed_with_the_tag(
 @pytest.mark.parametrize(
     ('formatter', 'load'), [('json', json.loads), ('yaml', yaml.safe_load)]
 )
-def test_json_and_yaml_have_one_document(
-    run: Run, live: Live, formatter: str, load: Callable[[str], Any]
-) -> None:
+def test_json_and_yaml_have_one_document(run, live, formatter, load):
     live.nova.aggregates = [
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'win-1', 'gone'}))
     ]
@@ -215,16 +204,12 @@ def test_json_and_yaml_have_one_document(
         ('--no-rollups', {'add trait', 'add aggregate'}),
     ],
 )
-def test_parts_can_be_disabled(
-    run: Run, live: Live, argument: str, left: set[str]
-) -> None:
+def test_parts_can_be_disabled(run, live, argument, left):
     document = json.loads(run('sync', argument, '-f', 'json').out)
     assert {change['action'] for change in document['changes']} == left
 
 
-def test_a_failed_provider_is_reported_and_the_others_change(
-    run: Run, live: Live
-) -> None:
+def test_a_failed_provider_is_reported_and_the_others_change(run, live):
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
     result = run('sync', '--yes', '-f', 'json')
     assert result.code == 1
@@ -239,18 +224,14 @@ def test_a_failed_provider_is_reported_and_the_others_change(
     assert live.traits('win-2') == {LICENSED, MARK}
 
 
-def test_a_provider_deleted_during_the_run_is_not_an_error(
-    run: Run, live: Live
-) -> None:
+def test_a_provider_deleted_during_the_run_is_not_an_error(run, live):
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/aggregates', 404)
     result = run('sync', '--yes', '-f', 'value', '-c', 'Host')
     assert (result.code, result.out) == (0, 'win-2\nwin-2\n')
     assert result.err == 'resource provider win-1 was deleted meanwhile.\n'
 
 
-def test_missing_rights_to_create_traits_are_reported(
-    run: Run, live: Live
-) -> None:
+def test_missing_rights_to_create_traits_are_reported(run, live):
     live.refuse('PUT', '/traits/', 403)
     result = run('sync', '--yes')
     assert result.code == 1
@@ -258,7 +239,7 @@ def test_missing_rights_to_create_traits_are_reported(
     assert len(result.err.splitlines()) == 1
 
 
-def test_a_nova_that_cannot_be_read_is_an_error(run: Run, live: Live) -> None:
+def test_a_nova_that_cannot_be_read_is_an_error(run, live):
     live.http.get(f'{NOVA}/os-aggregates', status_code=500, text='')
     assert run('sync').code == 1
 
@@ -275,9 +256,7 @@ providers:
 """
 
 
-def test_a_plan_for_a_cloud_file_is_shown(
-    run: Run, write_cloud: Callable[[str], Any]
-) -> None:
+def test_a_plan_for_a_cloud_file_is_shown(run, write_cloud):
     result = run(
         'sync', '--snapshot', str(write_cloud(FILE)), '-f', 'value', '-c',
         'Change',
@@ -297,7 +276,7 @@ def test_a_plan_for_a_cloud_file_is_shown(
         pytest.param(['--output', 'x', '--yes', '--forget'], id='forget'),
     ],
 )
-def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(run, arguments):
     result = run('sync', *arguments)
     assert result.code == 2
     assert result.err.endswith(' sync --help.\n')
@@ -308,9 +287,7 @@ def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
 SUCCESS = ('isolate_aggregates_sync_last_success_timestamp_seconds',)
 
 
-def test_only_a_success_writes_its_time(
-    run: Run, live: Live, tmp_path: pathlib.Path
-) -> None:
+def test_only_a_success_writes_its_time(run, live, tmp_path):
     path = tmp_path / 'sync.prom'
     failing = ('sync', '--yes', '--output', str(path))
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
@@ -322,9 +299,7 @@ def test_only_a_success_writes_its_time(
     assert path.read_text() == 'kept'
 
 
-def test_a_success_with_nothing_to_do_counts(
-    run: Run, live: Live, tmp_path: pathlib.Path
-) -> None:
+def test_a_success_with_nothing_to_do_counts(run, live, tmp_path):
     path = tmp_path / 'sync.prom'
     times = []
     for _ in range(2):
@@ -338,8 +313,8 @@ def test_a_success_with_nothing_to_do_counts(
 
 
 def test_nothing_is_done_if_a_success_could_not_be_recorded(
-    run: Run, live: Live, tmp_path: pathlib.Path
-) -> None:
+    run, live, tmp_path
+):
     path = tmp_path / 'missing' / 'sync.prom'
     result = run('sync', '--yes', '--output', str(path))
     assert result.code == 1
@@ -350,16 +325,14 @@ def test_nothing_is_done_if_a_success_could_not_be_recorded(
     assert not live.traits('win-1')
 
 
-def test_each_successful_round_of_a_watch_is_recorded(
-    run: Run, live: Live, tmp_path: pathlib.Path
-) -> None:
+def test_each_successful_round_of_a_watch_is_recorded(run, live, tmp_path):
     path = tmp_path / 'sync.prom'
     times = []
 
-    def note() -> None:
+    def note():
         times.append(parsed(path.read_text('utf-8'))[SUCCESS])
 
-    def note_and_end() -> None:
+    def note_and_end():
         note()
         end()
 
@@ -370,9 +343,7 @@ def test_each_successful_round_of_a_watch_is_recorded(
     assert times[0] < times[1]
 
 
-def test_without_prometheus_client_nothing_is_changed(
-    run: Run, live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_prometheus_client_nothing_is_changed(run, live, monkeypatch):
     monkeypatch.setitem(sys.modules, 'prometheus_client', None)
     result = run('sync', '--yes', '--output', 'x')
     assert result.code == 1
@@ -383,7 +354,7 @@ def test_without_prometheus_client_nothing_is_changed(
 # With systemd.
 
 
-def test_the_units_are_installed_and_start_an_existing_command() -> None:
+def test_the_units_are_installed_and_start_an_existing_command():
     unit = 'etc/systemd/isolate-aggregates-sync'
     assert units.is_installed(f'{unit}.timer')
     assert units.is_installed(f'{unit}.service')
@@ -395,32 +366,30 @@ def test_the_units_are_installed_and_start_an_existing_command() -> None:
 # Again and again.
 
 
-def after_rounds(live: Live, *rounds: Callable[[], None]) -> None:
+def after_rounds(live, *rounds):
     """Do something whenever Nova's aggregates are read."""
     waiting = list(rounds)
 
-    def aggregates(request: Any, context: Any) -> Any:
+    def aggregates(request, context):
         waiting.pop(0)()
         return live.nova.respond(request, context)
 
     live.http.get(f'{NOVA}/os-aggregates', json=aggregates)
 
 
-def end() -> None:
+def end():
     """Ask this process to end."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def nothing() -> None:
+def nothing():
     """Do nothing in a round."""
 
 
-def test_a_watch_writes_changes_until_it_is_stopped(
-    run: Run, live: Live
-) -> None:
+def test_a_watch_writes_changes_until_it_is_stopped(run, live):
     before = signal.getsignal(signal.SIGTERM)
 
-    def untag() -> None:
+    def untag():
         live.nova.aggregates = [dataclasses.replace(WIN_HOSTS, metadata={})]
 
     # In the first round, they are read again after mirroring.
@@ -438,13 +407,13 @@ def test_a_watch_writes_changes_until_it_is_stopped(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_watch_continues_after_an_error(run: Run, live: Live) -> None:
+def test_a_watch_continues_after_an_error(run, live):
     broken = [{'status_code': 500, 'text': 'Broken.'}] * 2
     answer = [{'json': live.nova.respond}] * 2
     live.http.get(f'{NOVA}/os-aggregates', [*broken, *answer])
     reads = iter(range(9))
 
-    def nodes(request: Any, context: Any) -> Any:
+    def nodes(request, context):
         if next(reads) >= 2:
             end()
         return {'hypervisors': []}
@@ -457,7 +426,7 @@ def test_a_watch_continues_after_an_error(run: Run, live: Live) -> None:
     assert 'Traceback' not in result.err
 
 
-def test_a_watch_reports_a_problem_once(run: Run, live: Live) -> None:
+def test_a_watch_reports_a_problem_once(run, live):
     live.nova.aggregates = [
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'gone'}))
     ]
@@ -466,24 +435,20 @@ def test_a_watch_reports_a_problem_once(run: Run, live: Live) -> None:
     assert result.err.count('host gone has no compute node') == 1
 
 
-def test_a_watch_without_credentials_ends_at_once(run: Run) -> None:
+def test_a_watch_without_credentials_ends_at_once(run):
     result = run('sync', '--watch', '1')
     assert result.code == 1
     assert result.err.startswith('There are no credentials for a cloud')
 
 
-def test_a_stopped_watch_leaves_the_rest_to_the_next_run(
-    run: Run, live: Live
-) -> None:
+def test_a_stopped_watch_leaves_the_rest_to_the_next_run(run, live):
     after_rounds(live, end)
     result = run('sync', '--watch', '3600')
     assert (result.code, result.out, result.err) == (0, '', '')
     assert live.traits('win-1') == frozenset()
 
 
-def test_an_effect_that_cannot_be_computed_is_not_called_none(
-    run: Run, live: Live
-) -> None:
+def test_an_effect_that_cannot_be_computed_is_not_called_none(run, live):
     live.nova.aggregates = [
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'win-1'}))
     ]

@@ -6,12 +6,9 @@ import os
 import pathlib
 import subprocess
 import sys
-from typing import Any
 
 
-def starts(
-    path: pathlib.Path, name: str = 'scheduler_start.py'
-) -> dict[str, Any]:
+def starts(path, name='scheduler_start.py'):
     """Return what a program prints of a nova.conf."""
     program = pathlib.Path(__file__).with_name(name)
     environment = dict(os.environ)
@@ -25,5 +22,5 @@ def starts(
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
+    found = json.loads(result.stdout)
     return found

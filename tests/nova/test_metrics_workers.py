@@ -129,9 +129,7 @@ def test_a_filter_that_excludes_hosts_is_counted(count_into):
     assert counts['requests_narrowed_total', 'isolate_tenants'] == 0
 
 
-def test_hosts_excluded_after_placement_are_counted_by_their_share(
-    count_into,
-):
+def test_hosts_excluded_after_placement_are_counted_by_their_share(count_into):
     metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
     for number in (0, 1, 60, 100):
         metrics.excluded(number, 100)
@@ -247,17 +245,17 @@ def test_a_directory_that_is_missing_is_named(count_into):
     )
 
 
-def broken(directory: pathlib.Path) -> None:
+def broken(directory):
     """Put something else into the place of a file."""
     (directory / 'counter_1.db').write_bytes(b'\x40' + 63 * b'\0')
 
 
-def foreign(directory: pathlib.Path) -> None:
+def foreign(directory):
     """Put a text into the place of a file."""
     (directory / 'counter_1.db').write_text('These are no numbers.' * 9)
 
 
-def cut_off(directory: pathlib.Path) -> None:
+def cut_off(directory):
     """Leave a file with nothing in it."""
     (directory / 'counter_1.db').touch()
 

@@ -5,7 +5,6 @@ They read the wheel's ``etc/nova/api-paste.ini``, which pip puts into the
 virtual environment, beside the package nova.
 """
 
-from collections.abc import Iterator
 from importlib import metadata
 import os
 import pathlib
@@ -39,7 +38,7 @@ import pytest  # noqa: E402
 
 
 @pytest.fixture(scope='session', autouse=True)
-def _databases() -> Iterator[None]:
+def _databases():
     """Have Nova's databases where the environment wants them."""
     kind = os.environ.get(nova_databases.VARIABLE)
     if not kind:

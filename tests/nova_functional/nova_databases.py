@@ -9,7 +9,6 @@ writes at the same time, as its services do; SQLite takes one writer.
 import importlib
 import pathlib
 import tempfile
-from typing import Any
 
 import database_servers
 from nova.db import migration
@@ -17,7 +16,7 @@ import sqlalchemy as sa
 
 VARIABLE = 'NOVA_DATABASE'
 # Not an import: the package has another attribute "nova".
-_fixtures: Any = importlib.import_module('nova.tests.fixtures.nova')
+_fixtures = importlib.import_module('nova.tests.fixtures.nova')
 # Releases of Nova before 34 have none.
 _SQLITE = getattr(_fixtures, '_use_file_backed_sqlite_with_wal', None)
 
@@ -28,7 +27,7 @@ class NovaDatabases:
     :param kind: The kind of server.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind):
         server = database_servers.KINDS[kind]
         # Open to the user that the server runs as.
         self._folder = tempfile.TemporaryDirectory()
@@ -36,16 +35,16 @@ class NovaDatabases:
         path.chmod(0o755)
         self._server = server(path / kind, database_servers.free_port())
         self._server.start()
-        self._engines: dict[str, sa.Engine] = {}
+        self._engines = {}
 
-    def install(self) -> None:
+    def install(self):
         """Let Nova's fixtures use them."""
         databases = self
 
-        def apply_schema(fixture: Any) -> None:
+        def apply_schema(fixture):
             databases._make_tables(fixture.database, fixture.database)
 
-        def cache_schema(fixture: Any, connection: str) -> None:
+        def cache_schema(fixture, connection):
             databases._make_tables(connection, 'main')
 
         _fixtures._use_file_backed_sqlite_with_wal = self._url
@@ -53,14 +52,14 @@ class NovaDatabases:
         _fixtures.CellDatabases._cache_schema = cache_schema
         _fixtures.DatabaseWriteLock._setUp = lambda fixture: None
 
-    def close(self) -> None:
+    def close(self):
         """Stop the server."""
         for engine in self._engines.values():
             engine.dispose()
         self._server.stop()
         self._folder.cleanup()
 
-    def _url(self, name: str) -> tuple[str, str]:
+    def _url(self, name):
         """Return where an empty database is.
 
         :param name: Which of Nova's it is. Placement's stays on SQLite.
@@ -74,7 +73,7 @@ class NovaDatabases:
             self._server.create_database(database, self._server.OPTIONS)
         return self._server.url(database).render_as_string(False), database
 
-    def _make_tables(self, name: str, kind: str) -> None:
+    def _make_tables(self, name, kind):
         if name not in self._engines:
             migration.db_sync(database=kind)
             self._engines[name] = sa.create_engine(
@@ -83,7 +82,7 @@ class NovaDatabases:
             )
 
     @staticmethod
-    def _clear(engine: sa.Engine) -> None:
+    def _clear(engine):
         with engine.begin() as connection:
             connection.exec_driver_sql(
                 database_servers.WITHOUT_FOREIGN_KEYS[engine.dialect.name]

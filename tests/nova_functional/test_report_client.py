@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's own client reads the mocked Placement as it reads a real one."""
 
-from collections.abc import Callable, Iterator
 import contextlib
-from typing import Any
 from unittest import mock
 
-from keystoneauth1 import adapter
 from mocked_answers import in_order
 from nova import context, exception, objects
 from nova.scheduler import utils
@@ -24,7 +21,7 @@ CONSUMER = placement_rows.consumer(NESTED.providers[1])
 CONTEXT = context.RequestContext('user', 'project', is_admin=True)
 
 
-def resources(**amounts: int) -> utils.ResourceRequest:
+def resources(**amounts):
     """Return what Nova asks candidates with."""
     request = utils.ResourceRequest()
     for resource_class, amount in amounts.items():
@@ -32,7 +29,7 @@ def resources(**amounts: int) -> utils.ResourceRequest:
     return request
 
 
-def whole_tree(client: report.SchedulerReportClient) -> Any:
+def whole_tree(client):
     """Return a provider tree, by names."""
     tree = client.get_provider_tree_and_ensure_root(
         CONTEXT, UUIDS['cn3'], name='cn3'
@@ -47,18 +44,16 @@ def whole_tree(client: report.SchedulerReportClient) -> Any:
     }
 
 
-def allocations_of_tree(client: report.SchedulerReportClient) -> Any:
+def allocations_of_tree(client):
     """Return the consumers of a provider tree that Nova has cached."""
     whole_tree(client)
     return client.get_allocations_for_provider_tree(CONTEXT, 'cn3')
 
 
-def refused(
-    read: Callable[[report.SchedulerReportClient], Any],
-) -> Callable[[report.SchedulerReportClient], Any]:
+def refused(read):
     """Have the exception of what cannot be read."""
 
-    def name(client: report.SchedulerReportClient) -> str:
+    def name(client):
         try:
             return f'read: {read(client)}'
         except exception.NovaException as exc:
@@ -69,7 +64,7 @@ def refused(
 
 # All that the client reads. What it looks up itself before it writes is not
 # in this list.
-READS: dict[str, Callable[[report.SchedulerReportClient], Any]] = {
+READS = {
     'candidates': lambda client: client.get_allocation_candidates(
         CONTEXT, resources(VCPU=2, DISK_GB=10)
     )[0],
@@ -143,7 +138,7 @@ READS: dict[str, Callable[[report.SchedulerReportClient], Any]] = {
 
 
 @contextlib.contextmanager
-def embedded() -> Iterator[adapter.Adapter]:
+def embedded():
     """A real Placement with the nested cloud."""
     placement = EmbeddedPlacement()
     with contextlib.closing(placement):
@@ -153,13 +148,13 @@ def embedded() -> Iterator[adapter.Adapter]:
 
 
 @contextlib.contextmanager
-def mocked() -> Iterator[adapter.Adapter]:
+def mocked():
     """A mocked one with the same."""
     with testing.PlacementFixture(NESTED) as placement:
         yield placement.adapter
 
 
-def read(placement: contextlib.AbstractContextManager[adapter.Adapter]) -> Any:
+def read(placement):
     """Return all that Nova's client reads."""
     with placement as client:
         # Nova checks the status itself.

@@ -24,14 +24,14 @@ from releasing import ROOT, run, tool
 EXTRAS = 'embedded,metrics,osc,testing'
 
 
-def _name(line: str) -> str:
+def _name(line):
     try:
         return canonicalize_name(Requirement(line.partition('#')[0]).name)
     except InvalidRequirement:
         return ''
 
 
-def main() -> None:
+def main():
     """Print what concerns this package."""
     if sys.argv[1:]:
         _constraints(sys.argv[1], sys.stdin.read())
@@ -42,7 +42,7 @@ def main() -> None:
         print(name)
 
 
-def _constraints(nova: str, constraints: str) -> None:
+def _constraints(nova, constraints):
     """Resolve with all constraints, and print those that took part."""
     with tempfile.TemporaryDirectory() as directory:
         full = pathlib.Path(directory, 'constraints.txt')

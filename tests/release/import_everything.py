@@ -11,7 +11,7 @@ import pkgutil
 import isolate_aggregates
 
 
-def main() -> None:
+def main():
     """Import one module after the other."""
     failed = {}
     for module in pkgutil.walk_packages(

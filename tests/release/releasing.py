@@ -12,9 +12,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 EXTRAS = runpy.run_path(str(ROOT / 'tools' / 'extras.py'))['of_users']()
 
 
-def run(
-    *command: str | os.PathLike, expected: tuple[int, ...] = (0,), **options
-) -> str:
+def run(*command, expected=(0,), **options):
     """Run a program; if it fails, the error has its output."""
     result = subprocess.run(
         command,
@@ -28,12 +26,12 @@ def run(
     return result.stdout
 
 
-def tool(name: str) -> str:
+def tool(name):
     """Return the path of a program that the extra ``release`` brings."""
     return str(pathlib.Path(sys.executable).with_name(name))
 
 
-def build(checkout: pathlib.Path, into: pathlib.Path, *what: str) -> None:
+def build(checkout, into, *what):
     """Build as a release is built, with the time of the commit."""
     epoch = run('git', 'log', '-1', '--format=%ct', cwd=ROOT).strip()
     run(
@@ -47,7 +45,7 @@ def build(checkout: pathlib.Path, into: pathlib.Path, *what: str) -> None:
     )
 
 
-def clone(into: pathlib.Path) -> pathlib.Path:
+def clone(into):
     """Clone the committed state: a release has nothing else."""
     run('git', 'clone', '--quiet', ROOT, into)
     return into

@@ -16,26 +16,26 @@ from releasing import EXTRAS, ROOT, build, clone, run, tool
 GENERATED = {'AUTHORS', 'ChangeLog', 'PKG-INFO'}
 
 
-def _digests(directory: pathlib.Path) -> dict[str, str]:
+def _digests(directory):
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in directory.iterdir()
     }
 
 
-def _committed(checkout: pathlib.Path, *below: str) -> set[str]:
+def _committed(checkout, *below):
     return set(run('git', 'ls-files', *below, cwd=checkout).splitlines())
 
 
 @pytest.fixture(scope='module')
-def inside_sdist(sdist) -> set[str]:
+def inside_sdist(sdist):
     with tarfile.open(sdist) as archive:
         names = [member.name for member in archive if member.isfile()]
     return {name.partition('/')[2] for name in names}
 
 
 @pytest.fixture(scope='module')
-def inside_wheel(wheel) -> set[str]:
+def inside_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 

@@ -29,7 +29,7 @@ ONLY_IN = {
 }
 
 
-def _problems(*requirements: pathlib.Path, tmp_path: pathlib.Path) -> list:
+def _problems(*requirements, tmp_path):
     """Return what deptry finds, by its codes."""
     found = tmp_path / 'deptry.json'
     run(
@@ -43,7 +43,7 @@ def _problems(*requirements: pathlib.Path, tmp_path: pathlib.Path) -> list:
 
 
 @pytest.fixture
-def all_extras(tmp_path) -> pathlib.Path:
+def all_extras(tmp_path):
     """Return a file of what all extras ask for that are not for developers."""
     path = tmp_path / 'extras.txt'
     path.write_text('\n'.join(EXTRAS.values()))

@@ -38,16 +38,16 @@ class Environment:
     :param path: Where to make it.
     """
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(self, path):
         self.path = path
         run(tool('uv'), 'venv', '--quiet', '--python', sys.executable, path)
 
-    def install(self, *arguments: str | pathlib.Path) -> None:
+    def install(self, *arguments):
         """Install with uv."""
         python = self.path / 'bin' / 'python'
         run(tool('uv'), *('pip', 'install', '--python', python), *arguments)
 
-    def run(self, program: str, *arguments: str | pathlib.Path) -> str:
+    def run(self, program, *arguments):
         """Return what one of its programs prints."""
         clean = {
             name: value
@@ -56,7 +56,7 @@ class Environment:
         }
         return run(self.path / 'bin' / program, *arguments, env=clean)
 
-    def broken_modules(self, *installed: str) -> dict[str, str]:
+    def broken_modules(self, *installed):
         """Return the modules whose import fails with these dependencies."""
         printed = self.run('python', HERE / 'import_everything.py')
         return {
@@ -71,7 +71,7 @@ class Environment:
 
 
 @pytest.fixture
-def environment(tmp_path) -> Environment:
+def environment(tmp_path):
     return Environment(tmp_path / 'venv')
 
 

@@ -14,7 +14,7 @@ PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'releasing.rst'
 BIN = pathlib.Path(sys.executable).parent
 
 
-def _shown(beginning: str) -> list[str]:
+def _shown(beginning):
     """Return the first command of the page that begins so."""
     lines = [line.strip() for line in PAGE.read_text().splitlines()]
     first = next(each for each in lines if each.startswith(f'$ {beginning}'))
@@ -27,10 +27,10 @@ class Releaser:
     :param checkout: The clone.
     """
 
-    def __init__(self, checkout: pathlib.Path) -> None:
+    def __init__(self, checkout):
         self.checkout = checkout
 
-    def types(self, *words: str, **options) -> str:
+    def types(self, *words, **options):
         """Run the commands of the page."""
         if words[0] == 'make':
             venv = BIN.parent
@@ -45,13 +45,13 @@ class Releaser:
             **options,
         )
 
-    def built(self) -> set[str]:
+    def built(self):
         """Return the names of what has been built."""
         return {path.name for path in (self.checkout / 'dist').iterdir()}
 
 
 @pytest.fixture
-def releaser(tmp_path) -> Releaser:
+def releaser(tmp_path):
     return Releaser(clone(tmp_path / 'clone'))
 
 

@@ -2,7 +2,6 @@
 """A cloud with a thousand isolated aggregates and a few hosts."""
 
 import contextlib
-import pathlib
 import uuid
 
 from fake_nova import FakeNova
@@ -33,12 +32,12 @@ FLAVORS = (
 )
 
 
-def identity(kind: str, name: object) -> str:
+def identity(kind, name):
     """Return a uuid that is always the same."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f'{kind} {name}'))
 
 
-def aggregates() -> list[Aggregate]:
+def aggregates():
     """Return the aggregates; those of one license share its host."""
     found = []
     for number in range(AGGREGATES):
@@ -58,7 +57,7 @@ def aggregates() -> list[Aggregate]:
     return found
 
 
-def load(database: pathlib.Path) -> None:
+def load(database):
     """Put the hosts into a Placement, as nova-compute does.
 
     :param database: The file of its database.
@@ -83,7 +82,7 @@ def load(database: pathlib.Path) -> None:
         )
 
 
-def answer(http: requests_mock.Mocker, placement: str) -> None:
+def answer(http, placement):
     """Run a fake Nova; Placement is called over the network.
 
     :param http: Where Nova answers.

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cloud whose Placement is behind a real web server."""
 
-from collections.abc import Callable, Iterator
-import pathlib
-from typing import Any
-
 import big_cloud
 from http_fakes import NOVA
 import pytest
@@ -17,10 +13,7 @@ import web_servers
     params=[web_servers.GUNICORN, web_servers.UWSGI],
     ids=lambda server: server.name,
 )
-def web_server(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[web_servers.Running]:
+def web_server(request, tmp_path_factory):
     """A Placement under each web server."""
     if not request.param.is_installed():
         pytest.skip(f'{request.param.name} is not installed')
@@ -30,25 +23,20 @@ def web_server(
 
 
 @pytest.fixture
-def placement(web_server: web_servers.Running) -> web_servers.Running:
+def placement(web_server):
     """A Placement that has the hosts and nothing else."""
     big_cloud.load(web_server.database)
     return web_server
 
 
 @pytest.fixture
-def command(
-    placement: web_servers.Running,
-    run: Callable[..., Any],
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[..., Any]]:
+def command(placement, run, tmp_path, monkeypatch):
     """Run ``isolate-aggregates`` with that Placement."""
     # novaclient writes files for its shell completion.
     monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
     configuration = tmp_path / 'live.conf'
 
-    def run_program(*arguments: str, max_query_length: int = 0) -> Any:
+    def run_program(*arguments, max_query_length=0):
         configuration.write_text(
             '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
             '[isolate_aggregates]\n'

@@ -5,7 +5,6 @@ The exporter reads the Windows licensing example as a live cloud, with a real
 Placement. Prometheus and promtool are those of Debian's package.
 """
 
-from collections.abc import Callable, Iterator
 import contextlib
 import copy
 import json
@@ -18,14 +17,12 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any
 from urllib import parse, request
 
 from fake_projects import OTHER, SALES, FakeProjects
 from http_fakes import NOVA
-from live_example import ISOLATE, Live
+from live_example import ISOLATE
 import pytest
-import requests_mock
 import yaml
 
 from isolate_aggregates.aggregates import Aggregate, domains
@@ -64,7 +61,7 @@ metrics.timer('isolate_aggregates', 0.001)
 """
 
 
-def program(name: str) -> str:
+def program(name):
     """Return the path of a program; without it the test is skipped."""
     found = shutil.which(name)
     if not found:
@@ -72,19 +69,19 @@ def program(name: str) -> str:
     return found
 
 
-def free_port() -> int:
+def free_port():
     """Return a port that nothing listens on."""
     with socket.create_server((HOST, 0)) as unused:
         return int(unused.getsockname()[1])
 
 
-def alerts() -> list[dict[str, Any]]:
+def alerts():
     """Return the rules that we ship."""
     groups = yaml.safe_load(RULES.read_text('utf-8'))['groups']
     return [rule for group in groups for rule in group['rules']]
 
 
-def queries() -> Iterator[str]:
+def queries():
     """Yield the queries of the dashboard as Grafana sends them."""
     for panel in json.loads(DASHBOARD.read_text('utf-8'))['panels']:
         for target in panel.get('targets', ()):
@@ -101,7 +98,7 @@ class Prometheus:
     :param target: What it scrapes.
     """
 
-    def __init__(self, folder: pathlib.Path, target: str) -> None:
+    def __init__(self, folder, target):
         self._listen = f'{HOST}:{free_port()}'
         self._log = folder / 'prometheus.log'
         configuration = folder / 'prometheus.yml'
@@ -133,7 +130,7 @@ class Prometheus:
         ]
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self):
         """Run it, and end it."""
         with self._log.open('w') as output:
             process = subprocess.Popen(
@@ -148,7 +145,7 @@ class Prometheus:
             finally:
                 process.kill()
 
-    def get(self, path: str, **parameters: str) -> Any:
+    def get(self, path, **parameters):
         """Ask its API; None while it does not answer."""
         url = f'http://{self._listen}/api/v1/{path}'
         with (
@@ -158,12 +155,12 @@ class Prometheus:
             return json.load(answer)['data']
         return None
 
-    def series(self, query: str) -> list[dict[str, Any]]:
+    def series(self, query):
         """Return what a query finds; nothing while it does not answer."""
         result = self.get('query', query=query)
         return result['result'] if result else []
 
-    def wait(self, condition: Callable[[], object]) -> None:
+    def wait(self, condition):
         """Wait until something is so."""
         until = time.monotonic() + LONG
         while not condition():
@@ -177,13 +174,13 @@ class Watcher(threading.Thread):
     :param watch: What to ask.
     """
 
-    def __init__(self, watch: Callable[[], None]) -> None:
+    def __init__(self, watch):
         super().__init__(daemon=True)
         self._watch = watch
         self._main = threading.current_thread().ident
-        self.error: BaseException | None = None
+        self.error = None
 
-    def run(self) -> None:
+    def run(self):
         """Ask, and let the exporter end."""
         try:
             self._watch()
@@ -194,7 +191,7 @@ class Watcher(threading.Thread):
             signal.pthread_kill(self._main, signal.SIGTERM)
 
 
-def counted(folder: pathlib.Path) -> pathlib.Path:
+def counted(folder):
     """Return the directory that a worker of nova-scheduler counted into."""
     directory = folder / 'counts'
     directory.mkdir()
@@ -202,7 +199,7 @@ def counted(folder: pathlib.Path) -> pathlib.Path:
     return directory
 
 
-def serve_servers(http: requests_mock.Mocker) -> None:
+def serve_servers(http):
     """Let Nova have a server that is out of place."""
     server = {
         'id': 'server-1',
@@ -233,12 +230,8 @@ def serve_servers(http: requests_mock.Mocker) -> None:
 @pytest.mark.smoke
 @pytest.mark.usefixtures('in_environment')
 def test_every_query_matches_metrics_of_a_real_exporter(
-    run: Callable[..., Any],
-    live: Live,
-    http: requests_mock.Mocker,
-    config: Callable[[str], str],
-    tmp_path: pathlib.Path,
-) -> None:
+    run, live, http, config, tmp_path
+):
     promtool = program('promtool')
     serve_servers(http)
     configured = config(f'{ISOLATE}[isolate_aggregates]\ntrait_sources=flavor')
@@ -254,18 +247,18 @@ def test_every_query_matches_metrics_of_a_real_exporter(
     listen = f'{HOST}:{free_port()}'
     prometheus = Prometheus(tmp_path, listen)
     metrics = re.findall(r'isolate_aggregates_\w+', RULES.read_text('utf-8'))
-    answers: dict[str, list[Any]] = {}
-    groups: list[Any] = []
+    answers = {}
+    groups = []
     text = []
 
-    def has_scraped() -> list[Any]:
+    def has_scraped():
         # A rate needs two scrapes.
         return prometheus.series(
             'isolate_aggregates_up == 1 and on (instance) '
             f'count_over_time({SCHEDULER_METRICS}_requests_total[1m]) > 1'
         )
 
-    def evaluated() -> bool:
+    def evaluated():
         groups[:] = prometheus.get('rules')['groups']
         return all(
             rule['health'] != 'unknown'
@@ -273,7 +266,7 @@ def test_every_query_matches_metrics_of_a_real_exporter(
             for rule in group['rules']
         )
 
-    def watch() -> None:
+    def watch():
         prometheus.wait(has_scraped)
         prometheus.wait(evaluated)
         asked = {*queries(), *metrics}
@@ -317,9 +310,7 @@ def test_every_query_matches_metrics_of_a_real_exporter(
 
 
 @pytest.mark.smoke
-def test_the_alerts_fire_when_they_should_and_only_then(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_the_alerts_fire_when_they_should_and_only_then(tmp_path):
     promtool = program('promtool')
     # The test names the rules by a pattern, relative to its own folder.
     for arguments in (
@@ -330,7 +321,7 @@ def test_the_alerts_fire_when_they_should_and_only_then(
             [promtool, *arguments], capture_output=True, text=True
         )
         assert result.returncode == 0, result.stdout + result.stderr
-    fires: dict[str, set[bool]] = {}
+    fires = {}
     for case in yaml.safe_load(RULES_TEST.read_text('utf-8'))['tests']:
         for one in case['alert_rule_test']:
             known = fires.setdefault(one['alertname'], set())
@@ -338,7 +329,7 @@ def test_the_alerts_fire_when_they_should_and_only_then(
     assert fires == {rule['alert']: {True, False} for rule in alerts()}
 
 
-def in_cloud(case: dict[str, Any], cluster: str) -> dict[str, Any]:
+def in_cloud(case, cluster):
     """Return a case of which all series have a label for their cloud."""
     labelled = copy.deepcopy(case)
     for series in labelled['input_series']:
@@ -351,7 +342,7 @@ def in_cloud(case: dict[str, Any], cluster: str) -> dict[str, Any]:
     return labelled
 
 
-def pairs_of_clouds() -> Iterator[dict[str, Any]]:
+def pairs_of_clouds():
     """Yield each case that fires, beside a cloud whose alert does not.
 
     They come in both orders, as an alert may only look at the first series.
@@ -376,9 +367,7 @@ def pairs_of_clouds() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.smoke
-def test_an_alert_fires_for_the_right_one_of_two_clouds(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_an_alert_fires_for_the_right_one_of_two_clouds(tmp_path):
     promtool = program('promtool')
     cases = list(pairs_of_clouds())
     assert {

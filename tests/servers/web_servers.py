@@ -5,7 +5,7 @@ Each is a process of its own with the limits it has by default, on a free port
 of this machine, with a database in a file. A proxy before it is one more.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 import contextlib
 import dataclasses
 import os
@@ -57,12 +57,12 @@ class WebServer:
     max_query_length: int
     speaks_http: bool = True
 
-    def is_installed(self) -> bool:
+    def is_installed(self):
         """Return whether its program is there."""
         return (_BIN / self.name).exists()
 
 
-def _gunicorn(address: str, *options: str) -> Sequence[str]:
+def _gunicorn(address, *options):
     return [
         str(_BIN / 'gunicorn'),
         # A busy machine must not look like a hanging worker.
@@ -74,9 +74,7 @@ def _gunicorn(address: str, *options: str) -> Sequence[str]:
     ]
 
 
-def _uwsgi(
-    address: str, *options: str, listen: str = '--http-socket'
-) -> Sequence[str]:
+def _uwsgi(address, *options, listen='--http-socket'):
     return [
         str(_BIN / 'uwsgi'),
         listen,
@@ -94,12 +92,12 @@ def _uwsgi(
     ]
 
 
-def _big_uwsgi(address: str) -> Sequence[str]:
+def _big_uwsgi(address):
     """As OpenStack-Ansible and Atmosphere have it."""
     return _uwsgi(address, '--buffer-size=65535')
 
 
-def _kolla_uwsgi(address: str) -> Sequence[str]:
+def _kolla_uwsgi(address):
     """As in kolla-ansible, whose uWSGI has its own HTTP router."""
     return _uwsgi(address, '--buffer-size=65535', '--master', listen='--http')
 
@@ -142,7 +140,7 @@ class Proxy:
     command: Callable[[str, pathlib.Path], Sequence[str]]
 
     @property
-    def program(self) -> str | None:
+    def program(self):
         """The path of its program; None if it is not installed."""
         # Debian's directory for servers is not always in PATH.
         path = f'{os.environ.get("PATH", os.defpath)}:/usr/sbin'
@@ -206,7 +204,7 @@ class Running:
     database: pathlib.Path
     log: pathlib.Path
 
-    def get(self, path: str) -> requests.Response:
+    def get(self, path):
         """Ask it as keystoneauth does in a nova-scheduler."""
         return requests.get(
             f'{self.url}{path}',
@@ -223,7 +221,7 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(server: WebServer, folder: pathlib.Path) -> Iterator[Running]:
+def running(server, folder):
     """Run an empty Placement.
 
     :param server: Its web server.
@@ -243,9 +241,7 @@ def running(server: WebServer, folder: pathlib.Path) -> Iterator[Running]:
 
 
 @contextlib.contextmanager
-def behind(
-    proxy: Proxy, placement: Running, folder: pathlib.Path
-) -> Iterator[Running]:
+def behind(proxy, placement, folder):
     """Run a proxy before a Placement.
 
     :param folder: An empty folder for its files.
@@ -272,13 +268,7 @@ def behind(
 
 
 @contextlib.contextmanager
-def _started(
-    command: Sequence[str],
-    folder: pathlib.Path,
-    environment: dict[str, str],
-    found: Running,
-    ready: Callable[[Running], None],
-) -> Iterator[None]:
+def _started(command, folder, environment, found, ready):
     """Run a program until it is not wanted any more.
 
     :param ready: Raises OSError while it does not run yet.
@@ -300,25 +290,21 @@ def _started(
         _end(process)
 
 
-def _free_port() -> int:
+def _free_port():
     with socket.create_server(('127.0.0.1', 0)) as unused:
         return int(unused.getsockname()[1])
 
 
-def _answers(server: Running) -> None:
+def _answers(server):
     assert server.get('/').ok
 
 
-def _listens(server: Running) -> None:
+def _listens(server):
     host, _, port = server.url.removeprefix('http://').partition(':')
     socket.create_connection((host, int(port))).close()
 
 
-def _wait(
-    found: Running,
-    process: subprocess.Popen[bytes],
-    ready: Callable[[Running], None],
-) -> None:
+def _wait(found, process, ready):
     until = time.monotonic() + _SECONDS
     while time.monotonic() < until and process.poll() is None:
         # Those of requests are of that kind too.
@@ -329,7 +315,7 @@ def _wait(
     raise AssertionError(f'it does not answer:\n{found.log.read_text()}')
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process):
     """Terminate a process; report and remove leftover processes."""
     process.terminate()
     with contextlib.suppress(ProcessLookupError):

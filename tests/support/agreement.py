@@ -5,7 +5,6 @@ What they do without it is in ``tests/functional/test_consent.py`` and
 ``test_reservation_consent.py``.
 """
 
-from collections.abc import Callable, Sequence
 import io
 
 import pytest
@@ -25,7 +24,7 @@ _WITHOUT = frozenset({
 })  # fmt: skip
 
 
-def agreed(arguments: Sequence[str]) -> tuple[str, ...]:
+def agreed(arguments):
     """Return the arguments of a command, with ``--yes`` if it would ask."""
     words = list(arguments)
     while words and words[0].startswith('--'):
@@ -46,17 +45,15 @@ class Terminal(io.StringIO):
     :param meanwhile: What happens before the first answer.
     """
 
-    def __init__(
-        self, text: str = '', meanwhile: Callable[[], object] | None = None
-    ) -> None:
+    def __init__(self, text='', meanwhile=None):
         super().__init__(text)
         self._meanwhile = meanwhile
 
-    def isatty(self) -> bool:
+    def isatty(self):
         """Tell that it is a terminal."""
         return True
 
-    def readline(self, size: int | None = -1, /) -> str:
+    def readline(self, size=-1, /):
         """Return an answer."""
         if self._meanwhile:
             self._meanwhile()
@@ -65,12 +62,10 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def answer(monkeypatch):
     """Type answers, while something else happens."""
 
-    def type_it(
-        text: str, meanwhile: Callable[[], object] | None = None
-    ) -> None:
+    def type_it(text, meanwhile=None):
         monkeypatch.setattr('sys.stdin', Terminal(text, meanwhile))
         # What is captured of standard error is what pipes get.
         monkeypatch.setattr(terminal, 'is_attended', lambda *_: True)

@@ -11,7 +11,7 @@ _SHOW = ' '.join(
 )
 
 
-def read_by_bash(line: str) -> tuple[tuple[str, ...], ...]:
+def read_by_bash(line):
     """Return the commands of our programs in a line, without running them.
 
     No argument may be empty: that is how they are told apart.

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A copy of a cloud, on which printed commands are carried out."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
-from typing import Any
 
 from bash import read_by_bash
-from oslo_config import cfg
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
-from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import Request, resources
 
 # A flavor, an image and a project, by their names.
@@ -52,19 +47,14 @@ class CloudCopy:
     :param conf: A configuration with our options, which is changed.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        conf: cfg.ConfigOpts,
-        servers: Iterable[PlacedVm] = (),
-    ) -> None:
+    def __init__(self, snapshot, conf, servers=()):
         base.apply_settings(conf, snapshot)
         self.snapshot = snapshot
         self.servers = {server.id: server for server in servers}
         self._pipeline = chain.as_in_nova(conf)
         self._filters = Pipeline(loading.load(conf))
 
-    def access(self, projects: Iterable[str] = (STRANGER,)) -> Access:
+    def access(self, projects=(STRANGER,)):
         """Return who may use which hosts, while nothing is in use."""
         empty = dataclasses.replace(
             self.snapshot,
@@ -82,7 +72,7 @@ class CloudCopy:
             for project in projects
         }
 
-    def _hosts(self, snapshot: Snapshot, request: Request) -> frozenset[str]:
+    def _hosts(self, snapshot, request):
         try:
             decision = decide(request, snapshot.index, self._pipeline)
             explained = explain(
@@ -98,7 +88,7 @@ class CloudCopy:
             if verdict.is_candidate
         )
 
-    def permits(self, question: Asked, host: str) -> bool:
+    def permits(self, question, host):
         """Return whether the locks on a host let a request in.
 
         It is asked of the tags and of the hosts in Nova alone, whatever
@@ -114,9 +104,7 @@ class CloudCopy:
         held = self.snapshot.index.aggregates_of.get(host, frozenset())
         return held.isdisjoint(decision.destination.forbidden_aggregates)
 
-    def paste(
-        self, line: str, after_each: Callable[[], object] = lambda: None
-    ) -> None:
+    def paste(self, line, after_each=lambda: None):
         """Carry out a line of commands, as if it were pasted into a shell.
 
         :param after_each: Called after each of the commands.
@@ -127,7 +115,7 @@ class CloudCopy:
             self._run(words)
             after_each()
 
-    def _run(self, words: tuple[str, ...]) -> None:
+    def _run(self, words):
         plain, options = _parsed(words)
         match plain:
             case ['isolate-aggregates', 'sync']:
@@ -154,7 +142,7 @@ class CloudCopy:
             case _:
                 raise AssertionError(f'what is {words}?')
 
-    def _client(self, plain: list[str], options: dict[str, list[str]]) -> None:
+    def _client(self, plain, options):
         match plain:
             case ['aggregate', 'set', name]:
                 self._set_tags(name, _pairs(options['property']))
@@ -206,29 +194,27 @@ class CloudCopy:
             case _:
                 raise AssertionError(f'what is openstack {plain}?')
 
-    def _replace(self, field: str, old: Any, new: Any) -> None:
+    def _replace(self, field, old, new):
         things = [new if one is old else one for one in self._all(field)]
         results = tuple(one for one in things if one is not None)
         self.snapshot = dataclasses.replace(self.snapshot, **{field: results})
 
-    def _all(self, field: str) -> tuple[Any, ...]:
+    def _all(self, field):
         return tuple(getattr(self.snapshot, field))
 
-    def _aggregate(self, name: str) -> Aggregate:
+    def _aggregate(self, name):
         [found] = (
             [a for a in self.snapshot.aggregates if str(a.id) == name]
             or [a for a in self.snapshot.aggregates if a.name == name]
         )  # fmt: skip
         return found
 
-    def _set_tags(self, name: str, tags: Mapping[str, str | None]) -> None:
+    def _set_tags(self, name, tags):
         old = self._aggregate(name)
         new = dataclasses.replace(old, metadata=_put(old.metadata, tags))
         self._replace('aggregates', old, new)
 
-    def _set_hosts(
-        self, name: str, change: Callable[[frozenset[str]], frozenset[str]]
-    ) -> None:
+    def _set_hosts(self, name, change):
         old = self._aggregate(name)
         new = dataclasses.replace(old, hosts=change(old.hosts))
         self._replace('aggregates', old, new)
@@ -242,38 +228,34 @@ class CloudCopy:
                 ),
             )
 
-    def _set_specs(self, name: str, specs: Mapping[str, str | None]) -> None:
+    def _set_specs(self, name, specs):
         old = self.snapshot.flavor(name)
         new = dataclasses.replace(
             old, extra_specs=_put(old.extra_specs, specs)
         )
         self._replace('flavors', old, new)
 
-    def _set_properties(
-        self, name: str, properties: Mapping[str, str | None]
-    ) -> None:
+    def _set_properties(self, name, properties):
         old = self.snapshot.image(name)
         new = dataclasses.replace(
             old, properties=_put(old.properties, properties)
         )
         self._replace('images', old, new)
 
-    def _provider(self, uuid: str) -> Provider:
+    def _provider(self, uuid):
         [found] = [p for p in self.snapshot.providers if p.uuid == uuid]
         return found
 
-    def _change_provider(self, uuid: str, **fields: Any) -> None:
+    def _change_provider(self, uuid, **fields):
         old = self._provider(uuid)
         self._replace('providers', old, dataclasses.replace(old, **fields))
 
-    def _change_nodes(
-        self, host: str, change: Callable[[Provider], Provider]
-    ) -> None:
+    def _change_nodes(self, host, change):
         for node in self.snapshot.providers:
             if node.host == host:
                 self._replace('providers', node, change(node))
 
-    def _sync(self) -> None:
+    def _sync(self):
         locks = self._filters.locks(self.snapshot.index)
         sync_plan = plan.make(read(SnapshotCloud(self.snapshot)), locks)
         for group in projects.updated(
@@ -291,7 +273,7 @@ class CloudCopy:
                 aggregates=target.aggregates_after(old.aggregates),
             )
 
-    def _migrate(self, server: str) -> None:
+    def _migrate(self, server):
         moved = self.servers.pop(server)
         self._change_nodes(
             moved.host,
@@ -305,7 +287,7 @@ class CloudCopy:
         )
 
 
-def gained(before: Access, after: Access) -> dict[Asked, frozenset[str]]:
+def gained(before, after):
     """Return the hosts that each request may use in addition."""
     return {
         asked: hosts - before[asked]
@@ -314,10 +296,10 @@ def gained(before: Access, after: Access) -> dict[Asked, frozenset[str]]:
     }
 
 
-def _parsed(words: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
+def _parsed(words):
     """Return the plain words of a command, and its options with values."""
-    plain: list[str] = []
-    options: dict[str, list[str]] = {}
+    plain = []
+    options = {}
     rest = iter(words)
     for word in rest:
         if word == '--':
@@ -337,12 +319,10 @@ def _parsed(words: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
 _FLAGS = ('all-projects', 'disable', 'enable', 'live-migration', 'wait')
 
 
-def _pairs(texts: Iterable[str]) -> dict[str, str]:
+def _pairs(texts):
     return {key: value for key, _, value in (t.partition('=') for t in texts)}
 
 
-def _put(
-    old: Mapping[str, str], changes: Mapping[str, str | None]
-) -> dict[str, str]:
+def _put(old, changes):
     merged = {**old, **changes}
     return {k: v for k, v in merged.items() if v is not None}

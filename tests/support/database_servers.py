@@ -34,7 +34,7 @@ _SECONDS = 300
 _POSTGRESQL = pathlib.Path('/usr/lib/postgresql')
 
 
-def free_port() -> int:
+def free_port():
     """Return a free port."""
     with socket.create_server((HOST, 0)) as unused:
         return int(unused.getsockname()[1])
@@ -51,31 +51,31 @@ class Server(abc.ABC):
     NAME: ClassVar[str]
     PACKAGE: ClassVar[str]
     PROGRAMS: ClassVar[Sequence[str]]
-    STOP: ClassVar[signal.Signals] = signal.SIGTERM
+    STOP = signal.SIGTERM
     # What CREATE DATABASE has for the databases of Nova and Placement.
-    OPTIONS: ClassVar[str] = ''
+    OPTIONS = ''
 
-    def __init__(self, folder: pathlib.Path, port: int) -> None:
+    def __init__(self, folder, port):
         self.folder = folder.resolve()
         self.port = port
         self.data = self.folder / 'data'
         self.log = self.folder / 'server.log'
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = None
 
     @classmethod
-    def is_installed(cls) -> bool:
+    def is_installed(cls):
         """Return whether its programs are there."""
         return all(map(cls._program, cls.PROGRAMS))
 
     @abc.abstractmethod
-    def url(self, database: str | None = None) -> sa.URL:
+    def url(self, database=None):
         """Return where SQLAlchemy finds a database.
 
         :param database: Its name; None for the one every server has.
         """
 
     @property
-    def pid(self) -> int | None:
+    def pid(self):
         """The id of the process that serves this folder, if one does."""
         try:
             pid = int(self._pid_file.read_text('utf-8').split()[0])
@@ -89,7 +89,7 @@ class Server(abc.ABC):
         )
         return pid if ours else None
 
-    def start(self) -> None:
+    def start(self):
         """Start the server, unless it runs, and wait until it answers."""
         if self.pid is None:
             if not self.data.exists():
@@ -108,7 +108,7 @@ class Server(abc.ABC):
                 )
         self._wait_for_answer()
 
-    def stop(self) -> None:
+    def stop(self):
         """Stop the server, if it runs, and wait until it is gone."""
         pid = self.pid
         if pid is not None:
@@ -122,7 +122,7 @@ class Server(abc.ABC):
                 raise AssertionError(f'{self.NAME} does not stop: {self.log}')
             time.sleep(0.05)
 
-    def create_database(self, name: str, options: str = '') -> None:
+    def create_database(self, name, options=''):
         """Create a database.
 
         :param name: Its name.
@@ -133,14 +133,14 @@ class Server(abc.ABC):
             connection.exec_driver_sql(f'CREATE DATABASE {name} {options}')
         engine.dispose()
 
-    def _engine(self) -> sa.Engine:
+    def _engine(self):
         return sa.create_engine(
             self.url(),
             isolation_level='AUTOCOMMIT',
             poolclass=sa.pool.NullPool,
         )
 
-    def _wait_for_answer(self) -> None:
+    def _wait_for_answer(self):
         engine = self._engine()
         until = time.monotonic() + _SECONDS
         while True:
@@ -154,10 +154,10 @@ class Server(abc.ABC):
                 )
             time.sleep(0.05)
 
-    def _last_words(self) -> str:
+    def _last_words(self):
         return '\n'.join(self.log.read_text('utf-8').splitlines()[-20:])
 
-    def _initialize(self) -> None:
+    def _initialize(self):
         """Make the data folder; it is there only when it is whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = self.folder / 'unfinished'
@@ -180,22 +180,22 @@ class Server(abc.ABC):
         unfinished.rename(self.data)
 
     # The user it runs as, if that differs from the current one.
-    _user: str | None = None
-    _group: int | None = None
+    _user = None
+    _group = None
 
     @classmethod
     @abc.abstractmethod
-    def _program(cls, name: str) -> str | None: ...
+    def _program(cls, name): ...
 
     @property
     @abc.abstractmethod
-    def _pid_file(self) -> pathlib.Path: ...
+    def _pid_file(self): ...
 
     @abc.abstractmethod
-    def _initializing(self, data: pathlib.Path) -> Sequence[str]: ...
+    def _initializing(self, data): ...
 
     @abc.abstractmethod
-    def _command(self) -> Sequence[str]: ...
+    def _command(self): ...
 
 
 class MariaDB(Server):
@@ -206,22 +206,22 @@ class MariaDB(Server):
     PROGRAMS = ('mariadbd', 'mariadb-install-db')
     OPTIONS = 'CHARACTER SET utf8mb3'
 
-    def url(self, database: str | None = None) -> sa.URL:
+    def url(self, database=None):
         """Return where SQLAlchemy finds a database, through PyMySQL."""
         return sa.URL.create(
             'mysql+pymysql', 'root', None, HOST, self.port, database
         )
 
     @classmethod
-    def _program(cls, name: str) -> str | None:
+    def _program(cls, name):
         # Debian's directory for the server is not always in PATH.
         return shutil.which(name) or shutil.which(name, path='/usr/sbin')
 
     @property
-    def _pid_file(self) -> pathlib.Path:
+    def _pid_file(self):
         return self.folder / 'server.pid'
 
-    def _initializing(self, data: pathlib.Path) -> Sequence[str]:
+    def _initializing(self, data):
         return [
             str(self._program('mariadb-install-db')),
             '--no-defaults',
@@ -234,7 +234,7 @@ class MariaDB(Server):
             *_SMALL,
         ]
 
-    def _command(self) -> Sequence[str]:
+    def _command(self):
         return [
             str(self._program('mariadbd')),
             '--no-defaults',
@@ -262,7 +262,7 @@ _SMALL = (
 )
 
 
-def _user_option() -> Sequence[str]:
+def _user_option():
     # It refuses to run as root unless configured to.
     return ['--user=root'] if os.geteuid() == 0 else []
 
@@ -280,13 +280,13 @@ class PostgreSQL(Server):
     # With SIGTERM it waits until its last client leaves.
     STOP = signal.SIGINT
 
-    def __init__(self, folder: pathlib.Path, port: int) -> None:
+    def __init__(self, folder, port):
         super().__init__(folder, port)
         if os.geteuid() == 0:
             account = pwd.getpwnam('postgres')
             self._user, self._group = account.pw_name, account.pw_gid
 
-    def url(self, database: str | None = None) -> sa.URL:
+    def url(self, database=None):
         """Return where SQLAlchemy finds a database, through psycopg2."""
         return sa.URL.create(
             'postgresql+psycopg2',
@@ -298,7 +298,7 @@ class PostgreSQL(Server):
         )
 
     @classmethod
-    def _program(cls, name: str) -> str | None:
+    def _program(cls, name):
         # Debian keeps versions apart; the newest is as good as any.
         found = _POSTGRESQL.glob(f'*/bin/{name}')
         newest = max(
@@ -307,10 +307,10 @@ class PostgreSQL(Server):
         return shutil.which(name) if newest is None else str(newest)
 
     @property
-    def _pid_file(self) -> pathlib.Path:
+    def _pid_file(self):
         return self.data / 'postmaster.pid'
 
-    def _initializing(self, data: pathlib.Path) -> Sequence[str]:
+    def _initializing(self, data):
         return [
             str(self._program('initdb')),
             f'--pgdata={data}',
@@ -321,7 +321,7 @@ class PostgreSQL(Server):
             '--no-sync',
         ]
 
-    def _command(self) -> Sequence[str]:
+    def _command(self):
         settings = {
             'listen_addresses': HOST,
             'port': self.port,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An HTTP server that sends its answer byte by byte, and does not end it."""
 
-from collections.abc import Iterator
 import contextlib
 import http.server
 import threading
@@ -21,13 +20,13 @@ class DrippingServer(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(('127.0.0.1', 0), _Handler)
         self.closing = threading.Event()
         self.has_ended = False
         self.requests = 0
 
-    def adapter(self) -> adapter.Adapter:
+    def adapter(self):
         """Return a client whose timeout for each read is not exceeded."""
         return adapter.Adapter(
             session.Session(noauth.NoAuth(), timeout=_LONGEST),
@@ -39,7 +38,7 @@ class DrippingServer(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: DrippingServer
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         self.server.requests += 1
         self.send_response(200)
         self.send_header('Content-Type', 'application/json')
@@ -51,12 +50,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     return
         self.server.has_ended = True
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format, *args):
         """Log nothing."""
 
 
 @contextlib.contextmanager
-def dripping_server() -> Iterator[DrippingServer]:
+def dripping_server():
     """Run a server."""
     with DrippingServer() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``explain`` writes, as a test compares it."""
 
-from typing import Any
 
-
-def rows(result: Any) -> dict[str, str]:
+def rows(result):
     """Return the verdict or the reasons for each host in a table.
 
     It is a table of ``--hosts``.
@@ -14,7 +12,7 @@ def rows(result: Any) -> dict[str, str]:
         for line in result.out.splitlines()
         if line.startswith('|')
     ]
-    found: dict[str, str] = {}
+    found = {}
     for host, verdict, reason in lines[1:]:
         if host:
             last = host

@@ -6,18 +6,12 @@ the API are documents by id, as the `Compute API reference
 <https://docs.openstack.org/api-ref/compute/>`_ describes them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 import copy
 import re
 import threading
 from typing import Any
 from urllib import parse
-
-import requests_mock
-
-from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.compute.client import ComputeNode
 
 NOVA = 'http://nova.test/v2.1'
 
@@ -26,7 +20,7 @@ Reply = tuple[int, Document | None]
 Query = Mapping[str, str]
 
 
-def uuid(kind: int, name: str) -> str:
+def uuid(kind, name):
     """Return the uuid of something of a kind with a name."""
     number = int.from_bytes(name.encode()[:6], 'big')
     return f'{kind:08d}-0000-4000-8000-{number:012x}'
@@ -39,36 +33,31 @@ class FakeNova:
     """
 
     def __init__(
-        self,
-        newest: str = '2.96',
-        *,
-        aggregates: list[Aggregate] | None = None,
-        flavors: list[Flavor] | None = None,
-        nodes: list[ComputeNode] | None = None,
-    ) -> None:
+        self, newest='2.96', *, aggregates=None, flavors=None, nodes=None
+    ):
         self.newest = newest
         # The most items it gives out at once, whatever is asked for.
         self.page = 1000
-        self.aggregates: Any = {} if aggregates is None else aggregates
-        self.flavors: Any = {} if flavors is None else flavors
-        self.nodes: Any = {} if nodes is None else nodes
+        self.aggregates = {} if aggregates is None else aggregates
+        self.flavors = {} if flavors is None else flavors
+        self.nodes = {} if nodes is None else nodes
         # The names of flavors that are not public.
-        self.private: frozenset[str] = frozenset()
+        self.private = frozenset()
         # The projects with access to each flavor, and the flavors of servers.
-        self.access: dict[str, set[str]] = {}
-        self.servers: dict[str, str] = {}
-        self.groups: Sequence[Document] = []
+        self.access = {}
+        self.servers = {}
+        self.groups = []
         # Servers in the format of the API, for lists with details.
-        self.placed: list[dict[str, Any]] = []
-        self.deleted: list[str] = []
+        self.placed = []
+        self.deleted = []
         # Whether deleting a server takes until the test completes it.
         self.is_slow = False
-        self.after_page: Callable[[], None] = lambda: None
-        self.on_delete: Callable[[str], None] = lambda server: None
+        self.after_page = lambda: None
+        self.on_delete = lambda server: None
         self._prefix = parse.urlsplit(NOVA).path
         self._lock = threading.Lock()
 
-    def keep(self) -> Any:
+    def keep(self):
         """Return a copy of the whole state."""
         return copy.deepcopy(
             (
@@ -80,7 +69,7 @@ class FakeNova:
             )
         )
 
-    def put_back(self, state: Any) -> None:
+    def put_back(self, state):
         """Have the state of a copy, and nothing else."""
         (
             self.nodes,
@@ -92,7 +81,7 @@ class FakeNova:
         self.is_slow = False
         self.deleted = []
 
-    def answer(self, http: requests_mock.Mocker, url: str = NOVA) -> None:
+    def answer(self, http, url=NOVA):
         """Answer requests that read, for a URL."""
         paths = ['', '/os-aggregates', '/flavors/detail']
         paths += ['/os-hypervisors/detail', '/servers', '/servers/detail']
@@ -107,7 +96,7 @@ class FakeNova:
         for path in paths:
             http.get(f'{url}{path}', json=self.respond)
 
-    def respond(self, request: Any, context: Any) -> Any:
+    def respond(self, request, context):
         """Answer one request, as requests-mock calls it."""
         parts = parse.urlsplit(request.url)
         context.status_code, document = self.reply(
@@ -118,14 +107,7 @@ class FakeNova:
         )
         return document
 
-    def reply(
-        self,
-        method: str,
-        path: str,
-        query: str,
-        headers: Mapping[str, str],
-        body: Any = None,
-    ) -> Reply:
+    def reply(self, method, path, query, headers, body=None):
         """Return the status and the document of an answer."""
         values = dict(parse.parse_qsl(query))
         version = headers.get('OpenStack-API-Version', 'compute 2.1')
@@ -142,7 +124,7 @@ class FakeNova:
                         return 404, {'itemNotFound': {'message': 'no such'}}
         raise AssertionError(f'{method} {path}')
 
-    def versions(self, query: Query, body: Any) -> Reply:
+    def versions(self, query, body):
         return 200, {
             'version': {
                 'id': 'v2.1',
@@ -152,14 +134,14 @@ class FakeNova:
             }
         }
 
-    def list_aggregates(self, query: Query, body: Any, minor: int) -> Reply:
+    def list_aggregates(self, query, body, minor):
         aggregates = _documents(self.aggregates, _aggregate)
         if minor < 41:
             for aggregate in aggregates:
                 del aggregate['uuid']
         return 200, {'aggregates': aggregates}
 
-    def create_aggregate(self, query: Query, body: Any) -> Reply:
+    def create_aggregate(self, query, body):
         name = body['aggregate']['name']
         if any(a['name'] == name for a in self.aggregates.values()):
             return 409, {'conflictingRequest': {'message': 'there'}}
@@ -176,7 +158,7 @@ class FakeNova:
         del made['hosts'], made['metadata']
         return 200, {'aggregate': made}
 
-    def act_on_aggregate(self, query: Query, body: Any, number: str) -> Reply:
+    def act_on_aggregate(self, query, body, number):
         aggregate = self.aggregates[int(number)]
         [(action, change)] = body.items()
         if action == 'set_metadata':
@@ -201,16 +183,16 @@ class FakeNova:
             raise KeyError
         return 200, {'aggregate': aggregate}
 
-    def delete_aggregate(self, query: Query, body: Any, number: str) -> Reply:
+    def delete_aggregate(self, query, body, number):
         if self.aggregates[int(number)]['hosts']:
             return 400, {'badRequest': {'message': 'not empty'}}
         del self.aggregates[int(number)]
         return 200, None
 
-    def list_nodes(self, query: Query, body: Any) -> Reply:
+    def list_nodes(self, query, body):
         return self._listing('hypervisors', self._nodes(), query)
 
-    def list_flavors(self, query: Query, body: Any, minor: int) -> Reply:
+    def list_flavors(self, query, body, minor):
         flavors = [
             flavor
             for flavor in _documents(self.flavors, self._flavor)
@@ -227,7 +209,7 @@ class FakeNova:
         self.after_page()
         return reply
 
-    def create_flavor(self, query: Query, body: Any) -> Reply:
+    def create_flavor(self, query, body):
         flavor = dict(body['flavor'])
         if flavor['id'] in self.flavors:
             return 409, {'conflictingRequest': {'message': 'there'}}
@@ -236,26 +218,26 @@ class FakeNova:
         self.access[flavor['id']] = set()
         return 200, {'flavor': flavor}
 
-    def get_flavor(self, query: Query, body: Any, flavor: str) -> Reply:
+    def get_flavor(self, query, body, flavor):
         return 200, {'flavor': self.flavors[flavor]}
 
-    def delete_flavor(self, query: Query, body: Any, flavor: str) -> Reply:
+    def delete_flavor(self, query, body, flavor):
         del self.flavors[flavor]
         del self.access[flavor]
         return 202, None
 
-    def get_extra_specs(self, query: Query, body: Any, flavor: str) -> Reply:
+    def get_extra_specs(self, query, body, flavor):
         extra_specs = {
             document['id']: document['extra_specs']
             for document in _documents(self.flavors, self._flavor)
         }
         return 200, {'extra_specs': extra_specs[flavor]}
 
-    def set_extra_specs(self, query: Query, body: Any, flavor: str) -> Reply:
+    def set_extra_specs(self, query, body, flavor):
         self.flavors[flavor]['extra_specs'].update(body['extra_specs'])
         return 200, body
 
-    def list_access(self, query: Query, body: Any, flavor: str) -> Reply:
+    def list_access(self, query, body, flavor):
         return 200, {
             'flavor_access': [
                 {'flavor_id': flavor, 'tenant_id': project}
@@ -263,7 +245,7 @@ class FakeNova:
             ]
         }
 
-    def act_on_flavor(self, query: Query, body: Any, flavor: str) -> Reply:
+    def act_on_flavor(self, query, body, flavor):
         [(action, change)] = body.items()
         projects = self.access[flavor]
         if action == 'addTenantAccess':
@@ -274,7 +256,7 @@ class FakeNova:
             projects.remove(change['tenant'])
         return self.list_access(query, body, flavor)
 
-    def list_servers(self, query: Query, body: Any) -> Reply:
+    def list_servers(self, query, body):
         servers = [
             {'id': server, 'name': server}
             for server, flavor in sorted(self.servers.items())
@@ -282,11 +264,11 @@ class FakeNova:
         ]
         return self._listing('servers', servers, query)
 
-    def list_groups(self, query: Query, body: Any) -> Reply:
+    def list_groups(self, query, body):
         start = int(query.get('offset', 0))
         return 200, {'server_groups': self.groups[start:]}
 
-    def list_services(self, query: Query, body: Any) -> Reply:
+    def list_services(self, query, body):
         services = [
             {
                 'host': node['service']['host'],
@@ -299,14 +281,14 @@ class FakeNova:
         ]
         return 200, {'services': services}
 
-    def get_server(self, query: Query, body: Any, server: str) -> Reply:
+    def get_server(self, query, body, server):
         self.servers[server]
         return 200, {'server': {'id': server}}
 
-    def describe_servers(self, query: Query, body: Any) -> Reply:
+    def describe_servers(self, query, body):
         return self._listing('servers', self.placed, query)
 
-    def delete_server(self, query: Query, body: Any, server: str) -> Reply:
+    def delete_server(self, query, body, server):
         self.servers[server]
         # That of the action os-forceDelete or of DELETE.
         status = 202 if body else 204
@@ -315,22 +297,22 @@ class FakeNova:
             self.finish(server)
         return status, None
 
-    def list_migrations(self, query: Query, body: Any) -> Reply:
+    def list_migrations(self, query, body):
         assert query['status'] == 'finished'
         return 200, {'migrations': []}
 
-    def finish(self, server: str) -> None:
+    def finish(self, server):
         """Delete a server permanently."""
         del self.servers[server]
         self.on_delete(server)
 
-    def _nodes(self) -> list[Document]:
+    def _nodes(self):
         # In the order in which they came; their ids are random.
         if isinstance(self.nodes, Mapping):
             return list(map(dict, self.nodes.values()))
         return list(map(_node, self.nodes))
 
-    def _listing(self, key: str, items: list[Any], query: Query) -> Reply:
+    def _listing(self, key, items, query):
         """Return a page, or the refusal of a marker that does not exist."""
         marker = query.get('marker')
         ids = [item['id'] for item in items]
@@ -341,7 +323,7 @@ class FakeNova:
         number = min(int(query.get('limit', self.page)), self.page)
         return 200, {key: items[start : start + number]}
 
-    def _flavor(self, flavor: Flavor) -> Document:
+    def _flavor(self, flavor):
         return {
             'id': flavor.id,
             'name': flavor.name,
@@ -355,16 +337,14 @@ class FakeNova:
         }
 
 
-def _documents(
-    items: Iterable[Any], to_document: Callable[[Any], Document]
-) -> list[Document]:
+def _documents(items, to_document):
     if isinstance(items, Mapping):
         # As Nova sorts flavors.
         return [dict(items[key]) for key in sorted(items)]
     return list(map(to_document, items))
 
 
-def _aggregate(aggregate: Aggregate) -> Document:
+def _aggregate(aggregate):
     return {
         'id': aggregate.id,
         'uuid': aggregate.uuid,
@@ -377,7 +357,7 @@ def _aggregate(aggregate: Aggregate) -> Document:
     }
 
 
-def _node(node: ComputeNode) -> Document:
+def _node(node):
     return {
         'id': node.uuid,
         'hypervisor_hostname': node.name,
@@ -388,7 +368,7 @@ def _node(node: ComputeNode) -> Document:
 
 
 # The third item tells which handlers depend on the microversion.
-_ROUTES: list[Any] = [
+_ROUTES = [
     ('GET /?', FakeNova.versions),
     ('GET /os-aggregates', FakeNova.list_aggregates, True),
     ('POST /os-aggregates', FakeNova.create_aggregate),

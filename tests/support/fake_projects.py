@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects and domains of a Keystone that answers over HTTP."""
 
-from typing import Any
-
 from http_fakes import AUTH_URL
 import requests_mock
 
@@ -19,7 +17,7 @@ class FakeProjects:
     :param http: Where it is to answer.
     """
 
-    def __init__(self, http: requests_mock.Mocker) -> None:
+    def __init__(self, http):
         self.projects = [
             {'id': ACME, 'name': 'acme', 'domain_id': 'default'},
             {'id': OTHER, 'name': 'acme', 'domain_id': SALES},
@@ -48,7 +46,7 @@ class FakeProjects:
                     url = f'{AUTH_URL}/{kind}/{number}'
                     http.get(url, json={kind[:-1]: each})
 
-    def _list(self, kind: str, request: Any) -> Any:
+    def _list(self, kind, request):
         # As MySQL compares.
         [name] = request.qs.get('name', [None])
         [domain] = request.qs.get('domain_id', [None])

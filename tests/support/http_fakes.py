@@ -5,9 +5,8 @@ keystoneauth, novaclient and requests are the real ones; requests-mock answers
 in place of the network. Placement is the real one too where it matters.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import dataclasses
-from typing import Any
 
 from fake_nova import NOVA
 from keystoneauth1 import adapter, fixture, session, token_endpoint
@@ -21,7 +20,6 @@ from isolate_aggregates.rest.client import Service
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.testing import PlacementFixture, make_snapshot
 from isolate_aggregates.tools.placement.client import PlacementClient
-from isolate_aggregates.tools.placement.provider import Provider
 
 AUTH_URL = 'http://keystone.test/v3'
 GLANCE = 'http://glance.test'
@@ -55,18 +53,13 @@ class FakeKeystone:
     :param region: The region of all endpoints.
     """
 
-    def __init__(
-        self,
-        http: requests_mock.Mocker,
-        endpoints: Mapping[str, str] = ENDPOINTS,
-        region: str = 'RegionOne',
-    ) -> None:
+    def __init__(self, http, endpoints=ENDPOINTS, region='RegionOne'):
         self._endpoints = endpoints
         self._region = region
         http.get(AUTH_URL, json={'version': fixture.V3Discovery(AUTH_URL)})
         http.post(f'{AUTH_URL}/auth/tokens', json=self._token)
 
-    def _token(self, request: Any, context: Any) -> Any:
+    def _token(self, request, context):
         password = request.json()['auth']['identity']['password']
         if password['user']['password'] != PASSWORD:
             context.status_code = 401
@@ -104,7 +97,7 @@ class FakeGlance:
     hidden: set[str] = dataclasses.field(default_factory=set)
     after_page: Callable[[], None] = lambda: None
 
-    def answer(self, http: requests_mock.Mocker, url: str = GLANCE) -> None:
+    def answer(self, http, url=GLANCE):
         """Answer requests for a URL."""
         http.get(f'{url}/v2/images', json=self._images)
         http.get(
@@ -118,7 +111,7 @@ class FakeGlance:
         for image in self.images:
             http.get(f'{url}/v2/images/{image.id}', json=_image(image))
 
-    def _images(self, request: Any, context: Any) -> Any:
+    def _images(self, request, context):
         [name] = request.qs.get('name', [None])
         [visibility] = request.qs.get('visibility', [None])
         [hidden] = request.qs.get('os_hidden', ['false'])
@@ -143,7 +136,7 @@ class FakeGlance:
         return answer
 
 
-def _image(image: Image) -> dict[str, Any]:
+def _image(image):
     return {
         'id': image.id,
         'name': image.name,
@@ -159,9 +152,7 @@ def _image(image: Image) -> dict[str, Any]:
     }
 
 
-def _listing(
-    key: str, items: list[Any], request: Any, context: Any, longest: int
-) -> Any:
+def _listing(key, items, request, context, longest):
     """Return a page, or the refusal of a marker that does not exist."""
     [limit] = request.qs.get('limit', [longest])
     [marker] = request.qs.get('marker', [None])
@@ -174,9 +165,7 @@ def _listing(
     return {key: items[start : start + min(int(limit), longest)]}
 
 
-def connection(
-    password: str = PASSWORD, region: str | None = None
-) -> Connection:
+def connection(password=PASSWORD, region=None):
     """Return a connection with the credentials of the administrator."""
     auth = v3.Password(
         AUTH_URL,
@@ -189,7 +178,7 @@ def connection(
     return Connection(session.Session(auth), region_name=region)
 
 
-def client(url: str, timeout: float | None = None) -> adapter.Adapter:
+def client(url, timeout=None):
     """Return an adapter for a Placement without a Keystone."""
     return adapter.Adapter(
         session.Session(token_endpoint.Token(url, TOKEN), timeout=timeout),
@@ -197,21 +186,19 @@ def client(url: str, timeout: float | None = None) -> adapter.Adapter:
     )
 
 
-def placement_with(
-    http: requests_mock.Mocker, *providers: Provider
-) -> PlacementClient:
+def placement_with(http, *providers):
     """Return a client of a mocked Placement with some providers."""
     snapshot = make_snapshot([], providers)
     PlacementFixture(snapshot, url=PLACEMENT, http=http).start()
     return PlacementClient(client(PLACEMENT))
 
 
-def service(client: adapter.Adapter) -> Service:
+def service(client):
     """Return a Placement client that retries without a delay."""
     return Service('Placement', client)
 
 
-def failing(client: Service, path: str = '/traits') -> exception.ServiceError:
+def failing(client, path='/traits'):
     """Return the error that a question ends with."""
     with pytest.raises(exception.ServiceError) as caught:
         client.get(path)

@@ -26,9 +26,7 @@ class Live:
     :param example: The cloud file.
     """
 
-    def __init__(
-        self, http: requests_mock.Mocker, example: pathlib.Path = EXAMPLE
-    ) -> None:
+    def __init__(self, http, example=EXAMPLE):
         self._placement = EmbeddedPlacement()
         adapter = self._placement.open()
         self.placement = PlacementClient(adapter)
@@ -67,6 +65,6 @@ class Live:
         FakeGlance(images=list(snapshot.images)).answer(http)
         self.images = {image.name: image.id for image in snapshot.images}
 
-    def stop(self) -> None:
+    def stop(self):
         """Prepare the Placement of a snapshot; may be called repeatedly."""
         self._placement.close()

@@ -32,9 +32,7 @@ class Comparable:
     document: Any
 
 
-def comparable(
-    status: int, headers: Mapping[str, str], document: Any
-) -> Comparable:
+def comparable(status, headers, document):
     """Return an answer without what may differ."""
     headers = {name.lower(): value for name, value in headers.items()}
     kept = {name: headers.get(name.lower()) for name in _HEADERS}
@@ -45,7 +43,7 @@ def comparable(
     return Comparable(status, kept, in_order(document))
 
 
-def in_order(value: Any) -> Any:
+def in_order(value):
     """Return JSON in one order, without what may differ."""
     if isinstance(value, Mapping):
         return {

@@ -5,26 +5,24 @@ Setting a scene takes dozens of calls of some fifteen milliseconds each; a
 scene that was kept is back in one.
 """
 
-from collections.abc import Callable
 import sqlite3
 
 from placement import db_api
-import sqlalchemy
 
 
-def keep() -> sqlite3.Connection:
+def keep():
     """Return a copy of the running Placement's data."""
     kept = sqlite3.connect(':memory:', check_same_thread=False)
     _database().backup(kept)
     return kept
 
 
-def put_back(backup: sqlite3.Connection) -> None:
+def put_back(backup):
     """Let the Placement that is running have this and nothing else."""
     backup.backup(_database())
 
 
-def play_once(name: str, play: Callable[[], object]) -> None:
+def play_once(name, play):
     """Set a scene in an empty Placement, which takes its time only once.
 
     :param name: Names the scene.
@@ -37,18 +35,16 @@ def play_once(name: str, play: Callable[[], object]) -> None:
         _scenes[name] = keep()
 
 
-_scenes: dict[str, sqlite3.Connection] = {}
+_scenes = {}
 
 
-def engine() -> sqlalchemy.Engine:
+def engine():
     """Return the engine of the running Placement's database."""
-    found: sqlalchemy.Engine = (
-        db_api.placement_context_manager.writer.get_engine()
-    )
+    found = db_api.placement_context_manager.writer.get_engine()
     return found
 
 
-def _database() -> sqlite3.Connection:
+def _database():
     # In memory there is one connection for all threads.
     with engine().connect() as connection:
         return connection.connection.driver_connection

@@ -6,7 +6,6 @@ that no one right answer can be compared. ``test_simulator_differential`` has a
 test that shows each of them.
 """
 
-from collections.abc import Iterator
 import contextlib
 import copy
 from unittest import mock
@@ -17,7 +16,7 @@ import sqlalchemy
 
 
 @contextlib.contextmanager
-def repaired() -> Iterator[None]:
+def repaired():
     """Have the embedded Placement without its known mistakes."""
     with (
         # The amounts of groups are added up in objects that other candidates

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replaces and reads all providers of an embedded Placement at once."""
 
-from collections.abc import Iterable, Sequence
 import dataclasses
-from typing import Any
 
 from placement.db.sqlalchemy import models
 import placement_backup
 import sqlalchemy
 
 from isolate_aggregates.tools import placement_rows
-from isolate_aggregates.tools.placement.provider import Provider
 
 _CLOUD = [
     models.Allocation,
@@ -38,7 +35,7 @@ class ProviderRows:
     )
 
 
-def load(providers: Iterable[Provider]) -> None:
+def load(providers):
     """Replace all providers of the embedded Placement that is running.
 
     :param providers: The providers; parents before children.
@@ -56,14 +53,14 @@ def load(providers: Iterable[Provider]) -> None:
     placement_rows.insert(cloud)
 
 
-def read(engine: sqlalchemy.Engine | None = None) -> dict[str, ProviderRows]:
+def read(engine=None):
     """Return the providers in a database, by name.
 
     :param engine: Its engine; None for the embedded Placement's.
     """
     with (engine or placement_backup.engine()).connect() as connection:
 
-        def ask(columns: str, tables: str = '') -> Sequence[Any]:
+        def ask(columns, tables=''):
             return connection.exec_driver_sql(
                 f'SELECT p.name, {columns} FROM resource_providers p {tables}'
             ).all()
@@ -98,7 +95,7 @@ def read(engine: sqlalchemy.Engine | None = None) -> dict[str, ProviderRows]:
     return found
 
 
-def custom(table: str, engine: sqlalchemy.Engine | None = None) -> list[str]:
+def custom(table, engine=None):
     """Return the names of traits or resource classes that are custom."""
     with (engine or placement_backup.engine()).connect() as connection:
         rows = connection.execute(
@@ -110,9 +107,7 @@ def custom(table: str, engine: sqlalchemy.Engine | None = None) -> list[str]:
         return [name for (name,) in rows]
 
 
-def _add(
-    model: type, names: set[str], connection: sqlalchemy.Connection
-) -> None:
+def _add(model, names, connection):
     """Add the traits or classes that are new."""
     known = connection.scalars(sqlalchemy.select(model.name))
     new = sorted(names.difference(known))

@@ -5,7 +5,6 @@ Run as a program, it serves Keystone with the configuration that the
 environment names, and prints its port.
 """
 
-from collections.abc import Iterator
 import contextlib
 import os
 import pathlib
@@ -26,7 +25,7 @@ class RealKeystone:
     :param folder: An empty folder for its files.
     """
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder):
         self._config = folder / 'keystone.conf'
         self._options = {
             'database': f'connection = sqlite:///{folder}/keystone.sqlite',
@@ -42,7 +41,7 @@ class RealKeystone:
         self._manage('bootstrap', f'--bootstrap-password={_PASSWORD}')
 
     @contextlib.contextmanager
-    def serving(self, **options: str) -> Iterator[str]:
+    def serving(self, **options):
         """Serve it and return its URL.
 
         :param options: Options of the section ``resource``.
@@ -64,9 +63,7 @@ class RealKeystone:
                 process.terminate()
 
     @staticmethod
-    def session(
-        url: str, user: str = 'admin', **scope: str
-    ) -> session.Session:
+    def session(url, user='admin', **scope):
         """Return a session of a user.
 
         :param scope: The scope for keystoneauth; by default that of the
@@ -84,13 +81,13 @@ class RealKeystone:
         )
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def _environment(self):
         return os.environ | {
             'OS_KEYSTONE_CONFIG_DIR': str(self._config.parent),
             'OS_KEYSTONE_CONFIG_FILES': self._config.name,
         }
 
-    def _write(self, resource: dict[str, str]) -> None:
+    def _write(self, resource):
         options = self._options | {
             'resource': '\n'.join(f'{k} = {v}' for k, v in resource.items())
         }
@@ -99,7 +96,7 @@ class RealKeystone:
             encoding='utf-8',
         )
 
-    def _manage(self, *arguments: str) -> None:
+    def _manage(self, *arguments):
         program = pathlib.Path(sys.executable).with_name('keystone-manage')
         subprocess.run(
             [str(program), f'--config-file={self._config}', *arguments],
@@ -108,7 +105,7 @@ class RealKeystone:
         )
 
 
-def main() -> None:
+def main():
     """Serve Keystone until terminated."""
     from keystone.wsgi.api import application
 

@@ -2,7 +2,6 @@
 """Metrics as Prometheus reads them, and as the page lists them."""
 
 import re
-from typing import Any
 
 import prometheus_client
 from prometheus_client import parser
@@ -10,7 +9,7 @@ from prometheus_client import parser
 Samples = dict[tuple[str, ...], float]
 
 
-def samples(*collectors: Any) -> Samples:
+def samples(*collectors):
     """Return what collectors give."""
     registry = prometheus_client.CollectorRegistry()
     for collector in collectors:
@@ -18,7 +17,7 @@ def samples(*collectors: Any) -> Samples:
     return parsed(prometheus_client.generate_latest(registry).decode())
 
 
-def parsed(text: str) -> Samples:
+def parsed(text):
     """Return the values in a text by name and sorted labels."""
     return {
         (sample.name, *sorted(sample.labels.values())): sample.value
@@ -27,7 +26,7 @@ def parsed(text: str) -> Samples:
     }
 
 
-def documented(page: str) -> dict[str, set[str]]:
+def documented(page):
     """Return the labels of each metric in the tables of a page."""
     rows = re.findall(
         r'^   \* - ``(isolate_\w+)``\n     - ?(.*)$', page, re.MULTILINE

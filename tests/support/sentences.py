@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors of commands."""
 
-from typing import Any
 
-
-def sentence(result: Any) -> str:
+def sentence(result):
     """Return the one sentence that a run has failed with."""
     refused = ('Request refused: ', 'nova-api refuses ')
     assert result.code == (4 if result.err.startswith(refused) else 1)

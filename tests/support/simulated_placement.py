@@ -4,9 +4,7 @@
 It is quick enough for thousands of questions.
 """
 
-from collections.abc import Iterable
 import json
-from typing import Any
 
 from keystoneauth1 import adapter, session, token_endpoint
 import requests
@@ -14,7 +12,6 @@ import requests
 from isolate_aggregates.testing import service
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.client import PlacementClient
-from isolate_aggregates.tools.placement.provider import Provider
 
 _URL = 'http://placement.test'
 
@@ -25,7 +22,7 @@ class SimulatedPlacement(adapter.Adapter):
     :param providers: The providers; parents before children.
     """
 
-    def __init__(self, providers: Iterable[Provider] = ()) -> None:
+    def __init__(self, providers=()):
         super().__init__(
             session.Session(token_endpoint.Token(_URL, 'admin')),
             service_type='placement',
@@ -33,22 +30,16 @@ class SimulatedPlacement(adapter.Adapter):
         self.load(providers)
 
     @property
-    def client(self) -> PlacementClient:
+    def client(self):
         """A client of this package for it."""
         return PlacementClient(self)
 
-    def load(self, providers: Iterable[Provider]) -> None:
+    def load(self, providers):
         """Answer for other providers from now on."""
         snapshot = Snapshot(origin='test', providers=tuple(providers))
         self._service = service.MockedService(snapshot, service.NEWEST, '')
 
-    def request(
-        self,
-        url: str,
-        method: str,
-        microversion: str | None = None,
-        **kwargs: Any,
-    ) -> requests.Response:
+    def request(self, url, method, microversion=None, **kwargs):
         """Answer a request."""
         path, _, query = url.partition('?')
         headers = {'X-Auth-Token': 'admin'}
@@ -65,8 +56,8 @@ class SimulatedPlacement(adapter.Adapter):
 class Clock:
     """Returns the time in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1000.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now

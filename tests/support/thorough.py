@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 THOROUGH = bool(os.environ.get('THOROUGH'))
 
 
-def examples(number: int) -> settings:
+def examples(number):
     """Return the settings of a property test."""
     return settings(
         max_examples=10 * number if THOROUGH else number,
@@ -21,6 +21,6 @@ def examples(number: int) -> settings:
     )
 
 
-def every(number: int) -> int:
+def every(number):
     """Return the distance between the calls that are broken."""
     return 1 if THOROUGH else number

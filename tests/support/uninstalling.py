@@ -7,7 +7,7 @@ from nova.scheduler.client import report
 from isolate_aggregates.nova import claims, registration
 
 
-def uninstall() -> None:
+def uninstall():
     """Leave Nova as it was before our request filters were installed."""
     report.SchedulerReportClient.claim_resources = claims._CLAIM
     if registration._process:

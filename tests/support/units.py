@@ -4,21 +4,20 @@
 import configparser
 import pathlib
 import shlex
-from typing import Any
 
 from isolate_aggregates.tools.cli.app import IsolateAggregatesApp
 
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def is_installed(unit: str) -> bool:
+def is_installed(unit):
     """Return whether a unit is among the files of the package."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / 'setup.cfg')
     return unit in setup['files']['data_files']
 
 
-def command(unit: str) -> tuple[str, Any]:
+def command(unit):
     """Return the name and the arguments of the command of a service."""
     service = configparser.ConfigParser(interpolation=None)
     service.read(ROOT / unit)

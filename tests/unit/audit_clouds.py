@@ -6,7 +6,7 @@ from oslo_config import cfg
 from isolate_aggregates.testing import make_snapshot
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.advice import commands
-from isolate_aggregates.tools.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.tools.audit import AuditedCloud, audit
 from isolate_aggregates.tools.compute.servers import Server, Servers
 
 LICENSED = 'CUSTOM_LICENSED'
@@ -17,7 +17,7 @@ PREFIXES = (
 )
 
 
-def configuration(**options: object) -> cfg.ConfigOpts:
+def configuration(**options):
     """Return a configuration with isolation on; options by their names."""
     conf = cfg.ConfigOpts()
     tools_options.register_opts(conf)
@@ -38,7 +38,7 @@ def findings(
     conf=None,
     services=None,
     **more,
-) -> list[Finding]:
+):
     """Audit a cloud, without the finding for clouds without flavors."""
     snapshot = make_snapshot(
         aggregates,
@@ -52,24 +52,24 @@ def findings(
     return [f for f in audit(audited_cloud) if f.kind != 'no-flavors']
 
 
-def kinds(*arguments, **more) -> list[str]:
+def kinds(*arguments, **more):
     """Return what kinds of findings an audit has."""
     return [finding.kind for finding in findings(*arguments, **more)]
 
 
-def server(name='vm', host='h1', flavor=None, **more) -> Server:
+def server(name='vm', host='h1', flavor=None, **more):
     """Return a running server."""
     return Server(
         f'id-of-{name}', name, 'demo', 'ACTIVE', host, flavor, **more
     )
 
 
-def servers(*placed, images=(), hints_known=True) -> Servers:
+def servers(*placed, images=(), hints_known=True):
     """Return the data on the servers of a cloud."""
     return Servers(placed, {i.id: i for i in images}, hints_known)
 
 
-def lines(finding: Finding) -> list[str]:
+def lines(finding):
     """Return the repairs of a finding, in order."""
     return [
         commands.shown(repair.commands) or repair.text
@@ -77,6 +77,6 @@ def lines(finding: Finding) -> list[str]:
     ]
 
 
-def first(finding: Finding) -> str | None:
+def first(finding):
     """Return the first repair of a finding; None if there is none."""
     return next(iter(lines(finding)), None)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps unit tests pure, and what only they use."""
 
-from collections.abc import Iterator
 import socket
 import subprocess
-from typing import Any, NoReturn
 
 import pytest
 
@@ -12,10 +10,10 @@ from isolate_aggregates.tools.embedded import EmbeddedPlacement
 
 
 @pytest.fixture(scope='module', autouse=True)
-def _pure() -> Iterator[None]:
+def _pure():
     """Let no unit test start a service or a program, or open a connection."""
 
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    def refuse(*args, **kwargs):
         raise AssertionError('a test that needs this is a functional test')
 
     with pytest.MonkeyPatch.context() as patch:

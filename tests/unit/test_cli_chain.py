@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 import json
-import pathlib
 from typing import Any
 
 from explained import rows
@@ -53,24 +52,24 @@ OTHERS = (
 
 
 @pytest.fixture
-def on_cloud(run: Run, tmp_path: pathlib.Path) -> Run:
+def on_cloud(run, tmp_path):
     """Run a command on the cloud above."""
     path = tmp_path / 'cloud.yaml'
     path.write_text(CLOUD)
 
-    def on(*arguments: str) -> Any:
+    def on(*arguments):
         hosts = ('--hosts',) if arguments[0] == 'explain' else ()
         return run(*arguments, *hosts, '--snapshot', str(path))
 
     return on
 
 
-def not_known(result: Any) -> list[str]:
-    found: list[str] = json.loads(result.out)['summary']['not_known']
+def not_known(result):
+    found = json.loads(result.out)['summary']['not_known']
     return found
 
 
-def test_a_zone_excludes_other_hosts(on_cloud: Run) -> None:
+def test_a_zone_excludes_other_hosts(on_cloud):
     zone = ('--flavor', 'plain', '--availability-zone', 'az1')
     assert rows(on_cloud('explain', *zone)) == {
         'cn1': 'candidate',
@@ -83,8 +82,8 @@ def test_a_zone_excludes_other_hosts(on_cloud: Run) -> None:
 
 
 def test_the_default_zone_is_that_of_the_configuration(
-    run: Run, on_cloud: Run, tmp_path: pathlib.Path
-) -> None:
+    run, on_cloud, tmp_path
+):
     path = tmp_path / 'nova.conf'
     path.write_text('[DEFAULT]\ndefault_schedule_zone = az1\n')
     arguments = (
@@ -97,9 +96,7 @@ def test_the_default_zone_is_that_of_the_configuration(
     assert other == on_cloud(*QUERY).out
 
 
-def test_the_default_zone_can_be_in_the_cloud_file(
-    run: Run, on_cloud: Run, tmp_path: pathlib.Path
-) -> None:
+def test_the_default_zone_can_be_in_the_cloud_file(run, on_cloud, tmp_path):
     zone = on_cloud(*QUERY, '--availability-zone', 'az1')
     path = tmp_path / 'cloud.yaml'
     group = 'DEFAULT: {default_schedule_zone: az1}'
@@ -108,9 +105,7 @@ def test_the_default_zone_can_be_in_the_cloud_file(
     assert (result.out, result.err) == (zone.out, '')
 
 
-def test_hosts_that_a_host_filter_drops_are_no_candidates(
-    on_cloud: Run,
-) -> None:
+def test_hosts_that_a_host_filter_drops_are_no_candidates(on_cloud):
     result = on_cloud('explain', '--flavor', 'fast')
     assert rows(result)['cn2'] == (
         'dropped after Placement by AggregateInstanceExtraSpecsFilter: in no '
@@ -124,9 +119,7 @@ def test_hosts_that_a_host_filter_drops_are_no_candidates(
     assert json.loads(fitting.out)['not_known'] == [OTHERS]
 
 
-def test_all_nodes_of_a_requested_service_are_candidates(
-    on_cloud: Run,
-) -> None:
+def test_all_nodes_of_a_requested_service_are_candidates(on_cloud):
     arguments = ('--flavor', 'plain', '--host', 'metal')
     assert (
         'limit' not in on_cloud('candidate', 'list', '--query', *arguments).out
@@ -139,9 +132,7 @@ def test_all_nodes_of_a_requested_service_are_candidates(
 
 
 @pytest.mark.parametrize('forced', ['az1:cn2', 'az1::cn2.example.org'])
-def test_host_filters_do_not_run_for_a_forced_host(
-    on_cloud: Run, forced: str
-) -> None:
+def test_host_filters_do_not_run_for_a_forced_host(on_cloud, forced):
     arguments = ('explain', '--flavor', 'fast')
     table = rows(on_cloud(*arguments, '--availability-zone', forced))
     assert table['cn2'] == 'candidate'
@@ -195,13 +186,8 @@ def test_host_filters_do_not_run_for_a_forced_host(
     ],
 )
 def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
-    run: Run,
-    on_cloud: Run,
-    tmp_path: pathlib.Path,
-    zone: str,
-    asks_for_az1: bool,
-    ignored: str,
-) -> None:
+    run, on_cloud, tmp_path, zone, asks_for_az1, ignored
+):
     """As in a real Nova, where test_from_the_api.py boots such servers."""
     path = tmp_path / 'cloud.yaml'
     group = 'DEFAULT: {default_schedule_zone: az1}'
@@ -228,15 +214,15 @@ def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
     ],
 )
 def test_nova_finds_a_forced_host_and_a_forced_node_by_their_own_names(
-    on_cloud: Run, zone: str
-) -> None:
+    on_cloud, zone
+):
     arguments = ('--flavor', 'plain', '--availability-zone', zone)
     table = rows(on_cloud('explain', *arguments))
     assert 'candidate' not in table.values()
     assert 'write <zone>:<host>:<node>, <zone>:<host> or' in table['cn1']
 
 
-def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
+def test_a_host_is_not_requested_in_two_ways(on_cloud):
     result = on_cloud(
         *(*QUERY, '--host', 'cn1'),
         *('--availability-zone', 'az1:cn1'),
@@ -248,7 +234,7 @@ def test_a_host_is_not_requested_in_two_ways(on_cloud: Run) -> None:
     )
 
 
-def test_unknown_facts_are_listed(on_cloud: Run) -> None:
+def test_unknown_facts_are_listed(on_cloud):
     result = on_cloud('explain', '--flavor', 'plain')
     assert f'\nNot known here:\n  {OTHERS}\n' in result.out
     document = on_cloud('explain', '--flavor', 'pinned', '-f', 'json')
@@ -262,7 +248,7 @@ def test_unknown_facts_are_listed(on_cloud: Run) -> None:
     )
 
 
-def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
+def test_an_unknown_zone_is_named(on_cloud):
     document = on_cloud(
         *('explain', '--flavor', 'plain', '-f', 'json'),
         *('--availability-zone', 'nova'),
@@ -276,7 +262,7 @@ def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
     )
 
 
-def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud: Run) -> None:
+def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud):
     arguments = (*QUERY, '--availability-zone')
     result = on_cloud(*arguments, 'az2')
     assert result.code == 4
@@ -288,7 +274,7 @@ def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud: Run) -> None:
     assert on_cloud(*arguments, 'az2::cn1.example.org').code == 0
 
 
-def test_a_port_can_request_resources(on_cloud: Run) -> None:
+def test_a_port_can_request_resources(on_cloud):
     text = 'NET_BW_EGR_KILOBIT_PER_SEC=1000,CUSTOM_PHYSNET_X'
     result = on_cloud('explain', '--flavor', 'plain', '--port-request', text)
     table = rows(result)
@@ -301,7 +287,7 @@ def test_a_port_can_request_resources(on_cloud: Run) -> None:
     assert 'resources_port_2=VGPU%3A2' in query
 
 
-def test_a_port_can_be_remote_managed(on_cloud: Run) -> None:
+def test_a_port_can_be_remote_managed(on_cloud):
     asked = (*QUERY, '--port-request')
     trait = 'root_required=COMPUTE_REMOTE_MANAGED_PORTS'
     alone = on_cloud(*asked, 'remote-managed').out
@@ -318,8 +304,6 @@ def test_a_port_can_be_remote_managed(on_cloud: Run) -> None:
     'text',
     ['CUSTOM_A', 'CUSTOM_A,remote-managed', 'VCPU=', 'VCPU=x', '=1', ''],
 )
-def test_a_port_that_asks_for_nothing_is_refused(
-    on_cloud: Run, text: str
-) -> None:
+def test_a_port_that_asks_for_nothing_is_refused(on_cloud, text):
     result = on_cloud(*QUERY, '--port-request', text)
     assert result.code == 2

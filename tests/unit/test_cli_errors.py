@@ -8,7 +8,6 @@ import sys
 from typing import Any
 import warnings
 
-from fake_nova import FakeNova
 from http_fakes import (
     CREDENTIALS,
     GLANCE,
@@ -16,13 +15,10 @@ from http_fakes import (
     NOVA,
     PASSWORD,
     PLACEMENT,
-    FakeGlance,
-    FakeKeystone,
 )
 from openstack.config import loader
 import pytest
 import requests
-import requests_mock
 from sentences import sentence
 
 from isolate_aggregates.aggregates import Aggregate
@@ -38,16 +34,16 @@ Write = Callable[[str], pathlib.Path]
 
 
 @pytest.fixture(autouse=True)
-def no_clouds_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_clouds_yaml(monkeypatch):
     """Look for clouds.yaml only where a test creates one."""
     monkeypatch.setattr(loader, 'CONFIG_FILES', [])
 
 
 @pytest.fixture
-def write(tmp_path: pathlib.Path) -> Callable[[str, str], str]:
+def write(tmp_path):
     """Write a file and return its path."""
 
-    def write_file(name: str, text: str) -> str:
+    def write_file(name, text):
         path = tmp_path / name
         path.write_text(text, 'utf-8')
         return str(path)
@@ -82,8 +78,8 @@ def write(tmp_path: pathlib.Path) -> Callable[[str, str], str]:
     'command', ['candidate list', 'candidate list --query']
 )
 def test_a_missing_thing_is_named_with_the_place_searched(
-    run: Run, command: str, arguments: tuple[str, ...], said: str
-) -> None:
+    run, command, arguments, said
+):
     assert sentence(run(*command.split(), *ON_EXAMPLE, *arguments)) == said
 
 
@@ -198,16 +194,14 @@ def test_a_missing_thing_is_named_with_the_place_searched(
         ),
     ],
 )
-def test_invalid_arguments_exit_with_2_and_one_sentence(
-    run: Run, arguments: tuple[str, ...], said: str
-) -> None:
+def test_invalid_arguments_exit_with_2_and_one_sentence(run, arguments, said):
     result = run(*arguments)
     assert (result.code, result.out) == (2, '')
     program, _, sentence = result.err.partition(': ')
     assert sentence == f'{said}. See {program} --help.\n'
 
 
-def test_without_a_command_the_help_is_shown(run: Run) -> None:
+def test_without_a_command_the_help_is_shown(run):
     result = run()
     assert result.code == 2
     assert result.err.startswith('usage: ')
@@ -264,19 +258,13 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
     ],
 )
 def test_an_invalid_configuration_names_the_option(
-    run: Run,
-    write: Callable[[str, str], str],
-    text: str,
-    said: str,
-    command: tuple[str, ...],
-) -> None:
+    run, write, text, said, command
+):
     path = write('bad.conf', text)
     assert sentence(run('--config-file', path, *command)).startswith(said)
 
 
-def test_connection_options_are_checked_only_for_a_live_cloud(
-    run: Run, write: Callable[[str, str], str]
-) -> None:
+def test_connection_options_are_checked_only_for_a_live_cloud(run, write):
     text = '[isolate_aggregates]\nauth_type = none\ntimeout = soon\n'
     named = (
         '--config-file',
@@ -293,9 +281,7 @@ def test_connection_options_are_checked_only_for_a_live_cloud(
     assert run(*named, *ON_EXAMPLE).code == 0
 
 
-def test_an_invalid_configuration_sends_no_request(
-    run: Run, write: Callable[[str, str], str], tmp_path: pathlib.Path
-) -> None:
+def test_an_invalid_configuration_sends_no_request(run, write, tmp_path):
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
     result = run(
         *('--config-file', path, '--os-auth-type', 'none'),
@@ -304,9 +290,7 @@ def test_an_invalid_configuration_sends_no_request(
     assert 'max_placement_results' in sentence(result)
 
 
-def test_help_needs_no_valid_configuration(
-    run: Run, write: Callable[[str, str], str]
-) -> None:
+def test_help_needs_no_valid_configuration(run, write):
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
     result = run(
         '--config-file', path, 'candidate', 'list', '--query', '--help'
@@ -345,8 +329,8 @@ def test_help_needs_no_valid_configuration(
     ],
 )
 def test_an_unreadable_configuration_file_is_named(
-    run: Run, tmp_path: pathlib.Path, content: bytes | None, said: str
-) -> None:
+    run, tmp_path, content, said
+):
     path = tmp_path / 'nova.conf'
     if content is not None:
         path.write_bytes(content)
@@ -362,18 +346,14 @@ def test_an_unreadable_configuration_file_is_named(
     assert sentence(result) == said.format(path=path)
 
 
-def test_a_configuration_directory_is_no_file(
-    run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_a_configuration_directory_is_no_file(run, tmp_path):
     result = run('--config-file', str(tmp_path), 'filter', 'list')
     assert sentence(result) == (
         f'The configuration {tmp_path} cannot be read: Is a directory.'
     )
 
 
-def test_a_missing_configuration_directory_is_named(
-    run: Run,
-) -> None:
+def test_a_missing_configuration_directory_is_named(run):
     result = run('--config-dir', '/nowhere', 'filter', 'list')
     assert sentence(result) == (
         'The configuration /nowhere cannot be read: Failed to read config '
@@ -430,8 +410,8 @@ def test_a_missing_configuration_directory_is_named(
     ],
 )
 def test_invalid_settings_of_a_cloud_file_are_named(
-    run: Run, write_cloud: Write, settings: str, said: str
-) -> None:
+    run, write_cloud, settings, said
+):
     path = write_cloud(f'settings: {{{settings}}}\n')
     result = run(
         'candidate', 'list', '--query', '--snapshot', str(path), *SMALL
@@ -439,9 +419,7 @@ def test_invalid_settings_of_a_cloud_file_are_named(
     assert sentence(result).startswith(f'Cloud file {path}: {said}')
 
 
-def test_numbers_in_a_list_of_settings_become_text(
-    run: Run, write_cloud: Write
-) -> None:
+def test_numbers_in_a_list_of_settings_become_text(run, write_cloud):
     path = write_cloud("""
         settings: {isolate_aggregates: {request_filters: [7]}}
     """)
@@ -452,12 +430,8 @@ def test_numbers_in_a_list_of_settings_become_text(
 
 
 def test_an_output_file_that_cannot_be_written_is_named(
-    run: Run,
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    glance: FakeGlance,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    run, http, nova, glance, monkeypatch
+):
     with_credentials(monkeypatch)
     nova.answer(http)
     glance.answer(http)
@@ -481,7 +455,7 @@ def test_an_output_file_that_cannot_be_written_is_named(
 # Credentials
 
 
-def with_credentials(monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
+def with_credentials(monkeypatch, **changes):
     for name, value in {**CREDENTIALS, **changes}.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
 
@@ -507,9 +481,7 @@ NO_CREDENTIALS = (
         ),
     ],
 )
-def test_without_credentials_the_sources_are_named(
-    run: Run, command: tuple[str, ...], instead: str
-) -> None:
+def test_without_credentials_the_sources_are_named(run, command, instead):
     assert sentence(run(*command)) == f'{NO_CREDENTIALS}{instead}.'
 
 
@@ -533,9 +505,7 @@ def test_without_credentials_the_sources_are_named(
         ),
     ],
 )
-def test_invalid_credentials_name_what_to_check(
-    run: Run, options: tuple[str, ...], said: str
-) -> None:
+def test_invalid_credentials_name_what_to_check(run, options, said):
     assert sentence(run(*options, 'candidate', 'list', '--query', *SMALL)) == (
         f'The credentials for the cloud cannot be used: {said}; check the '
         '--os-* options, the OS_* variables and clouds.yaml.'
@@ -582,12 +552,8 @@ def test_invalid_credentials_name_what_to_check(
     ],
 )
 def test_an_unusable_clouds_yaml_is_an_error(
-    run: Run,
-    write: Callable[[str, str], str],
-    monkeypatch: pytest.MonkeyPatch,
-    text: str,
-    said: str,
-) -> None:
+    run, write, monkeypatch, text, said
+):
     path = write('clouds.yaml', text)
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', path)
     monkeypatch.setenv('OS_CLOUD', 'mine')
@@ -599,11 +565,8 @@ def test_an_unusable_clouds_yaml_is_an_error(
 
 @pytest.mark.parametrize('text', ['clouds: {mine: [}', 'clouds: [mine]'])
 def test_a_question_to_a_cloud_file_needs_no_clouds_yaml_that_works(
-    run: Run,
-    write: Callable[[str, str], str],
-    monkeypatch: pytest.MonkeyPatch,
-    text: str,
-) -> None:
+    run, write, monkeypatch, text
+):
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', write('clouds.yaml', text))
     monkeypatch.setenv('OS_CLOUD', 'mine')
     result = run('candidate', 'list', '--query', *ON_EXAMPLE, *SMALL)
@@ -611,21 +574,15 @@ def test_a_question_to_a_cloud_file_needs_no_clouds_yaml_that_works(
 
 
 def test_a_malformed_clouds_yaml_is_named_without_a_cloud(
-    run: Run,
-    write: Callable[[str, str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    run, write, monkeypatch
+):
     path = write('clouds.yaml', 'clouds: {mine: [}')
     monkeypatch.setattr(loader, 'CONFIG_FILES', ['/nowhere.yaml', path])
     result = run('candidate', 'list', '--query', *SMALL)
     assert sentence(result).startswith(f'The file {path} cannot be read: ')
 
 
-def test_only_the_first_valid_clouds_yaml_is_read(
-    run: Run,
-    write: Callable[[str, str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_the_first_valid_clouds_yaml_is_read(run, write, monkeypatch):
     good = write('good.yaml', 'clouds: {other: {}}')
     bad = write('bad.yaml', 'clouds: {mine: [}')
     monkeypatch.setattr(loader, 'CONFIG_FILES', [good, bad])
@@ -633,9 +590,7 @@ def test_only_the_first_valid_clouds_yaml_is_read(
     assert 'Cloud mine was not found' in sentence(result)
 
 
-def test_a_wrong_password_is_not_shown(
-    run: Run, keystone: FakeKeystone, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_password_is_not_shown(run, keystone, monkeypatch):
     with_credentials(monkeypatch, password='not-the-pa55word')
     assert sentence(run('candidate', 'list', '--query', *SMALL)) == (
         'Keystone at http://keystone.test/v3 does not accept the credentials: '
@@ -648,13 +603,7 @@ def test_a_wrong_password_is_not_shown(
 
 
 @pytest.fixture
-def live(
-    run: Run,
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    glance: FakeGlance,
-    monkeypatch: pytest.MonkeyPatch,
-) -> FakeNova:
+def live(run, http, nova, glance, monkeypatch):
     """Nova with a flavor and Glance without an image."""
     with_credentials(monkeypatch)
     monkeypatch.setattr('keystoneauth1.session.time.sleep', lambda _: None)
@@ -692,8 +641,8 @@ REFUSED.__cause__ = ConnectionRefusedError(111, 'Connection refused')
     ],
 )
 def test_a_missing_live_resource_is_named_with_its_endpoint(
-    run: Run, live: FakeNova, arguments: tuple[str, ...], said: str
-) -> None:
+    run, live, arguments, said
+):
     assert sentence(run('candidate', 'list', '--query', *arguments)) == said
 
 
@@ -732,22 +681,15 @@ def test_a_missing_live_resource_is_named_with_its_endpoint(
     ],
 )
 def test_an_unreachable_placement_is_one_sentence_for_all_retries(
-    run: Run,
-    live: FakeNova,
-    http: requests_mock.Mocker,
-    write: Callable[[str, str], str],
-    answer: dict[str, Any],
-    said: str,
-) -> None:
+    run, live, http, write, answer, said
+):
     http.get(f'{PLACEMENT}/allocation_candidates', **answer)
     assert sentence(run('candidate', 'list', *SMALL)) == (
         f'Placement at {PLACEMENT} {said}'
     )
 
 
-def test_a_nova_that_is_down_is_one_sentence_for_all_tries(
-    run: Run, live: FakeNova, http: requests_mock.Mocker
-) -> None:
+def test_a_nova_that_is_down_is_one_sentence_for_all_tries(run, live, http):
     http.get(f'{NOVA}/flavors/detail', exc=REFUSED)
     assert sentence(run('candidate', 'list', '--query', *SMALL)) == (
         f'Nova at {NOVA} cannot be reached: Connection refused; check that '
@@ -758,8 +700,8 @@ def test_a_nova_that_is_down_is_one_sentence_for_all_tries(
 
 
 def test_an_unknown_aggregate_source_is_refused_with_those_installed(
-    run: Run, live: FakeNova, write: Callable[[str, str], str]
-) -> None:
+    run, live, write
+):
     path = write('x.conf', '[isolate_aggregates]\naggregate_source = ldap\n')
     result = run('--config-file', path, 'candidate', 'list', '--query', *SMALL)
     assert sentence(result).startswith(
@@ -768,9 +710,7 @@ def test_an_unknown_aggregate_source_is_refused_with_those_installed(
     )
 
 
-def test_an_interruption_shows_no_traceback(
-    run: Run, live: FakeNova, http: requests_mock.Mocker
-) -> None:
+def test_an_interruption_shows_no_traceback(run, live, http):
     http.get(f'{NOVA}/os-aggregates', exc=KeyboardInterrupt)
     result = run('candidate', 'list', '--query', *SMALL)
     assert result.code == 130
@@ -785,14 +725,9 @@ def test_an_interruption_shows_no_traceback(
     ],
 )
 def test_warnings_of_libraries_are_not_shown_to_users(
-    run: Run,
-    live: FakeNova,
-    http: requests_mock.Mocker,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
-    shown: bool,
-) -> None:
-    def answer(_request: object, _context: object) -> object:
+    run, live, http, monkeypatch, options, shown
+):
+    def answer(_request, _context):
         warnings.warn('something is not as it was', UserWarning, stacklevel=1)
         return {'aggregates': []}
 
@@ -806,7 +741,7 @@ def test_warnings_of_libraries_are_not_shown_to_users(
     assert ('something is not as it was' in messages) == shown
 
 
-def test_debug_shows_the_traceback(run: Run, live: FakeNova) -> None:
+def test_debug_shows_the_traceback(run, live):
     result = run('--debug', 'candidate', 'list', '--query', '--flavor', 'huge')
     assert result.code == 1
     assert 'Traceback (most recent call last)' in result.err
@@ -826,13 +761,8 @@ def test_debug_shows_the_traceback(run: Run, live: FakeNova) -> None:
     'variable', ['OS_CLIENT_CONFIG_FILE', 'OS_CLIENT_SECURE_FILE']
 )
 def test_a_password_without_quotes_is_not_shown(
-    run: Run,
-    write: Callable[[str, str], str],
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    password: str,
-    where: str,
-) -> None:
+    run, write, monkeypatch, variable, password, where
+):
     text = 'clouds:\n  mine:\n    auth:\n      password: '
     monkeypatch.setenv(
         'OS_CLIENT_CONFIG_FILE', write('clouds.yaml', f'{text}fine')
@@ -851,7 +781,7 @@ def test_a_password_without_quotes_is_not_shown(
     metadata.entry_points(group='isolate_aggregates.cli'),
     ids=lambda entry: entry.name,
 )
-def test_no_option_of_a_command_is_one_of_the_program(entry: Any) -> None:
+def test_no_option_of_a_command_is_one_of_the_program(entry):
     """The program would take it, and the command keep its default."""
     program = app.IsolateAggregatesApp()
     command = entry.load()(program, None, cmd_name=entry.name)

@@ -20,7 +20,7 @@ Run = Callable[..., Any]
 Write = Callable[[str], pathlib.Path]
 
 
-def on_example(name: str, *arguments: str) -> tuple[str, ...]:
+def on_example(name, *arguments):
     """Return the arguments that explain a request for an example cloud."""
     path = str(EXAMPLES / f'{name}.yaml')
     return ('explain', '--hosts', '--snapshot', path, *arguments)
@@ -40,7 +40,7 @@ LOCKED = (
 # The formats
 
 
-def test_a_table_has_the_summary_above_it(run: Run) -> None:
+def test_a_table_has_the_summary_above_it(run):
     result = run(*WINDOWS)
     assert (result.code, result.err) == (0, '')
     before, _, table = result.out.partition('\n\n+')
@@ -63,7 +63,7 @@ no servers""")
     }
 
 
-def test_a_table_has_a_line_for_each_reason(run: Run) -> None:
+def test_a_table_has_a_line_for_each_reason(run):
     assert run(*GPU).out == textwrap.dedent("""\
         2 of 4 hosts may be used.
 
@@ -88,9 +88,7 @@ def test_a_table_has_a_line_for_each_reason(run: Run) -> None:
     ('formatter', 'parse'),
     [('json', json.loads), ('yaml', yaml.safe_load)],
 )
-def test_json_and_yaml_are_one_document_with_all_of_it(
-    run: Run, formatter: str, parse: Callable[[str], Any]
-) -> None:
+def test_json_and_yaml_are_one_document_with_all_of_it(run, formatter, parse):
     result = run(*GPU, '-f', formatter)
     assert (result.code, result.err) == (0, '')
     document = parse(result.out)
@@ -144,9 +142,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
     ]
 
 
-def test_csv_and_value_have_only_one_line_per_host(
-    run: Run,
-) -> None:
+def test_csv_and_value_have_only_one_line_per_host(run):
     both = 'has no trait CUSTOM_MASSIVE_GPU; VGPU: has none'
     assert list(csv.reader(io.StringIO(run(*GPU, '-f', 'csv').out))) == [
         ['Host', 'Verdict', 'Reasons'],
@@ -173,9 +169,7 @@ def test_csv_and_value_have_only_one_line_per_host(
         ('--candidates', ['gpu-1', 'gpu-2']),
     ],
 )
-def test_all_hosts_are_counted_if_only_some_are_shown(
-    run: Run, option: str, hosts: list[str]
-) -> None:
+def test_all_hosts_are_counted_if_only_some_are_shown(run, option, hosts):
     result = run(*GPU, option)
     assert list(rows(result)) == hosts
     assert result.out.startswith('2 of 4 hosts may be used.\n')
@@ -184,7 +178,7 @@ def test_all_hosts_are_counted_if_only_some_are_shown(
     assert document['summary']['hosts'] == 4
 
 
-def test_if_nothing_fits_the_constraint_to_drop_is_named(run: Run) -> None:
+def test_if_nothing_fits_the_constraint_to_drop_is_named(run):
     refused = (
         'reservation_prefix: no aggregate has the metadata key '
         'reservation:0badcafe, which the request names'
@@ -222,9 +216,7 @@ SMALL = """
 LARGER = ' at most 1024, or add a larger host\n\n'
 
 
-def test_each_combination_of_constraints_to_drop_is_shown(
-    run: Run, write_cloud: Write
-) -> None:
+def test_each_combination_of_constraints_to_drop_is_shown(run, write_cloud):
     path = str(write_cloud(SMALL))
     result = run('explain', '--snapshot', path, '--flavor', 'big')
     assert result.out.startswith(
@@ -267,8 +259,8 @@ TREE = """
 
 
 def test_constraints_that_exclude_only_together_are_counted_together(
-    run: Run, write_cloud: Write
-) -> None:
+    run, write_cloud
+):
     arguments = ('explain', '--hosts', '--snapshot', str(write_cloud(TREE)))
     result = run(*arguments, '--flavor', 'pinned')
     assert result.out.splitlines()[:4] == [
@@ -299,7 +291,7 @@ def test_constraints_that_exclude_only_together_are_counted_together(
     ]
 
 
-def test_each_node_of_a_host_is_named(run: Run, write_cloud: Write) -> None:
+def test_each_node_of_a_host_is_named(run, write_cloud):
     path = write_cloud("""
         providers:
         - {name: node-2, host: metal, inventories: {CUSTOM_METAL: 1}}
@@ -318,9 +310,7 @@ def test_each_node_of_a_host_is_named(run: Run, write_cloud: Write) -> None:
     ]
 
 
-def test_a_cloud_without_hosts_is_reported(
-    run: Run, write_cloud: Write
-) -> None:
+def test_a_cloud_without_hosts_is_reported(run, write_cloud):
     path = write_cloud('flavors:\n- {name: small, vcpus: 1}')
     result = run('explain', '--snapshot', str(path), '--flavor', 'small')
     assert result.code == 0
@@ -360,13 +350,11 @@ def test_a_cloud_without_hosts_is_reported(
         ),
     ],
 )
-def test_each_filter_explains_its_example(
-    run: Run, arguments: tuple[str, ...], host: str, said: str
-) -> None:
+def test_each_filter_explains_its_example(run, arguments, host, said):
     assert rows(run(*arguments))[host].startswith(said)
 
 
-def test_the_table_has_only_the_host_that_is_requested(run: Run) -> None:
+def test_the_table_has_only_the_host_that_is_requested(run):
     path = str(EXAMPLES / 'shared-storage.yaml')
     asked = ('explain', '--snapshot', path, '--flavor', 'small')
     whole, part = (
@@ -405,16 +393,14 @@ def test_the_table_has_only_the_host_that_is_requested(run: Run) -> None:
         ),
     ],
 )
-def test_invalid_arguments_are_refused(
-    run: Run, arguments: tuple[str, ...], said: str
-) -> None:
+def test_invalid_arguments_are_refused(run, arguments, said):
     result = run('explain', *arguments)
     assert (result.code, result.out) == (2, '')
     _, _, sentence = result.err.partition(' explain: ')
     assert sentence.partition('. See ')[0] == said
 
 
-def test_a_cloud_file_may_have_no_servers(run: Run) -> None:
+def test_a_cloud_file_may_have_no_servers(run):
     result = run(*on_example('gpu-hosts', '--server', '7c9a52a4'))
     assert (result.code, result.out) == (1, '')
     assert result.err == (
@@ -424,8 +410,8 @@ def test_a_cloud_file_may_have_no_servers(run: Run) -> None:
 
 
 def test_a_query_that_placement_would_refuse_is_not_explained(
-    run: Run, write_cloud: Write
-) -> None:
+    run, write_cloud
+):
     path = write_cloud("""
         providers:
         - {name: host, inventories: {VCPU: 2}}
@@ -448,9 +434,7 @@ def test_a_query_that_placement_would_refuse_is_not_explained(
     assert rows(result) == {'host': 'Placement rejects the query'}
 
 
-def test_tags_that_have_no_effect_are_warned_about(
-    run: Run, write_cloud: Write
-) -> None:
+def test_tags_that_have_no_effect_are_warned_about(run, write_cloud):
     path = write_cloud("""
         aggregates:
         - {name: locked, metadata: {trait:CUSTOM_A: required}, hosts: [host]}
@@ -465,9 +449,7 @@ def test_tags_that_have_no_effect_are_warned_about(
 
 
 @pytest.mark.parametrize('form', ['table', 'value'])
-def test_control_characters_in_names_are_escaped(
-    run: Run, write_cloud: Write, form: str
-) -> None:
+def test_control_characters_in_names_are_escaped(run, write_cloud, form):
     path = write_cloud("""
         settings:
           scheduler: {enable_isolated_aggregate_filtering: true}
@@ -491,7 +473,7 @@ def test_control_characters_in_names_are_escaped(
 # Many hosts
 
 
-def many(hosts: int, locks: int) -> str:
+def many(hosts, locks):
     """Return the text of a cloud whose hosts are locked in turn.
 
     The last lock has one host, which is full, and one host has two locks.
@@ -531,9 +513,7 @@ def many(hosts: int, locks: int) -> str:
     )
 
 
-def test_hosts_and_constraints_are_grouped_by_filter_and_cause(
-    run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_hosts_and_constraints_are_grouped_by_filter_and_cause(run, tmp_path):
     path = tmp_path / 'many.yaml'
     path.write_text(many(hosts=20, locks=8))
     result = run('explain', '--snapshot', str(path), '--flavor', 'big')
@@ -563,9 +543,7 @@ def test_hosts_and_constraints_are_grouped_by_filter_and_cause(
     ]
 
 
-def test_constraints_to_drop_are_grouped_by_filter_and_cause(
-    run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_constraints_to_drop_are_grouped_by_filter_and_cause(run, tmp_path):
     path = tmp_path / 'many.yaml'
     path.write_text(many(hosts=20, locks=8))
     cloud = json.loads(path.read_text())
@@ -583,9 +561,7 @@ def test_constraints_to_drop_are_grouped_by_filter_and_cause(
     ]
 
 
-def test_each_host_and_constraint_can_be_listed_separately(
-    run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_each_host_and_constraint_can_be_listed_separately(run, tmp_path):
     path = tmp_path / 'many.yaml'
     path.write_text(many(hosts=20, locks=8))
     arguments = ('explain', '--snapshot', str(path), '--flavor', 'big')
@@ -598,8 +574,8 @@ def test_each_host_and_constraint_can_be_listed_separately(
 
 
 def test_only_the_most_common_combinations_of_reasons_have_a_row(
-    run: Run, tmp_path: pathlib.Path
-) -> None:
+    run, tmp_path
+):
     amounts = {'VCPU': 4, 'MEMORY_MB': 4096, 'DISK_GB': 40}
     bits = range(2 ** (len(amounts) + 2))
     # Each combination of five reasons, and the last one twice.
@@ -671,9 +647,7 @@ flavors:
 """
 
 
-def test_a_host_lists_only_metadata_that_it_lacks(
-    run: Run, tmp_path: pathlib.Path
-) -> None:
+def test_a_host_lists_only_metadata_that_it_lacks(run, tmp_path):
     path = tmp_path / 'cloud.yaml'
     path.write_text(TWO)
     output = run('explain', '--snapshot', str(path), '--flavor', 'f').out
@@ -689,9 +663,7 @@ def test_a_host_lists_only_metadata_that_it_lacks(
     )
 
 
-def test_a_locked_host_that_no_query_of_a_pinned_flavor_fits(
-    run: Run, write_cloud: Write
-) -> None:
+def test_a_locked_host_that_no_query_of_a_pinned_flavor_fits(run, write_cloud):
     path = write_cloud("""\
 settings: {scheduler: {enable_isolated_aggregate_filtering: true}}
 aggregates:
@@ -709,9 +681,7 @@ flavors:
     assert reasons.count('locked by trait CUSTOM_WIN') == 1
 
 
-def test_three_full_hosts_are_named_that_could_be_emptied(
-    run: Run, write_cloud: Write
-) -> None:
+def test_three_full_hosts_are_named_that_could_be_emptied(run, write_cloud):
     hosts = [
         {'name': name, 'inventories': {'VCPU': 1}, 'usages': {'VCPU': 1}}
         for name in ('h1', 'h2', 'h3', 'h4')

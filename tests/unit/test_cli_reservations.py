@@ -17,7 +17,7 @@ ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 Run = Callable[..., Any]
 
 
-def utc(month: int, day: int, hour: int = 0) -> datetime.datetime:
+def utc(month, day, hour=0):
     """Return a time of 2027."""
     return datetime.datetime(2027, month, day, hour, tzinfo=datetime.UTC)
 
@@ -37,9 +37,7 @@ def utc(month: int, day: int, hour: int = 0) -> datetime.datetime:
         ('P1DT12H', {'days': 1, 'hours': 12}),
     ],
 )  # fmt: skip
-def test_a_duration_is_short_or_iso(
-    text: str, duration: dict[str, float]
-) -> None:
+def test_a_duration_is_short_or_iso(text, duration):
     assert times.moment(text) == datetime.timedelta(**duration)
 
 
@@ -52,7 +50,7 @@ def test_a_duration_is_short_or_iso(
         '20270301T080000Z',
     ],
 )
-def test_a_time_needs_a_zone(text: str) -> None:
+def test_a_time_needs_a_zone(text):
     assert times.moment(text) == utc(3, 1, 8)
 
 
@@ -80,18 +78,18 @@ def test_a_time_needs_a_zone(text: str) -> None:
         ),
     ],
 )
-def test_an_invalid_time_is_refused(text: str, said: str) -> None:
+def test_an_invalid_time_is_refused(text, said):
     with pytest.raises(argparse.ArgumentTypeError) as caught:
         times.moment(text)
     assert str(caught.value).startswith(said)
 
 
-def test_an_end_can_be_never() -> None:
+def test_an_end_can_be_never():
     assert times.end('never') is None
     assert times.end('2h') == datetime.timedelta(hours=2)
 
 
-def test_a_duration_counts_from_a_time() -> None:
+def test_a_duration_counts_from_a_time():
     since = utc(3, 1)
     assert times.resolve(datetime.timedelta(hours=2), since) == utc(3, 1, 2)
     assert times.resolve(utc(4, 1), since) == utc(4, 1)
@@ -99,7 +97,7 @@ def test_a_duration_counts_from_a_time() -> None:
         times.resolve(datetime.timedelta(days=9_999_999), since)
 
 
-def test_times_are_shown_in_utc() -> None:
+def test_times_are_shown_in_utc():
     zone = datetime.timezone(datetime.timedelta(hours=5))
     time = datetime.datetime(2027, 3, 1, 4, 0, 0, 999, zone)
     assert times.text(time) == '2027-02-28T23:00:00+00:00'
@@ -168,15 +166,13 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
         pytest.param(['host', 'set', '--enable'], '<host>', id='no host'),
     ],
 )
-def test_invalid_arguments_are_refused(
-    run: Run, arguments: list[str], said: str
-) -> None:
+def test_invalid_arguments_are_refused(run, arguments, said):
     result = run('reservation', *arguments)
     assert (result.code, result.out) == (2, '')
     assert said in result.err.splitlines()[-1]
 
 
-def test_the_unit_is_installed_and_starts_an_existing_command() -> None:
+def test_the_unit_is_installed_and_starts_an_existing_command():
     assert units.is_installed(UNIT)
     name, arguments = units.command(UNIT)
     assert name == 'reservation reconcile'

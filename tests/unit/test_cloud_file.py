@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cloud files: errors, optional parts and output."""
 
-from collections.abc import Callable
 import contextlib
 import dataclasses
 import os
@@ -1057,9 +1056,7 @@ def test_a_directory_without_permission_is_an_error(tmp_path):
     )
 
 
-def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
-    write_cloud: Callable[[str], pathlib.Path],
-) -> None:
+def test_a_misspelt_host_of_an_aggregate_is_a_mistake(write_cloud):
     path = write_cloud(
         'aggregates: [{name: win, hosts: [cn-1]}]\nproviders: [{name: cn1}]\n'
     )
@@ -1072,9 +1069,7 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
     )
 
 
-def test_a_value_and_its_text_are_not_confused(
-    write_cloud: Callable[[str], pathlib.Path],
-) -> None:
+def test_a_value_and_its_text_are_not_confused(write_cloud):
     path = write_cloud(
         'flavors: [{name: a, extra_specs: {a: "1", b: "[1]"}}]\n'
         'aggregates: [{name: a, metadata: {a: "1", b: [1]}}]\n'
@@ -1165,9 +1160,7 @@ def test_what_is_unusual_is_not_read_quickly(text):
         quick_yaml.load(text)
 
 
-def test_equal_parts_are_checked_for_each_of_their_types(
-    write_cloud: Callable[[str], pathlib.Path],
-) -> None:
+def test_equal_parts_are_checked_for_each_of_their_types(write_cloud):
     path = write_cloud(
         'providers:\n'
         '- {name: a, inventories: {VCPU: 1}}\n'

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection that a configuration file describes."""
 
-import pathlib
 import textwrap
 
 from http_fakes import (
@@ -13,7 +12,6 @@ from http_fakes import (
 )
 from oslo_config import cfg
 import pytest
-import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest import connection
@@ -31,7 +29,7 @@ project_domain_id = default
 """
 
 
-def described(path: pathlib.Path, text: str) -> cfg.ConfigOpts:
+def described(path, text):
     """Return the configuration that a file with this text gives."""
     path = path / 'nova.conf'
     path.write_text(textwrap.dedent(text), 'utf-8')
@@ -41,7 +39,7 @@ def described(path: pathlib.Path, text: str) -> cfg.ConfigOpts:
     return conf
 
 
-def refused(path: pathlib.Path, text: str) -> str:
+def refused(path, text):
     with pytest.raises(exception.ConfigError) as caught:
         connection.from_conf(described(path, text))
     return str(caught.value)
@@ -61,8 +59,8 @@ def refused(path: pathlib.Path, text: str) -> str:
     ],
 )
 def test_credentials_of_the_configuration_give_a_token_and_endpoints(
-    keystone: FakeKeystone, tmp_path: pathlib.Path, text: str
-) -> None:
+    keystone, tmp_path, text
+):
     conf = described(tmp_path, text)
     assert credentials._is_configured(conf)
     result = connection.from_conf(conf)
@@ -70,9 +68,7 @@ def test_credentials_of_the_configuration_give_a_token_and_endpoints(
     assert result.adapter('compute').get_endpoint() == NOVA
 
 
-def test_region_and_interfaces_choose_the_endpoint(
-    http: requests_mock.Mocker, tmp_path: pathlib.Path
-) -> None:
+def test_region_and_interfaces_choose_the_endpoint(http, tmp_path):
     FakeKeystone(http, {'placement': 'http://elsewhere.test'}, 'RegionTwo')
     conf = described(
         tmp_path,
@@ -95,17 +91,13 @@ def test_region_and_interfaces_choose_the_endpoint(
         pytest.param('timeout = 5', 5, id='as configured'),
     ],
 )
-def test_requests_have_a_timeout(
-    tmp_path: pathlib.Path, line: str, seconds: int
-) -> None:
+def test_requests_have_a_timeout(tmp_path, line, seconds):
     text = f'[isolate_aggregates]\n{line}\n{CREDENTIALS}'
     result = connection.from_conf(described(tmp_path, text))
     assert result.session.timeout == seconds
 
 
-def test_given_endpoints_take_precedence_over_the_catalog(
-    keystone: FakeKeystone, tmp_path: pathlib.Path
-) -> None:
+def test_given_endpoints_take_precedence_over_the_catalog(keystone, tmp_path):
     result = connection.from_conf(
         described(tmp_path, f'[isolate_aggregates]\n{CREDENTIALS}')
     )
@@ -113,9 +105,7 @@ def test_given_endpoints_take_precedence_over_the_catalog(
     assert result.adapter('compute').get_endpoint() == 'http://tunnel.test'
 
 
-def test_a_configuration_without_credentials_has_none(
-    conf: cfg.ConfigOpts,
-) -> None:
+def test_a_configuration_without_credentials_has_none(conf):
     assert not credentials._is_configured(conf)
 
 
@@ -160,7 +150,5 @@ def test_a_configuration_without_credentials_has_none(
         ),
     ],
 )
-def test_invalid_credentials_are_refused_with_the_reason(
-    tmp_path: pathlib.Path, text: str, said: str
-) -> None:
+def test_invalid_credentials_are_refused_with_the_reason(tmp_path, text, said):
     assert refused(tmp_path, text) == f'Configuration option {said}'

@@ -19,7 +19,6 @@ than B" is ``not A & ~B``.
 The numbers in the last lines of the tests count the checked cases.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
 import dataclasses
 import functools
 import itertools
@@ -28,7 +27,7 @@ import operator
 from isolate_aggregates import query_limit, testing
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import uuid_of
-from isolate_aggregates.decision import Decision, decide
+from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
@@ -42,7 +41,7 @@ from isolate_aggregates.tools.simulator import query as query_strings
 Kinds = int
 
 
-def subsets(things: Collection[str]) -> list[frozenset[str]]:
+def subsets(things):
     """Return every subset, the smallest first."""
     return [
         frozenset(some)
@@ -74,10 +73,10 @@ KINDS = tuple(
         ),
     )
 )
-EVERYONE: Kinds = (1 << len(KINDS)) - 1
+EVERYONE = (1 << len(KINDS)) - 1
 
 
-def where(condition: Callable[[Kind], bool]) -> Kinds:
+def where(condition):
     """Return the kinds of hosts that meet a condition."""
     return sum(1 << n for n, kind in enumerate(KINDS) if condition(kind))
 
@@ -96,7 +95,7 @@ PLACEMENT = Simulator(
 
 
 @functools.cache
-def offered(query: str) -> Kinds:
+def offered(query):
     """Return the kinds of hosts that Placement offers."""
     answer = PLACEMENT.allocation_candidates(query)
     asked = query_strings.candidates(query_strings.parameters(query))
@@ -105,7 +104,7 @@ def offered(query: str) -> Kinds:
     )
 
 
-def clouds() -> Iterator[AggregateIndex]:
+def clouds():
     """Yield each way to lock up to three aggregates with two locks."""
     for number in range(len(AGGREGATES) + 1):
         for tags in itertools.product(subsets(LOCKS), repeat=number):
@@ -115,14 +114,14 @@ def clouds() -> Iterator[AggregateIndex]:
             )
 
 
-def requests() -> Iterator[Request]:
+def requests():
     """Yield a request with each set of keys."""
     for keys in subsets(LOCKS):
         extra_specs = dict.fromkeys(keys, 'required')
         yield Request(Flavor('f', vcpus=1, extra_specs=extra_specs))
 
 
-def query_of(decision: Decision, request: Request) -> str:
+def query_of(decision, request):
     """Return the query string of a decision."""
     return asking.first(decision, request).to_querystring()
 
@@ -134,7 +133,7 @@ def test_the_simulator_answers_as_placement_documents_member_of():
         for uuid in (*AGGREGATES, *ROLLUPS)
     }
 
-    def in_any(uuids: Iterable[str]) -> Kinds:
+    def in_any(uuids):
         return functools.reduce(operator.or_, map(members.get, uuids), 0)
 
     choices = subsets(AGGREGATES)[1:]
@@ -167,7 +166,7 @@ def test_the_plain_path_admits_the_hosts_of_novas_in_tree_filter():
         locks_of = {one.uuid: set(one.metadata) for one in cloud}
         keys = set(request.flavor.extra_specs)
 
-        def is_open(kind: Kind, locks_of=locks_of, keys=keys) -> bool:
+        def is_open(kind, locks_of=locks_of, keys=keys):
             mine = (locks_of.get(uuid, set()) for uuid in kind.in_placement)
             return set().union(*mine) <= keys
 
@@ -191,12 +190,12 @@ def test_the_host_check_agrees_with_placement():
     assert asked == 85 * 4 * 8
 
 
-def without_members_of(aggregates: frozenset[str]) -> Kinds:
+def without_members_of(aggregates):
     """Return the kinds of hosts that are in none of some in Placement."""
     return where(lambda kind: aggregates.isdisjoint(kind.in_placement))
 
 
-def in_sync(cloud: AggregateIndex) -> Kinds:
+def in_sync(cloud):
     """Return the kinds of hosts that ``isolate-aggregates sync`` leaves alone.
 
     They are in the rollup of each lock on an aggregate that they are in.

@@ -4,9 +4,7 @@
 Requests are written as the query string that they come to.
 """
 
-from collections.abc import Iterable
 import dataclasses
-from typing import Any
 
 from mirrors import mirrored
 import pytest
@@ -16,7 +14,6 @@ from isolate_aggregates.filters.aggregate_instance_extra_specs import (
     AggregateInstanceExtraSpecs,
 )
 from isolate_aggregates.filters.constraints import (
-    Constraint,
     Destination,
     Forbid,
     Refuse,
@@ -25,9 +22,7 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing.builders import (
-    Tree,
     make_aggregate,
     make_compute_node,
     make_flavor,
@@ -36,13 +31,13 @@ from isolate_aggregates.testing.builders import (
     make_snapshot,
     make_tree,
 )
-from isolate_aggregates.tools.explain import Explanation, explain
+from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.explain.requirements import Concluded
 from isolate_aggregates.tools.placement.group import (
     RequestGroup,
     ResourceRequest,
 )
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
+from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.request import resources
 from isolate_aggregates.tools.request.constraints import (
     ForbidRootTrait,
@@ -58,11 +53,7 @@ LEASE = make_aggregate('lease-1')
 OTHER_LEASE = make_aggregate('lease-2')
 
 
-def explained(
-    providers: Iterable[Provider | Tree],
-    request: str | ResourceRequest,
-    *constraints: Constraint,
-) -> Explanation:
+def explained(providers, request, *constraints):
     """Explain a query, with what a filter concluded."""
     if isinstance(request, str):
         request = query.candidates(query.parameters(request))
@@ -76,7 +67,7 @@ def explained(
     return explain(snapshot, request, destination)
 
 
-def reasons(explanation: Explanation) -> dict[str, list[str]]:
+def reasons(explanation):
     """Return the reasons by host."""
     return {
         verdict.host: [reason.text for reason in verdict.reasons]
@@ -84,24 +75,24 @@ def reasons(explanation: Explanation) -> dict[str, list[str]]:
     }
 
 
-def labels(explanation: Explanation) -> list[list[str]]:
+def labels(explanation):
     """Return what to drop, for each way to do so."""
     return [[c.label for c in remedy] for remedy in explanation.remedies]
 
 
-def node(name: str = 'host', vcpus: Any = 64, **more: Any) -> Provider:
+def node(name='host', vcpus=64, **more):
     """Return a compute node that has only VCPU."""
     return make_compute_node(name, inventories={'VCPU': vcpus}, **more)
 
 
-def numa(name: str, used: int = 0, **more: Any) -> Provider:
+def numa(name, used=0, **more):
     """Return a NUMA node with 16 VCPU."""
     usages = {'VCPU': used}
     inventories = {'VCPU': 16}
     return make_provider(name, inventories=inventories, usages=usages, **more)
 
 
-def tree(*children: Provider, **more: Any) -> Tree:
+def tree(*children, **more):
     """Return a host with its disk at the root."""
     more.setdefault('inventories', {'DISK_GB': 100})
     return make_tree(make_compute_node('host', **more), *children)
@@ -136,7 +127,7 @@ CLOUD = make_snapshot(
 )
 
 
-def concluded(request: RequestSpec) -> Explanation:
+def concluded(request):
     """Explain a request for the cloud with all filters."""
     return explain(
         CLOUD,
@@ -145,7 +136,7 @@ def concluded(request: RequestSpec) -> Explanation:
     )
 
 
-def excluding(explanation: Explanation) -> dict[str, list[str]]:
+def excluding(explanation):
     """Return the filters that exclude each host."""
     return {
         verdict.host: [
@@ -158,7 +149,7 @@ def excluding(explanation: Explanation) -> dict[str, list[str]]:
     }
 
 
-def test_each_filter_that_keeps_a_request_from_a_host_is_named() -> None:
+def test_each_filter_that_keeps_a_request_from_a_host_is_named():
     conclusions = concluded(make_request())
     assert excluding(conclusions) == {
         'both': ['reservation_prefix', 'isolate_aggregates'],
@@ -169,7 +160,7 @@ def test_each_filter_that_keeps_a_request_from_a_host_is_named() -> None:
     }
 
 
-def test_a_host_outside_the_reservation_is_excluded_by_its_filter() -> None:
+def test_a_host_outside_the_reservation_is_excluded_by_its_filter():
     conclusions = concluded(make_request(make_flavor(extra_specs=RESERVED)))
     assert excluding(conclusions) == {
         'both': ['isolate_aggregates'],
@@ -183,7 +174,7 @@ def test_a_host_outside_the_reservation_is_excluded_by_its_filter() -> None:
     ]
 
 
-def test_other_hosts_than_the_requested_one_are_not_in_its_tree() -> None:
+def test_other_hosts_than_the_requested_one_are_not_in_its_tree():
     host = CLOUD.requested_host('plain-1')
     texts = reasons(concluded(make_request(requested_host=host)))
     assert texts['plain-1'] == []
@@ -192,14 +183,14 @@ def test_other_hosts_than_the_requested_one_are_not_in_its_tree() -> None:
     )
 
 
-def test_a_refusal_is_the_reason_of_every_host() -> None:
+def test_a_refusal_is_the_reason_of_every_host():
     host = CLOUD.requested_host('nowhere')
     found = excluding(concluded(make_request(requested_host=host)))
     assert found['plain-1'] == ['requested_host']
     assert found['off'] == ['compute_status', 'requested_host']
 
 
-def test_a_disabled_compute_service_is_reported() -> None:
+def test_a_disabled_compute_service_is_reported():
     texts = reasons(concluded(make_request()))
     assert texts['off'] == ['compute service disabled']
 
@@ -304,9 +295,7 @@ def test_a_disabled_compute_service_is_reported() -> None:
         ),
     ],
 )
-def test_the_unmet_constraint_of_a_host_is_named(
-    providers: list[Provider | Tree], query: str, message: str
-) -> None:
+def test_the_unmet_constraint_of_a_host_is_named(providers, query, message):
     assert reasons(explained(providers, query)) == {'host': [message]}
 
 
@@ -364,14 +353,14 @@ def test_the_unmet_constraint_of_a_host_is_named(
     ],
 )
 def test_a_requested_amount_is_compared_with_the_free_amount(
-    inventory: Inventory, used: int, said: str
-) -> None:
+    inventory, used, said
+):
     host = node(vcpus=inventory, usages={'VCPU': used})
     explanation = explained([host], VCPU_8)
     assert reasons(explanation) == {'host': [f'VCPU: requested 8, {said}']}
 
 
-def test_all_constraints_that_exclude_a_host_are_named() -> None:
+def test_all_constraints_that_exclude_a_host_are_named():
     request = f'{VCPU_8}&required=HW_CPU_X86_AVX2,!CUSTOM_GPU'
     explanation = explained(
         [node(vcpus=4, traits=['CUSTOM_GPU'])],
@@ -390,7 +379,7 @@ def test_all_constraints_that_exclude_a_host_are_named() -> None:
     }
 
 
-def test_many_aggregates_are_not_all_named() -> None:
+def test_many_aggregates_are_not_all_named():
     leases = [make_aggregate(f'lease-{number}') for number in range(7)]
     destination = Destination()
     destination.add(Require(tuple(leases), 'reserved'), 'a_filter')
@@ -404,7 +393,7 @@ def test_many_aggregates_are_not_all_named() -> None:
     }
 
 
-def test_an_aggregate_without_a_name_is_shown_by_its_uuid() -> None:
+def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
     unknown = '00000000-0000-4000-8000-000000000001'
     explanation = explained([node()], f'{VCPU_8}&member_of={unknown}')
     assert reasons(explanation) == {'host': [f'not in aggregate {unknown}']}
@@ -563,13 +552,11 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid() -> None:
         ),
     ],
 )
-def test_in_a_tree_the_providers_are_named(
-    providers: list[Provider | Tree], query: str, message: str
-) -> None:
+def test_in_a_tree_the_providers_are_named(providers, query, message):
     assert reasons(explained(providers, query)) == {'host': [message]}
 
 
-def test_providers_that_lack_a_trait_together_are_explained() -> None:
+def test_providers_that_lack_a_trait_together_are_explained():
     # The trait is with the memory, but that is too little.
     cloud = make_tree(
         make_compute_node(
@@ -607,15 +594,13 @@ def test_providers_that_lack_a_trait_together_are_explained() -> None:
         ),
     ],
 )
-def test_a_provider_below_the_root_may_be_in_an_aggregate(
-    constraint: Constraint, said: str
-) -> None:
+def test_a_provider_below_the_root_may_be_in_an_aggregate(constraint, said):
     cloud = tree(numa('numa0', 13), numa('numa1', aggregates=[LEASE]))
     explanation = explained([cloud], 'resources=VCPU:8,DISK_GB:8', constraint)
     assert reasons(explanation) == {'host': [said]}
 
 
-def test_each_provider_is_named_with_the_aggregate_it_is_in() -> None:
+def test_each_provider_is_named_with_the_aggregate_it_is_in():
     cloud = tree(
         numa('numa0', aggregates=[LEASE]),
         numa('numa1', aggregates=[OTHER_LEASE]),
@@ -630,7 +615,7 @@ def test_each_provider_is_named_with_the_aggregate_it_is_in() -> None:
     }
 
 
-def test_aggregates_of_the_root_do_not_count_in_a_suffixed_group() -> None:
+def test_aggregates_of_the_root_do_not_count_in_a_suffixed_group():
     cloud = tree(numa('numa0'), aggregates=[LEASE])
     query = f'resources1=VCPU:8&member_of1={LEASE.uuid}'
     assert reasons(explained([cloud], query)) == {
@@ -638,14 +623,14 @@ def test_aggregates_of_the_root_do_not_count_in_a_suffixed_group() -> None:
     }
 
 
-def test_the_aggregate_of_the_root_is_that_of_its_tree() -> None:
+def test_the_aggregate_of_the_root_is_that_of_its_tree():
     cloud = tree(numa('numa0', aggregates=[OTHER_LEASE]), aggregates=[LEASE])
     forbidden = Forbid((LEASE, OTHER_LEASE), 'locked')
     explanation = explained([cloud], VCPU_8, forbidden)
     assert reasons(explanation) == {'host': ['in aggregate lease-1, locked']}
 
 
-def test_several_providers_can_have_the_traits_together() -> None:
+def test_several_providers_can_have_the_traits_together():
     cloud = tree(
         numa('numa0', traits=['CUSTOM_A']),
         numa('numa1'),
@@ -658,7 +643,7 @@ def test_several_providers_can_have_the_traits_together() -> None:
 # Providers that share
 
 
-def shared(used: int = 0, **more: Any) -> list[Provider]:
+def shared(used=0, **more):
     """Return a host and the storage that it uses."""
     return [
         node(aggregates=[LEASE], **more),
@@ -711,13 +696,11 @@ def shared(used: int = 0, **more: Any) -> list[Provider]:
         ),
     ],
 )
-def test_the_provider_of_shared_resources_is_named(
-    providers: list[Provider], query: str, message: str
-) -> None:
+def test_the_provider_of_shared_resources_is_named(providers, query, message):
     assert reasons(explained(providers, query))['host'][0] == message
 
 
-def test_shared_resources_are_outside_a_requested_tree() -> None:
+def test_shared_resources_are_outside_a_requested_tree():
     host, storage = shared()
     in_tree = InTree(host.uuid, 'host host was requested')
     explanation = explained(
@@ -731,12 +714,12 @@ def test_shared_resources_are_outside_a_requested_tree() -> None:
     }
 
 
-def test_a_suffixed_group_can_use_shared_resources() -> None:
+def test_a_suffixed_group_can_use_shared_resources():
     explanation = explained(shared(), f'{VCPU_8}&resources1=DISK_GB:8')
     assert reasons(explanation) == {'host': []}
 
 
-def test_a_sharing_provider_is_not_a_host() -> None:
+def test_a_sharing_provider_is_not_a_host():
     explanation = explained(shared(), 'resources=VCPU:8,DISK_GB:8')
     assert [v.host for v in explanation.verdicts] == ['host']
     assert explanation.verdicts[0].is_candidate
@@ -745,7 +728,7 @@ def test_a_sharing_provider_is_not_a_host() -> None:
 # Requirements that contradict each other
 
 
-def test_two_required_trees_exclude_all_hosts() -> None:
+def test_two_required_trees_exclude_all_hosts():
     one, two, three = node('one'), node('two'), node('three')
     explanation = explained(
         [one, two, three],
@@ -763,7 +746,7 @@ def test_two_required_trees_exclude_all_hosts() -> None:
     assert labels(explanation) == [['a_filter: first'], ['a_filter: second']]
 
 
-def test_one_tree_required_by_two_uuids_is_refused() -> None:
+def test_one_tree_required_by_two_uuids_is_refused():
     cloud = tree(numa('numa0'))
     explanation = explained(
         [cloud],
@@ -776,7 +759,7 @@ def test_one_tree_required_by_two_uuids_is_refused() -> None:
     }
 
 
-def test_a_repeated_constraint_must_be_dropped_twice() -> None:
+def test_a_repeated_constraint_must_be_dropped_twice():
     forbidden = Forbid((LEASE,), 'locked')
     explanation = explained(
         [node(aggregates=[LEASE])], VCPU_8, forbidden, forbidden
@@ -797,7 +780,7 @@ THREE = [
 ]
 
 
-def counts(explanation: Explanation) -> dict[str, tuple[int, int]]:
+def counts(explanation):
     """Return how many hosts each cause excludes, and how many only it."""
     return {
         ' and '.join(requirement.label for requirement in count.cause): (
@@ -808,7 +791,7 @@ def counts(explanation: Explanation) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_hosts_are_counted_by_constraint_and_by_it_alone() -> None:
+def test_hosts_are_counted_by_constraint_and_by_it_alone():
     explanation = explained(
         [*THREE, node('fits')], f'{VCPU_8}&required=!CUSTOM_GPU'
     )
@@ -836,14 +819,12 @@ def test_hosts_are_counted_by_constraint_and_by_it_alone() -> None:
         ('resources1=VGPU:2', 'group 1: requests VGPU 2'),
     ],
 )
-def test_constraints_are_named_by_their_content(
-    query: str, label: str
-) -> None:
+def test_constraints_are_named_by_their_content(query, label):
     explanation = explained([node()], f'{VCPU_8}&resources1=VGPU:1&{query}')
     assert label in counts(explanation)
 
 
-def test_the_hosts_that_are_counted_are_known() -> None:
+def test_the_hosts_that_are_counted_are_known():
     explanation = explained(THREE, f'{VCPU_8}&required=!CUSTOM_GPU')
     small, small_gpu, gpu = (provider.uuid for provider in THREE)
     trait, amount = explanation.counts
@@ -851,7 +832,7 @@ def test_the_hosts_that_are_counted_are_known() -> None:
     assert (amount.excludes, amount.only) == ({small, small_gpu}, {small})
 
 
-def test_constraints_that_exclude_only_together_are_counted_together() -> None:
+def test_constraints_that_exclude_only_together_are_counted_together():
     cloud = tree(numa('numa0', 13, traits=['CUSTOM_A']), numa('numa1'))
     explanation = explained([cloud], f'{VCPU_8},DISK_GB:1&required=CUSTOM_A')
     assert counts(explanation) == {
@@ -883,14 +864,12 @@ def test_constraints_that_exclude_only_together_are_counted_together() -> None:
         pytest.param([], [], id='no hosts'),
     ],
 )
-def test_the_smallest_helpful_changes_are_found(
-    providers: list[Provider], remedies: list[list[str]]
-) -> None:
+def test_the_smallest_helpful_changes_are_found(providers, remedies):
     explanation = explained(providers, f'{VCPU_8}&required=!CUSTOM_GPU')
     assert labels(explanation) == remedies
 
 
-def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host() -> None:
+def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host():
     # Of the three groups, each asking for 8 of 16, one has to go.
     query = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     explanation = explained(
@@ -902,7 +881,7 @@ def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host() -> None:
     ]
 
 
-def test_a_remedy_can_need_several_constraints() -> None:
+def test_a_remedy_can_need_several_constraints():
     # Of 12 there is enough for one group.
     query = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     explanation = explained([node(vcpus=12)], f'{query}&group_policy=none')
@@ -912,7 +891,7 @@ def test_a_remedy_can_need_several_constraints() -> None:
     ]
 
 
-def test_hosts_and_their_nodes_are_sorted_by_name() -> None:
+def test_hosts_and_their_nodes_are_sorted_by_name():
     nodes = [node('node-2', host='metal'), node('node-1', host='metal')]
     explanation = explained([*nodes, node('a')], VCPU_8)
     assert [(v.host, v.node) for v in explanation.verdicts] == [
@@ -923,12 +902,12 @@ def test_hosts_and_their_nodes_are_sorted_by_name() -> None:
     assert explanation.verdicts[1].provider == nodes[1].uuid
 
 
-def test_every_host_is_explained_whatever_the_limit() -> None:
+def test_every_host_is_explained_whatever_the_limit():
     explanation = explained([node('one'), node('two')], f'{VCPU_8}&limit=1')
     assert reasons(explanation) == {'one': [], 'two': []}
 
 
-def test_a_request_is_not_changed_by_explaining_it() -> None:
+def test_a_request_is_not_changed_by_explaining_it():
     request = query.candidates(query.parameters(f'{VCPU_8}&limit=1'))
     before = request.to_querystring()
     explained([node()], request, Require((LEASE,), 'reserved'))
@@ -938,7 +917,7 @@ def test_a_request_is_not_changed_by_explaining_it() -> None:
 # Requests that make no sense
 
 
-def test_a_query_that_placement_refuses_is_not_explained() -> None:
+def test_a_query_that_placement_refuses_is_not_explained():
     group = RequestGroup(resources={'VCPU': 1})
     request = ResourceRequest({'': group}, root_required={'CUSTOM_A'})
     with pytest.raises(exception.BadQuery, match='both requires and forbids'):
@@ -953,9 +932,7 @@ def test_a_query_that_placement_refuses_is_not_explained() -> None:
         'required=in:CUSTOM_GPU,CUSTOM_NEW',
     ],
 )
-def test_a_query_with_a_trait_that_does_not_exist_is_not_explained(
-    query: str,
-) -> None:
+def test_a_query_with_a_trait_that_does_not_exist_is_not_explained(query):
     cloud = [node(traits=['CUSTOM_GPU'])]
     with pytest.raises(exception.BadQuery) as caught:
         explained(cloud, f'{VCPU_8}&{query}')
@@ -976,9 +953,7 @@ def test_a_query_with_a_trait_that_does_not_exist_is_not_explained(
         ),
     ],
 )
-def test_aggregates_need_an_unsuffixed_group(
-    constraints: list[Constraint],
-) -> None:
+def test_aggregates_need_an_unsuffixed_group(constraints):
     with pytest.raises(exception.BadQuery) as caught:
         explained([node()], 'resources1=VCPU:1', *constraints)
     assert str(caught.value) == (
@@ -988,7 +963,7 @@ def test_aggregates_need_an_unsuffixed_group(
     )
 
 
-def test_root_traits_need_no_unsuffixed_group() -> None:
+def test_root_traits_need_no_unsuffixed_group():
     explanation = explained(
         [node(), node('off', traits=['COMPUTE_STATUS_DISABLED'])],
         'resources1=VCPU:1',
@@ -1000,7 +975,7 @@ def test_root_traits_need_no_unsuffixed_group() -> None:
 # What Nova drops after Placement
 
 
-def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
+def test_a_dropped_host_is_excluded_beside_what_placement_says():
     ssd = make_aggregate('ssd', {'ssd': 'true'}, ['fast', 'full'])
     cloud = make_snapshot(
         [ssd],
@@ -1039,7 +1014,7 @@ def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
     assert of_filter == (2, 1)
 
 
-def test_a_host_filter_repeats_no_reason_of_its_request_filter() -> None:
+def test_a_host_filter_repeats_no_reason_of_its_request_filter():
     """Hosts differ in their aggregates, in Nova and in Placement."""
     ssd = make_aggregate('ssd', {'ssd': 'true'}, ['fast', 'late'])
     cloud = make_snapshot(
@@ -1060,7 +1035,7 @@ def test_a_host_filter_repeats_no_reason_of_its_request_filter() -> None:
         }
     )
 
-    def told(value: str) -> dict[str, list[str]]:
+    def told(value):
         key = 'aggregate_instance_extra_specs:ssd'
         request = make_request(make_flavor('f', {key: value}))
         concluded = pipeline.evaluate(request, cloud.index)

@@ -47,11 +47,7 @@ def named(key):
 
 
 def conclusions(
-    request,
-    required=(),
-    forbidden=(),
-    index=INDEX,
-    sources=('image', 'hint'),
+    request, required=(), forbidden=(), index=INDEX, sources=('image', 'hint')
 ):
     reservation_prefix = ReservationPrefix(required, forbidden, sources)
     return [

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read from Glance."""
 
-from http_fakes import GLANCE, FakeGlance, connection
+from http_fakes import GLANCE, connection
 import pytest
-import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
@@ -22,13 +21,11 @@ WINDOWS = Image(
 DEBIAN = Image('debian', f'{ID}2', visibility='public', disk_format='qcow2')
 
 
-def reader() -> GlanceClient:
+def reader():
     return GlanceClient(connection())
 
 
-def test_an_image_comes_with_its_custom_properties_and_no_others(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_an_image_comes_with_its_custom_properties_and_no_others(http, glance):
     glance.images = [DEBIAN, WINDOWS]
     glance.answer(http)
     assert reader().images() == [DEBIAN, WINDOWS]
@@ -46,9 +43,7 @@ def test_an_image_comes_with_its_custom_properties_and_no_others(
         pytest.param('a/b?c d=ä&e', 7, id='a name to be quoted'),
     ],
 )
-def test_an_image_is_found_by_id_or_any_name(
-    http: requests_mock.Mocker, glance: FakeGlance, name: str, number: int
-) -> None:
+def test_an_image_is_found_by_id_or_any_name(http, glance, name, number):
     glance.images = [
         WINDOWS,
         DEBIAN,
@@ -62,17 +57,13 @@ def test_an_image_is_found_by_id_or_any_name(
     assert reader().image(name).id == f'{ID}{number}'
 
 
-def test_an_id_takes_precedence_over_a_name(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_an_id_takes_precedence_over_a_name(http, glance):
     glance.images = [Image(f'{ID}2', f'{ID}1'), DEBIAN]
     glance.answer(http)
     assert reader().image(f'{ID}2') == DEBIAN
 
 
-def test_a_name_of_several_images_is_refused_with_their_ids(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_a_name_of_several_images_is_refused_with_their_ids(http, glance):
     glance.images = [DEBIAN, Image('debian', f'{ID}1')]
     # Each on a separate page.
     glance.page = 1
@@ -86,9 +77,7 @@ def test_a_name_of_several_images_is_refused_with_their_ids(
 
 
 @pytest.mark.parametrize('name', ['nobody', f'{ID}9'])
-def test_an_unknown_image_is_not_found(
-    http: requests_mock.Mocker, glance: FakeGlance, name: str
-) -> None:
+def test_an_unknown_image_is_not_found(http, glance, name):
     glance.images = [DEBIAN]
     glance.answer(http)
     with pytest.raises(errors.NotFound) as caught:
@@ -99,9 +88,7 @@ def test_an_unknown_image_is_not_found(
     )
 
 
-def test_images_that_glance_lists_only_on_request_are_read_too(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_images_that_glance_lists_only_on_request_are_read_too(http, glance):
     glance.images = [
         WINDOWS,
         Image('hidden', f'{ID}3', visibility='private'),
@@ -115,9 +102,7 @@ def test_images_that_glance_lists_only_on_request_are_read_too(
         assert reader().image(image.name) == image
 
 
-def test_an_image_in_several_lists_is_read_once(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_an_image_in_several_lists_is_read_once(http, glance):
     # Glance lists the community images of the user's project by default.
     glance.images = [DEBIAN, WINDOWS]
     glance.answer(http)
@@ -127,9 +112,7 @@ def test_an_image_in_several_lists_is_read_once(
     assert reader().image('debian') == DEBIAN
 
 
-def test_a_listed_image_takes_precedence_over_hidden_namesakes(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_a_listed_image_takes_precedence_over_hidden_namesakes(http, glance):
     glance.images = [
         Image('debian', f'{ID}3', visibility='community'),
         Image('debian', f'{ID}4', visibility='public'),
@@ -142,9 +125,7 @@ def test_a_listed_image_takes_precedence_over_hidden_namesakes(
     assert reader().image('debian').id == f'{ID}4'
 
 
-def test_images_are_read_page_by_page(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_images_are_read_page_by_page(http, glance):
     glance.images = [Image(f'image-{n}', f'{ID}{n}') for n in range(5)]
     glance.page = 2
     glance.answer(http)
@@ -157,13 +138,11 @@ def test_images_are_read_page_by_page(
     assert len([r for r in asked if 'os_hidden' not in r.qs]) == 3
 
 
-def test_an_image_can_be_deleted_while_the_list_is_read(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_an_image_can_be_deleted_while_the_list_is_read(http, glance):
     glance.images = [Image(f'image-{n}', f'{ID}{n}') for n in range(4)]
     glance.page = 2
 
-    def delete() -> None:
+    def delete():
         glance.images = [i for i in glance.images if i.id != f'{ID}1']
 
     glance.after_page = delete
@@ -175,9 +154,7 @@ def test_an_image_can_be_deleted_while_the_list_is_read(
     ]
 
 
-def test_a_page_that_is_repeated_is_an_error(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_a_page_that_is_repeated_is_an_error(http, glance):
     found = {'images': [{'id': f'{ID}1'}], 'next': '/v2/images?marker=x'}
     http.get(f'{GLANCE}/v2/images', json=found)
     with pytest.raises(exception.ServiceError, match=f'{ID}1 again'):
@@ -187,9 +164,7 @@ def test_a_page_that_is_repeated_is_an_error(
 @pytest.mark.parametrize(
     'endpoint', [GLANCE, f'{GLANCE}/', f'{GLANCE}/v2', f'{GLANCE}/v2/']
 )
-def test_the_endpoint_can_include_the_version(
-    http: requests_mock.Mocker, glance: FakeGlance, endpoint: str
-) -> None:
+def test_the_endpoint_can_include_the_version(http, glance, endpoint):
     glance.images = [DEBIAN]
     glance.answer(http)
     link = connection()
@@ -197,9 +172,7 @@ def test_the_endpoint_can_include_the_version(
     assert GlanceClient(link).images() == [DEBIAN]
 
 
-def test_users_can_set_any_property(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_users_can_set_any_property(http, glance):
     # openstacksdk raises errors for some of these keys, and converts others.
     properties = {
         'cls': 'a',
@@ -216,9 +189,7 @@ def test_users_can_set_any_property(
     assert reader().image(f'{ID}1') == glance.images[0]
 
 
-def test_an_image_need_not_have_a_name_or_an_owner(
-    http: requests_mock.Mocker, glance: FakeGlance
-) -> None:
+def test_an_image_need_not_have_a_name_or_an_owner(http, glance):
     found = {'id': f'{ID}1', 'name': None, 'owner': None, 'kernel_id': None}
     http.get(f'{GLANCE}/v2/images', json={'images': [found]})
     assert reader().images() == [Image('', f'{ID}1')]
@@ -238,12 +209,7 @@ def test_an_image_need_not_have_a_name_or_an_owner(
         ),
     ],
 )
-def test_an_incomplete_answer_is_an_error(
-    http: requests_mock.Mocker,
-    glance: FakeGlance,
-    answer: dict[str, object],
-    lacking: str,
-) -> None:
+def test_an_incomplete_answer_is_an_error(http, glance, answer, lacking):
     http.get(f'{GLANCE}/v2/images', json=answer)
     with pytest.raises(exception.ServiceError) as caught:
         reader().images()

@@ -56,11 +56,11 @@ CLOUD = Snapshot(
 )
 
 
-def lock(*aggregates: Aggregate) -> Lock:
+def lock(*aggregates):
     return Lock('trait:', 'trait:CUSTOM_A', aggregates)
 
 
-def test_a_lock_has_the_trees_of_the_hosts_of_its_aggregates() -> None:
+def test_a_lock_has_the_trees_of_the_hosts_of_its_aggregates():
     [found] = overview(CLOUD, [lock(LEFT)])
     assert found.lock == lock(LEFT)
     assert found.hosts == ('cn1', 'cn2')
@@ -73,25 +73,25 @@ def test_a_lock_has_the_trees_of_the_hosts_of_its_aggregates() -> None:
     assert found.capacity['VCPU'].free == 33
 
 
-def test_a_host_in_several_aggregates_of_a_lock_counts_once() -> None:
+def test_a_host_in_several_aggregates_of_a_lock_counts_once():
     [found] = overview(CLOUD, [lock(LEFT, RIGHT)])
     assert found.hosts == ('cn1', 'cn2', 'metal')
     assert found.capacity['VCPU'] == ResourceUsage(37, 4)
     assert found.capacity['CUSTOM_M'] == ResourceUsage(2, 0)
 
 
-def test_a_host_behind_several_locks_counts_for_each() -> None:
+def test_a_host_behind_several_locks_counts_for_each():
     left, right = overview(CLOUD, [lock(LEFT), lock(RIGHT)])
     assert left.capacity['VCPU'].total == 37
     assert right.capacity['VCPU'].total == 20
 
 
-def test_hosts_that_placement_does_not_know_have_no_capacity() -> None:
+def test_hosts_that_placement_does_not_know_have_no_capacity():
     gone, empty = overview(CLOUD, [lock(GONE), lock(EMPTY)])
     assert (gone.hosts, gone.capacity) == (('gone',), {})
     assert (empty.hosts, empty.capacity) == ((), {})
 
 
-def test_shared_resources_belong_to_no_host() -> None:
+def test_shared_resources_belong_to_no_host():
     assert usage_by_host(CLOUD).keys() == {'cn1', 'cn2', 'cn3', 'metal'}
     assert usage_by_host(CLOUD)['cn2'] == {'VCPU': ResourceUsage(20, 0)}

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects are found by id or name; denied requests are reported."""
 
-from typing import Any
-
 from fake_projects import ACME, DOMAINS, OTHER, PROJECTS, SALES, FakeProjects
-from http_fakes import AUTH_URL, TOKEN, FakeKeystone, connection
+from http_fakes import AUTH_URL, TOKEN, connection
 from keystoneauth1 import session, token_endpoint
 import pytest
 import requests_mock
@@ -17,14 +15,12 @@ from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
 
 
 @pytest.fixture
-def projects(
-    http: requests_mock.Mocker, keystone: FakeKeystone
-) -> FakeProjects:
+def projects(http, keystone):
     """A Keystone with projects of the same name in two domains."""
     return FakeProjects(http)
 
 
-def reader() -> KeystoneClient:
+def reader():
     """Return a reader of the cloud of these tests."""
     return KeystoneClient(connection())
 
@@ -43,16 +39,12 @@ def reader() -> KeystoneClient:
         pytest.param('6a' * 16, None, '5f' * 16, id='a name like an id'),
     ],
 )
-def test_a_project_is_found(
-    projects: FakeProjects, name: str, domain: str | None, project_id: str
-) -> None:
+def test_a_project_is_found(projects, name, domain, project_id):
     assert reader().project(name, domain) == project_id
 
 
 @pytest.mark.parametrize('name', ['lab', 'LAB', 'nobody', '7b' * 16])
-def test_a_project_of_another_name_is_not_found(
-    projects: FakeProjects, name: str
-) -> None:
+def test_a_project_of_another_name_is_not_found(projects, name):
     with pytest.raises(errors.NotFound) as caught:
         reader().project(name)
     assert str(caught.value) == (
@@ -61,17 +53,13 @@ def test_a_project_of_another_name_is_not_found(
     )
 
 
-def test_a_missing_domain_is_named(
-    projects: FakeProjects,
-) -> None:
+def test_a_missing_domain_is_named(projects):
     with pytest.raises(errors.NotFound) as caught:
         reader().project('acme', 'mars')
     assert caught.value.kind == 'domain'
 
 
-def test_a_name_in_several_domains_is_not_guessed(
-    projects: FakeProjects,
-) -> None:
+def test_a_name_in_several_domains_is_not_guessed(projects):
     with pytest.raises(tools_errors.NotUnique) as caught:
         reader().project('acme')
     assert caught.value.ids == (
@@ -84,7 +72,7 @@ def test_a_name_in_several_domains_is_not_guessed(
 
 
 @pytest.fixture
-def denied(http: requests_mock.Mocker, keystone: FakeKeystone) -> None:
+def denied(http, keystone):
     """Deny all requests for projects and domains."""
     http.get(
         requests_mock.ANY,
@@ -97,7 +85,7 @@ def denied(http: requests_mock.Mocker, keystone: FakeKeystone) -> None:
 
 
 @pytest.mark.usefixtures('denied')
-def test_without_permission_an_id_is_used_unchanged() -> None:
+def test_without_permission_an_id_is_used_unchanged():
     assert reader().project(ACME) == ACME
 
 
@@ -110,9 +98,7 @@ def test_without_permission_an_id_is_used_unchanged() -> None:
         pytest.param('sales', "domain 'sales'", id='of a domain name'),
     ],
 )
-def test_without_rights_a_name_is_refused(
-    domain: str | None, what: str
-) -> None:
+def test_without_rights_a_name_is_refused(domain, what):
     with pytest.raises(exception.ServiceDenied) as caught:
         reader().project('acme', domain)
     assert str(caught.value) == (
@@ -121,22 +107,18 @@ def test_without_rights_a_name_is_refused(
     )
 
 
-def without_keystone() -> KeystoneClient:
+def without_keystone():
     """Return a reader with a token that is not from Keystone."""
     auth = token_endpoint.Token('http://nova.test/v2.1', TOKEN)
     return KeystoneClient(Connection(session.Session(auth)))
 
 
-def test_without_keystone_an_id_is_used_unchanged(
-    http: requests_mock.Mocker,
-) -> None:
+def test_without_keystone_an_id_is_used_unchanged(http):
     assert without_keystone().project(ACME) == ACME
     assert http.request_history == []
 
 
-def test_without_keystone_a_name_is_refused(
-    http: requests_mock.Mocker,
-) -> None:
+def test_without_keystone_a_name_is_refused(http):
     with pytest.raises(exception.ServiceError) as caught:
         without_keystone().project('acme')
     assert str(caught.value) == (
@@ -162,25 +144,20 @@ def test_without_keystone_a_name_is_refused(
         ),
     ],
 )
-def test_a_failed_request_is_not_an_empty_list(
-    http: requests_mock.Mocker,
-    keystone: FakeKeystone,
-    answer: dict[str, Any],
-    said: str,
-) -> None:
+def test_a_failed_request_is_not_an_empty_list(http, keystone, answer, said):
     http.get(PROJECTS, **answer)
     with pytest.raises(exception.ServiceError) as caught:
         reader().project('acme')
     assert said in str(caught.value)
 
 
-def test_a_domain_has_its_projects(projects: FakeProjects) -> None:
+def test_a_domain_has_its_projects(projects):
     domain = reader().domain('sales')
     assert domain == Domain(SALES, 'sales', frozenset({OTHER}))
     assert reader().domain_of_id(SALES) == domain
 
 
-def test_a_missing_domain_is_not_an_empty_one(projects: FakeProjects) -> None:
+def test_a_missing_domain_is_not_an_empty_one(projects):
     assert reader().domain_of_id('7b' * 16) is None
     with pytest.raises(errors.NotFound):
         reader().domain('7b' * 16)
@@ -189,9 +166,7 @@ def test_a_missing_domain_is_not_an_empty_one(projects: FakeProjects) -> None:
 @pytest.mark.parametrize(
     'part', [{'truncated': True}, {'links': {'next': f'{PROJECTS}?page=2'}}]
 )
-def test_a_part_of_the_projects_is_an_error(
-    projects: FakeProjects, http: requests_mock.Mocker, part: dict[str, Any]
-) -> None:
+def test_a_part_of_the_projects_is_an_error(projects, http, part):
     listed = {'projects': [{'id': OTHER, 'domain_id': SALES}], **part}
     http.get(f'{PROJECTS}?domain_id={SALES}', json=listed)
     with pytest.raises(exception.ServiceError, match='only a part'):
@@ -201,11 +176,8 @@ def test_a_part_of_the_projects_is_an_error(
 @pytest.mark.parametrize('status', [401, 403, 500, 503])
 @pytest.mark.parametrize('path', [f'{DOMAINS}/{SALES}', PROJECTS])
 def test_a_denied_or_failed_answer_is_not_an_empty_domain(
-    projects: FakeProjects,
-    http: requests_mock.Mocker,
-    path: str,
-    status: int,
-) -> None:
+    projects, http, path, status
+):
     http.get(path, status_code=status)
     with pytest.raises(exception.IsolateAggregatesError):
         reader().domain_of_id(SALES)

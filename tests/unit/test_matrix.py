@@ -30,7 +30,6 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.columns import Access, Column
 from isolate_aggregates.tools.matrix.matrix import (
-    Matrix,
     Objection,
     matrix,
     requests,
@@ -54,7 +53,7 @@ FILTERS = {
 }
 
 
-def verdicts(table: Matrix) -> dict[str, dict[str, str]]:
+def verdicts(table):
     """Return the verdict of each flavor on each host."""
     return {
         row.request.flavor.name: {
@@ -65,7 +64,7 @@ def verdicts(table: Matrix) -> dict[str, dict[str, str]]:
     }
 
 
-def objections_on(table: Matrix, host: str) -> list[Objection]:
+def objections_on(table, host):
     """Return the objections to the only request for a host."""
     [row] = table.rows
     [place] = [n for n, g in enumerate(table.groups) if host in g.hosts]
@@ -80,7 +79,7 @@ def judged(
 
 
 @pytest.fixture
-def snapshot() -> Snapshot:
+def snapshot():
     """A licensed host, one on lease, one of a project, an open one."""
     return make_snapshot(
         [
@@ -309,7 +308,7 @@ def test_identical_hosts_are_evaluated_once():
     assert [len(g.hosts) for g in judged(snapshot, PLAIN).groups] == [50, 50]
 
 
-def racks(number: int, metadata) -> Snapshot:
+def racks(number, metadata):
     """Return a cloud whose hosts each have an aggregate of their own."""
     return make_snapshot(
         [

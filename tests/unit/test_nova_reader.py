@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read from Nova, through the real novaclient."""
 
-from typing import Any
-
-from fake_nova import FakeNova
 from http_fakes import NOVA, PLACEMENT, connection
-from oslo_config import cfg
 import pytest
-import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
@@ -49,11 +44,11 @@ NODES = [
 ]
 
 
-def reader() -> NovaClient:
+def reader():
     return NovaClient(connection())
 
 
-def paths(http: requests_mock.Mocker) -> list[str]:
+def paths(http):
     """Return what was asked of Nova."""
     return [
         request.path
@@ -62,7 +57,7 @@ def paths(http: requests_mock.Mocker) -> list[str]:
     ]
 
 
-def failing(read: Any, *arguments: str) -> exception.ServiceError:
+def failing(read, *arguments):
     with pytest.raises(exception.ServiceError) as caught:
         read(*arguments)
     return caught.value
@@ -71,17 +66,13 @@ def failing(read: Any, *arguments: str) -> exception.ServiceError:
 # Aggregates
 
 
-def test_aggregates_come_with_uuid_metadata_and_hosts(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_aggregates_come_with_uuid_metadata_and_hosts(http, nova):
     nova.aggregates = [WINDOWS, UNICODE]
     nova.answer(http)
     assert reader().aggregates() == [WINDOWS, UNICODE]
 
 
-def test_a_cloud_without_aggregates_has_none(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_a_cloud_without_aggregates_has_none(http, nova):
     nova.answer(http)
     assert reader().aggregates() == []
 
@@ -95,9 +86,7 @@ def test_a_cloud_without_aggregates_has_none(
         pytest.param('2.100', '2.61', id='not newer than known here'),
     ],
 )
-def test_the_newest_common_microversion_is_used(
-    http: requests_mock.Mocker, nova: FakeNova, newest: str, spoken: str
-) -> None:
+def test_the_newest_common_microversion_is_used(http, nova, newest, spoken):
     nova.newest = newest
     nova.answer(http)
     reader().aggregates()
@@ -116,11 +105,8 @@ def test_the_newest_common_microversion_is_used(
     ],
 )
 def test_the_release_is_recognized_by_the_newest_microversion(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    newest: str,
-    releases: tuple[int, ...],
-) -> None:
+    http, nova, newest, releases
+):
     nova.newest = newest
     nova.answer(http)
     assert reader().releases == releases
@@ -135,9 +121,7 @@ def test_the_release_is_recognized_by_the_newest_microversion(
         pytest.param('', 'is too old', id='no microversions'),
     ],
 )
-def test_a_nova_without_uuids_is_too_old(
-    http: requests_mock.Mocker, nova: FakeNova, newest: str, offers: str
-) -> None:
+def test_a_nova_without_uuids_is_too_old(http, nova, newest, offers):
     nova.newest = newest
     nova.answer(http)
     error = failing(reader().aggregates)
@@ -148,9 +132,7 @@ def test_a_nova_without_uuids_is_too_old(
     )
 
 
-def test_versions_are_also_found_below_an_endpoint_with_a_project(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_versions_are_also_found_below_an_endpoint_with_a_project(http, nova):
     nova.aggregates = [WINDOWS]
     nova.answer(http, f'{NOVA}/project')
     http.get(f'{NOVA}/project', status_code=404)
@@ -163,9 +145,7 @@ def test_versions_are_also_found_below_an_endpoint_with_a_project(
 # Flavors
 
 
-def test_records_of_reservations_are_no_flavors(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_records_of_reservations_are_no_flavors(http, nova):
     reservation = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
     revision = names.Revision(reservation, '0badcafe', 3).flavor_id
     own = Flavor(names.flavor(reservation), reservation)
@@ -176,8 +156,8 @@ def test_records_of_reservations_are_no_flavors(
 
 @pytest.mark.parametrize('newest', ['2.60', '2.61'])
 def test_flavors_come_with_extra_specs_inline_or_in_another_call(
-    http: requests_mock.Mocker, nova: FakeNova, newest: str
-) -> None:
+    http, nova, newest
+):
     nova.newest, nova.flavors = newest, [SMALL, LARGE]
     nova.answer(http)
     assert reader().flavors() == [SMALL, LARGE]
@@ -185,9 +165,7 @@ def test_flavors_come_with_extra_specs_inline_or_in_another_call(
     assert inline == (newest == '2.61')
 
 
-def test_only_extra_specs_of_the_requested_flavor_are_read(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_only_extra_specs_of_the_requested_flavor_are_read(http, nova):
     nova.newest, nova.flavors = '2.60', [SMALL, LARGE]
     nova.answer(http)
     assert reader().flavor('m1.large') == LARGE
@@ -210,9 +188,7 @@ AWKWARD = ['a/b', 'what?', 'a b', 'größer', '..', 'detail', '%2F', '']
         ],
     ],
 )
-def test_a_flavor_is_found_by_id_or_any_name(
-    http: requests_mock.Mocker, nova: FakeNova, name: str, id_: str
-) -> None:
+def test_a_flavor_is_found_by_id_or_any_name(http, nova, name, id_):
     nova.flavors = [
         Flavor('1', 'named-1'),
         SMALL,
@@ -230,9 +206,7 @@ def test_a_flavor_is_found_by_id_or_any_name(
     assert found.projects == ({'p1'} if is_secret else frozenset())
 
 
-def test_a_flavor_is_found_on_a_later_page_than_the_first(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_a_flavor_is_found_on_a_later_page_than_the_first(http, nova):
     nova.flavors = [Flavor(f'f{n}', f'id-{n}') for n in range(5)]
     # The server's page size applies.
     nova.page = 2
@@ -242,13 +216,11 @@ def test_a_flavor_is_found_on_a_later_page_than_the_first(
 
 
 @pytest.mark.parametrize('page', [1, 2])
-def test_a_flavor_can_be_replaced_while_the_list_is_read(
-    http: requests_mock.Mocker, nova: FakeNova, page: int
-) -> None:
+def test_a_flavor_can_be_replaced_while_the_list_is_read(http, nova, page):
     new = Flavor('m1.large', '3')
     nova.flavors, nova.page = [SMALL, LARGE], page
 
-    def replace() -> None:
+    def replace():
         nova.flavors = [SMALL, new]
 
     nova.after_page = replace
@@ -256,12 +228,10 @@ def test_a_flavor_can_be_replaced_while_the_list_is_read(
     assert reader().flavors() == [SMALL, new]
 
 
-def test_a_list_that_changes_all_the_time_is_an_error(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_a_list_that_changes_all_the_time_is_an_error(http, nova):
     nova.flavors = [Flavor('m1.large', '0')]
 
-    def replace() -> None:
+    def replace():
         nova.flavors = [Flavor('m1.large', nova.flavors[0].id + '0')]
 
     nova.after_page = replace
@@ -269,9 +239,7 @@ def test_a_list_that_changes_all_the_time_is_an_error(
     assert ' with 400: marker [0' in str(failing(reader().flavors))
 
 
-def test_an_unknown_flavor_is_not_found(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_an_unknown_flavor_is_not_found(http, nova):
     nova.flavors = [SMALL]
     nova.answer(http)
     with pytest.raises(errors.NotFound) as caught:
@@ -282,9 +250,7 @@ def test_an_unknown_flavor_is_not_found(
     )
 
 
-def test_a_repeated_page_is_an_error(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_a_repeated_page_is_an_error(http, nova):
     nova.answer(http)
     same = {'id': '1', 'name': 'm1.small'}
     http.get(f'{NOVA}/flavors/detail', json={'flavors': [same]})
@@ -295,9 +261,7 @@ def test_a_repeated_page_is_an_error(
 # Compute nodes
 
 
-def test_compute_nodes_are_read_page_by_page(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_compute_nodes_are_read_page_by_page(http, nova):
     nova.nodes, nova.page = NODES, 2
     nova.answer(http)
     assert reader().compute_nodes() == NODES
@@ -315,12 +279,8 @@ def test_compute_nodes_are_read_page_by_page(
     ],
 )
 def test_a_host_is_found_by_its_service_or_by_its_node(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    conf: cfg.ConfigOpts,
-    name: str,
-    providers: tuple[str, ...],
-) -> None:
+    http, nova, conf, name, providers
+):
     nova.nodes = NODES
     nova.answer(http)
     cloud = LiveCloud(conf, connection)
@@ -328,9 +288,7 @@ def test_a_host_is_found_by_its_service_or_by_its_node(
     assert (host.name, host.providers) == (name, providers)
 
 
-def test_for_an_unknown_host_a_similar_name_is_suggested(
-    http: requests_mock.Mocker, nova: FakeNova, conf: cfg.ConfigOpts
-) -> None:
+def test_for_an_unknown_host_a_similar_name_is_suggested(http, nova, conf):
     nova.nodes = NODES
     nova.answer(http)
     cloud = LiveCloud(conf, connection)
@@ -339,9 +297,7 @@ def test_for_an_unknown_host_a_similar_name_is_suggested(
     )
 
 
-def test_node_uuids_missing_in_nova_come_from_placement(
-    http: requests_mock.Mocker, nova: FakeNova, conf: cfg.ConfigOpts
-) -> None:
+def test_node_uuids_missing_in_nova_come_from_placement(http, nova, conf):
     nova.newest, nova.nodes = '2.52', NODES
     nova.answer(http)
     provider = {
@@ -369,13 +325,7 @@ def test_node_uuids_missing_in_nova_come_from_placement(
         pytest.param('2.52', {}, id='Nova does not tell'),
     ],
 )
-def test_the_compute_nodes_are_those_of_nova(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    conf: cfg.ConfigOpts,
-    newest: str,
-    nodes: dict[str, str],
-) -> None:
+def test_the_compute_nodes_are_those_of_nova(http, nova, conf, newest, nodes):
     nova.newest, nova.nodes = newest, NODES
     nova.answer(http)
     assert LiveCloud(conf, connection).compute_nodes == nodes
@@ -442,12 +392,8 @@ def test_the_compute_nodes_are_those_of_nova(
     ],
 )
 def test_an_error_names_the_request_and_what_to_check(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    answer: dict[str, Any],
-    kind: type[exception.ServiceError],
-    said: str,
-) -> None:
+    http, nova, answer, kind, said
+):
     nova.answer(http)
     http.get(f'{NOVA}/os-aggregates', **answer)
     error = failing(reader().aggregates)
@@ -479,20 +425,15 @@ def test_an_error_names_the_request_and_what_to_check(
     ],
 )
 def test_a_nova_without_a_version_document_is_not_called_too_old(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    answer: dict[str, Any],
-    said: str,
-) -> None:
+    http, nova, answer, said
+):
     http.get(NOVA, **answer)
     error = failing(reader().aggregates)
     assert not isinstance(error, exception.ServiceTooOld)
     assert str(error).startswith(f'Nova at http://nova.test/v2.1 {said}')
 
 
-def test_requests_to_a_busy_nova_are_retried(
-    http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_requests_to_a_busy_nova_are_retried(http, nova):
     nova.answer(http)
     http.get(
         f'{NOVA}/os-aggregates',

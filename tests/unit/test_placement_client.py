@@ -2,7 +2,6 @@
 """The Placement client: requests, and parsing of responses."""
 
 import copy
-from typing import Any
 
 from http_fakes import PLACEMENT, client
 import pytest
@@ -21,7 +20,7 @@ from isolate_aggregates.tools.placement.group import (
 )
 
 HOST, SHARE = 'uuid-host', 'uuid-share'
-ANSWER: dict[str, Any] = {
+ANSWER = {
     'allocation_requests': [
         {
             'allocations': {
@@ -65,11 +64,11 @@ FORBIDDING = ResourceRequest(
 
 
 @pytest.fixture
-def placement() -> PlacementClient:
+def placement():
     return PlacementClient(client(PLACEMENT))
 
 
-def not_acceptable(newest: str) -> dict[str, Any]:
+def not_acceptable(newest):
     """Return the response of a Placement without a microversion."""
     return {
         'status_code': 406,
@@ -88,9 +87,7 @@ def not_acceptable(newest: str) -> dict[str, Any]:
     }
 
 
-def refused(
-    placement: PlacementClient, request: ResourceRequest = PLAIN
-) -> exception.ServiceError:
+def refused(placement, request=PLAIN):
     with pytest.raises(exception.ServiceError) as caught:
         placement.allocation_candidates(request)
     return caught.value
@@ -109,11 +106,8 @@ def refused(
     ],
 )
 def test_a_query_uses_the_oldest_sufficient_microversion(
-    http: requests_mock.Mocker,
-    placement: PlacementClient,
-    request_: ResourceRequest,
-    microversion: str,
-) -> None:
+    http, placement, request_, microversion
+):
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
     placement.allocation_candidates(request_)
     [requests] = http.request_history
@@ -124,9 +118,7 @@ def test_a_query_uses_the_oldest_sufficient_microversion(
     assert requests.headers['Accept'] == 'application/json'
 
 
-def test_the_query_is_sent_as_it_was_built(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_the_query_is_sent_as_it_was_built(http, placement):
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
     placement.allocation_candidates(FORBIDDING)
     [requests] = http.request_history
@@ -136,9 +128,7 @@ def test_the_query_is_sent_as_it_was_built(
     )
 
 
-def test_an_answer_becomes_candidates_and_providers(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_an_answer_becomes_candidates_and_providers(http, placement):
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
     assert placement.allocation_candidates(PLAIN) == AllocationCandidates(
         allocation_requests=({HOST: {'VCPU': 2}, SHARE: {'DISK_GB': 20}},),
@@ -164,9 +154,7 @@ def test_an_answer_becomes_candidates_and_providers(
     )
 
 
-def test_a_sharing_provider_is_not_a_host(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_a_sharing_provider_is_not_a_host(http, placement):
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
     found = placement.allocation_candidates(PLAIN)
     assert list(found.by_root(PLAIN)) == [HOST]
@@ -174,18 +162,14 @@ def test_a_sharing_provider_is_not_a_host(
     assert found.summaries[HOST].free('DISK_GB') == 0
 
 
-def test_answers_before_mappings_have_none(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_answers_before_mappings_have_none(http, placement):
     answer = copy.deepcopy(ANSWER)
     del answer['allocation_requests'][0]['mappings']
     http.get(f'{PLACEMENT}/allocation_candidates', json=answer)
     assert placement.allocation_candidates(PLAIN).mappings == ({},)
 
 
-def test_no_candidates_are_a_valid_answer(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_no_candidates_are_a_valid_answer(http, placement):
     http.get(
         f'{PLACEMENT}/allocation_candidates',
         json={'allocation_requests': [], 'provider_summaries': {}},
@@ -214,12 +198,7 @@ FINE = {'json': ANSWER}
         pytest.param([DOWN, BUSY, FINE], 3, id='down, then busy'),
     ],
 )
-def test_temporary_failures_are_retried(
-    http: requests_mock.Mocker,
-    placement: PlacementClient,
-    answers: list[dict[str, Any]],
-    calls: int,
-) -> None:
+def test_temporary_failures_are_retried(http, placement, answers, calls):
     http.get(f'{PLACEMENT}/allocation_candidates', answers)
     assert placement.allocation_candidates(PLAIN).by_root(PLAIN)
     assert http.call_count == calls
@@ -266,12 +245,8 @@ def test_temporary_failures_are_retried(
     ],
 )
 def test_lasting_failures_are_reported_after_three_retries(
-    http: requests_mock.Mocker,
-    placement: PlacementClient,
-    answer: dict[str, Any],
-    calls: int,
-    said: str,
-) -> None:
+    http, placement, answer, calls, said
+):
     http.get(f'{PLACEMENT}/allocation_candidates', **answer)
     error = refused(placement)
     assert str(error) == f'Placement at http://placement.test {said}'
@@ -301,12 +276,8 @@ def test_lasting_failures_are_reported_after_three_retries(
     ],
 )
 def test_an_old_placement_is_named_with_the_missing_feature(
-    http: requests_mock.Mocker,
-    placement: PlacementClient,
-    request_: ResourceRequest,
-    newest: str,
-    said: str,
-) -> None:
+    http, placement, request_, newest, said
+):
     http.get(requests_mock.ANY, **not_acceptable(newest))
     error = refused(placement, request_)
     assert isinstance(error, exception.ServiceTooOld)
@@ -324,19 +295,15 @@ def test_an_old_placement_is_named_with_the_missing_feature(
     ],
 )
 def test_a_406_of_a_proxy_does_not_mean_an_old_placement(
-    http: requests_mock.Mocker,
-    placement: PlacementClient,
-    body: dict[str, Any],
-) -> None:
+    http, placement, body
+):
     http.get(requests_mock.ANY, status_code=406, **body)
     error = refused(placement)
     assert type(error) is exception.ServiceError
     assert ' with 406: ' in str(error)
 
 
-def test_an_old_placement_is_named_for_writes(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_an_old_placement_is_named_for_writes(http, placement):
     http.put(requests_mock.ANY, **not_acceptable('1.28'))
     with pytest.raises(exception.ServiceTooOld) as caught:
         placement.send('PUT', '/traits/CUSTOM_A')
@@ -346,10 +313,10 @@ def test_an_old_placement_is_named_for_writes(
 # An answer that is not Placement's
 
 
-def without(*path: Any) -> dict[str, Any]:
+def without(*path):
     """Return the answer without the part that a path leads to."""
     answer = copy.deepcopy(ANSWER)
-    inner: Any = answer
+    inner = answer
     for key in path[:-1]:
         inner = inner[key]
     del inner[path[-1]]
@@ -387,12 +354,7 @@ def without(*path: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_an_incomplete_answer_is_refused(
-    http: requests_mock.Mocker,
-    placement: PlacementClient,
-    answer: dict[str, Any],
-    lacking: str,
-) -> None:
+def test_an_incomplete_answer_is_refused(http, placement, answer, lacking):
     http.get(requests_mock.ANY, json=answer)
     assert str(refused(placement)) == (
         'Placement at http://placement.test answered '
@@ -402,8 +364,8 @@ def test_an_incomplete_answer_is_refused(
 
 
 def test_an_answer_in_the_format_of_old_microversions_is_refused(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+    http, placement
+):
     answer = copy.deepcopy(ANSWER)
     answer['allocation_requests'][0]['allocations'] = [
         {'resource_provider': {'uuid': HOST}, 'resources': {'VCPU': 2}}
@@ -431,12 +393,7 @@ def test_an_answer_in_the_format_of_old_microversions_is_refused(
         ),
     ],
 )
-def test_providers_can_be_filtered(
-    http: requests_mock.Mocker,
-    placement: PlacementClient,
-    arguments: dict[str, Any],
-    query: str,
-) -> None:
+def test_providers_can_be_filtered(http, placement, arguments, query):
     http.get(requests_mock.ANY, json={'resource_providers': [PROVIDER]})
     assert placement.resource_providers(**arguments) == [PROVIDER]
     [requests] = http.request_history
@@ -453,9 +410,7 @@ def test_providers_can_be_filtered(
         'root_provider_uuid',
     ],
 )
-def test_an_incomplete_provider_is_refused(
-    http: requests_mock.Mocker, placement: PlacementClient, key: str
-) -> None:
+def test_an_incomplete_provider_is_refused(http, placement, key):
     provider = {k: v for k, v in PROVIDER.items() if k != key}
     http.get(requests_mock.ANY, json={'resource_providers': [provider]})
     with pytest.raises(exception.ServiceError, match=f"KeyError.'{key}'"):
@@ -465,16 +420,12 @@ def test_an_incomplete_provider_is_refused(
 # Changing something
 
 
-def test_an_empty_answer_gives_none(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_an_empty_answer_gives_none(http, placement):
     http.put(f'{PLACEMENT}/traits/CUSTOM_A', status_code=201)
     assert placement.send('PUT', '/traits/CUSTOM_A') is None
 
 
-def test_a_body_is_sent_as_json_and_the_answer_returned(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_a_body_is_sent_as_json_and_the_answer_returned(http, placement):
     http.post(f'{PLACEMENT}/resource_providers', json={'generation': 0})
     answer = placement.send('POST', '/resource_providers', {'name': 'host'})
     assert answer == {'generation': 0}
@@ -482,9 +433,7 @@ def test_a_body_is_sent_as_json_and_the_answer_returned(
     assert requests.json() == {'name': 'host'}
 
 
-def test_a_status_the_caller_does_not_accept_is_an_error(
-    http: requests_mock.Mocker, placement: PlacementClient
-) -> None:
+def test_a_status_the_caller_does_not_accept_is_an_error(http, placement):
     http.put(
         requests_mock.ANY,
         status_code=409,

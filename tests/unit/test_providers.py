@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes to a provider are retried after conflicts."""
 
-from typing import Any
-
 from http_fakes import PLACEMENT, client
 import pytest
 import requests
-import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.tools.placement import edits, providers
@@ -20,7 +17,7 @@ CHANGES = {
 
 
 @pytest.fixture
-def placement(monkeypatch: pytest.MonkeyPatch) -> PlacementClient:
+def placement(monkeypatch):
     """A client that does not wait between attempts."""
     monkeypatch.setattr('tenacity.nap.time.sleep', lambda _: None)
     return PlacementClient(client(PLACEMENT))
@@ -33,7 +30,7 @@ class Provider:
     :param what: ``traits`` or ``aggregates``.
     """
 
-    def __init__(self, http: requests_mock.Mocker, what: str) -> None:
+    def __init__(self, http, what):
         self.what = what
         self.values = {'b'}
         self.generation = 7
@@ -52,13 +49,13 @@ class Provider:
         http.get(url, json=lambda *_: self._document())
         http.put(url, json=self._put)
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self):
         return {
             self.what: sorted(self.values),
             'resource_provider_generation': self.generation,
         }
 
-    def _put(self, request: Any, context: Any) -> dict[str, Any]:
+    def _put(self, request, context):
         self.writes += 1
         body = request.json()
         is_second = body['resource_provider_generation'] != self.generation
@@ -89,28 +86,22 @@ class Provider:
 
 
 @pytest.fixture(params=['traits', 'aggregates'])
-def provider(
-    request: pytest.FixtureRequest, http: requests_mock.Mocker
-) -> Provider:
+def provider(request, http):
     """A provider, once for its traits and once for its aggregates."""
     return Provider(http, request.param)
 
 
-def change(
-    placement: PlacementClient, provider: Provider, by: edits.Edit
-) -> tuple[frozenset[str], frozenset[str]]:
+def change(placement, provider, by):
     """Change the provider."""
     return CHANGES[provider.what](placement, UUID, by)
 
 
-def add_a(before: frozenset[str]) -> frozenset[str]:
+def add_a(before):
     """Return the values with one more."""
     return before | {'a'}
 
 
-def test_the_result_of_a_change_replaces_the_old_values(
-    placement: PlacementClient, provider: Provider
-) -> None:
+def test_the_result_of_a_change_replaces_the_old_values(placement, provider):
     assert change(placement, provider, add_a) == ({'b'}, {'a', 'b'})
     assert provider.values == {'a', 'b'}
     assert change(placement, provider, lambda _: frozenset()) == (
@@ -120,17 +111,13 @@ def test_the_result_of_a_change_replaces_the_old_values(
     assert provider.values == set()
 
 
-def test_an_unchanged_provider_is_not_written(
-    placement: PlacementClient, provider: Provider
-) -> None:
+def test_an_unchanged_provider_is_not_written(placement, provider):
     assert change(placement, provider, lambda b: b) == ({'b'}, {'b'})
     assert provider.writes == 0
 
 
 @pytest.mark.parametrize('conflict', [409, 500])
-def test_a_second_writer_reads_again(
-    placement: PlacementClient, provider: Provider, conflict: int
-) -> None:
+def test_a_second_writer_reads_again(placement, provider, conflict):
     provider.conflict = conflict
     provider.meddlers = 3
     before, after = change(placement, provider, add_a)
@@ -140,9 +127,7 @@ def test_a_second_writer_reads_again(
 
 
 @pytest.mark.parametrize('conflict', [409, 500])
-def test_a_writer_gives_up_after_ten_conflicts(
-    placement: PlacementClient, provider: Provider, conflict: int
-) -> None:
+def test_a_writer_gives_up_after_ten_conflicts(placement, provider, conflict):
     provider.conflict = conflict
     provider.meddlers = 10
     with pytest.raises(
@@ -155,9 +140,7 @@ def test_a_writer_gives_up_after_ten_conflicts(
     assert 'a' not in provider.values
 
 
-def test_a_write_with_a_lost_answer_is_recognized(
-    placement: PlacementClient, provider: Provider
-) -> None:
+def test_a_write_with_a_lost_answer_is_recognized(placement, provider):
     provider.lost = 1
     change(placement, provider, add_a)
     assert provider.values == {'a', 'b'}
@@ -166,26 +149,22 @@ def test_a_write_with_a_lost_answer_is_recognized(
 
 
 def test_a_write_that_succeeded_despite_a_500_is_recognized(
-    placement: PlacementClient, provider: Provider
-) -> None:
+    placement, provider
+):
     provider.untold = 1
     change(placement, provider, add_a)
     assert provider.values == {'a', 'b'}
     assert (provider.writes, provider.generation) == (2, 8)
 
 
-def test_a_write_that_fails_with_a_deadlock_is_retried(
-    placement: PlacementClient, provider: Provider
-) -> None:
+def test_a_write_that_fails_with_a_deadlock_is_retried(placement, provider):
     provider.deadlocks = 4
     assert change(placement, provider, add_a) == ({'b'}, {'a', 'b'})
     assert provider.values == {'a', 'b'}
     assert provider.writes == 5
 
 
-def test_a_missing_provider_is_reported(
-    placement: PlacementClient, http: requests_mock.Mocker
-) -> None:
+def test_a_missing_provider_is_reported(placement, http):
     for what in CHANGES:
         url = f'{PLACEMENT}/resource_providers/{UUID}/{what}'
         http.get(url, status_code=404, json={})
@@ -197,9 +176,7 @@ def test_a_missing_provider_is_reported(
         placement.aggregates(UUID)
 
 
-def test_a_failure_that_stays_is_tried_five_times(
-    placement: PlacementClient, http: requests_mock.Mocker, provider: Provider
-) -> None:
+def test_a_failure_that_stays_is_tried_five_times(placement, http, provider):
     url = f'{PLACEMENT}/resource_providers/{UUID}/{provider.what}'
     put = http.put(url, status_code=500, text='no')
     with pytest.raises(exception.ServiceError, match='with 500'):
@@ -207,9 +184,7 @@ def test_a_failure_that_stays_is_tried_five_times(
     assert put.call_count == 5
 
 
-def test_a_refusal_is_not_retried(
-    placement: PlacementClient, http: requests_mock.Mocker, provider: Provider
-) -> None:
+def test_a_refusal_is_not_retried(placement, http, provider):
     url = f'{PLACEMENT}/resource_providers/{UUID}/{provider.what}'
     put = http.put(url, status_code=403, text='no')
     with pytest.raises(exception.ServiceError, match='403'):
@@ -217,9 +192,7 @@ def test_a_refusal_is_not_retried(
     assert put.call_count == 1
 
 
-def test_an_answer_without_generation_is_no_answer(
-    placement: PlacementClient, http: requests_mock.Mocker
-) -> None:
+def test_an_answer_without_generation_is_no_answer(placement, http):
     url = f'{PLACEMENT}/resource_providers/{UUID}/traits'
     http.get(url, json={'traits': ['b']})
     with pytest.raises(exception.ServiceError, match='lacks expected data'):
@@ -227,9 +200,7 @@ def test_an_answer_without_generation_is_no_answer(
 
 
 @pytest.mark.parametrize('status', [201, 204])
-def test_creating_an_existing_trait_succeeds(
-    placement: PlacementClient, http: requests_mock.Mocker, status: int
-) -> None:
+def test_creating_an_existing_trait_succeeds(placement, http, status):
     put = http.put(f'{PLACEMENT}/traits/CUSTOM_A', status_code=status)
     edits.create_trait(placement, 'CUSTOM_A')
     assert put.call_count == 1

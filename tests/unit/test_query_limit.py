@@ -2,13 +2,11 @@
 """Measuring the limit for queries, and failures that are not a limit."""
 
 import json
-from typing import Any
 from urllib import parse
 
 from http_fakes import HTML, PLACEMENT, client
 import pytest
 import requests
-import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.tools.placement.limit_probe import (
@@ -45,23 +43,17 @@ class Way:
     :param faults: What happens to requests instead, by their number.
     """
 
-    def __init__(
-        self,
-        http: requests_mock.Mocker,
-        limit: int,
-        beyond: dict[str, Any] | None = None,
-        faults: dict[int, dict[str, Any]] | None = None,
-    ) -> None:
+    def __init__(self, http, limit, beyond=None, faults=None):
         self.limit = limit
-        self.queries: list[str] = []
+        self.queries = []
         self._beyond = beyond or {'status_code': 414, 'headers': HTML}
         self._faults = faults or {}
         http.get(f'{PLACEMENT}/allocation_candidates', text=self._answer)
 
-    def _answer(self, request: Any, context: Any) -> str:
+    def _answer(self, request, context):
         query = parse.urlsplit(request.url).query
         self.queries.append(query)
-        answer: dict[str, Any] = {'json': NONE, 'headers': JSON}
+        answer = {'json': NONE, 'headers': JSON}
         if len(self.queries) in self._faults:
             answer = self._faults[len(self.queries)]
         elif len(query) > self.limit:
@@ -106,12 +98,7 @@ CLOSED = {'cause': ConnectionResetError()}
         ),
     ],
 )
-def test_the_limit_is_found_with_few_requests(
-    http: requests_mock.Mocker,
-    limit: int,
-    beyond: dict[str, Any],
-    happened: str,
-) -> None:
+def test_the_limit_is_found_with_few_requests(http, limit, beyond, happened):
     way = Way(http, limit, beyond)
     measured_limit = measure(client(PLACEMENT))
     assert measured_limit.refused is not None
@@ -122,18 +109,14 @@ def test_the_limit_is_found_with_few_requests(
     assert len(way.queries) <= 20
 
 
-def test_without_a_limit_four_requests_are_enough(
-    http: requests_mock.Mocker,
-) -> None:
+def test_without_a_limit_four_requests_are_enough(http):
     way = Way(http, MOST)
     assert measure(client(PLACEMENT)) == Limit(PLACEMENT, MOST)
     assert len(way.queries) == 4
     assert {len(query) for query in way.queries[1:]} == {MOST}
 
 
-def test_queries_for_the_measurement_are_cheap_for_placement(
-    http: requests_mock.Mocker,
-) -> None:
+def test_queries_for_the_measurement_are_cheap_for_placement(http):
     way = Way(http, 4058)
     measure(client(PLACEMENT))
     # The first shows that any query is answered.
@@ -210,12 +193,7 @@ def test_queries_for_the_measurement_are_cheap_for_placement(
     ],
 )
 @pytest.mark.parametrize('number', [1, 5])
-def test_a_fault_is_not_reported_as_a_limit(
-    http: requests_mock.Mocker,
-    number: int,
-    fault: dict[str, Any],
-    kind: type[exception.ServiceError],
-) -> None:
+def test_a_fault_is_not_reported_as_a_limit(http, number, fault, kind):
     # keystoneauth asks a second time after 401.
     Way(http, 4058, faults={number: fault, number + 1: fault})
     with pytest.raises(kind) as caught:
@@ -234,8 +212,8 @@ def test_a_fault_is_not_reported_as_a_limit(
 )
 @pytest.mark.parametrize('number', [1, 2, 9, 14, 18])
 def test_a_temporary_failure_is_not_mistaken_for_the_limit(
-    http: requests_mock.Mocker, number: int, fault: dict[str, Any]
-) -> None:
+    http, number, fault
+):
     """A failure counts as a limit only if it is repeated."""
     way = Way(http, 4058, faults={number: fault})
     try:
@@ -258,12 +236,12 @@ def test_a_temporary_failure_is_not_mistaken_for_the_limit(
     ],
 )
 def test_web_servers_with_different_limits_are_detected(
-    http: requests_mock.Mocker, other: int, most: int, servers: int, first: int
-) -> None:
+    http, other, most, servers, first
+):
     """One has a smaller limit, or answers nothing but the short query."""
     way = Way(http, most, {'status_code': 502, 'headers': HTML})
 
-    def take_turns(request: Any, context: Any) -> str:
+    def take_turns(request, context):
         is_other = way.queries and (len(way.queries) - first) % servers == 0
         way.limit = other if is_other else most
         return way._answer(request, context)
@@ -299,14 +277,12 @@ GUNICORN = Limit(PLACEMENT, 4040, 4071, 'answered 414')
         (Limit(PLACEMENT, 150, 180, 'x'), 4000, LimitVerdict.TOO_HIGH, 100),
     ],
 )
-def test_a_value_is_compared_with_the_limit(
-    limit: Limit, value: int, verdict: LimitVerdict, advised: int
-) -> None:
+def test_a_value_is_compared_with_the_limit(limit, value, verdict, advised):
     assert limit.verdict(value) is verdict
     assert limit.advised == advised
 
 
-def test_the_advice_gives_the_result_and_the_repair() -> None:
+def test_the_advice_gives_the_result_and_the_repair():
     assert GUNICORN.advice(8000) == (
         'A query of 4,040 bytes reaches Placement, but one of 4,071 does not: '
         'the web server answered 414. [isolate_aggregates] max_query_length = '

@@ -55,13 +55,13 @@ HOSTILE = [
 class Page(HTMLParser):
     """What a browser makes of a page: elements, texts, data, policy."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
+        self.elements = []
+        self.texts = []
         self.text = ''
         self._inside = ['']
-        self.scripts: list[tuple[str | None, str]] = []
+        self.scripts = []
         self.style = ''
         self.feed(text)
         self.close()
@@ -130,7 +130,7 @@ def content(conf):
     return Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW)
 
 
-def hostile_content(conf, name: str) -> Content:
+def hostile_content(conf, name):
     """Return a cloud in which everything is called by that name."""
     snapshot = make_snapshot(
         [
@@ -290,7 +290,7 @@ def test_no_name_adds_anything_to_the_markup(conf, name):
     assert found.scripts[1] == known.scripts[1]
 
 
-def shapes(page: Page) -> set[tuple[str, frozenset[str]]]:
+def shapes(page):
     """Return which elements there are, with which attributes."""
     return {(tag, frozenset(attrs)) for tag, attrs in page.elements}
 
@@ -319,7 +319,7 @@ def test_the_page_has_no_external_addresses(content):
 def test_the_policy_allows_only_its_own_script_and_style(content):
     found = Page(page.render(content))
 
-    def source(text: str) -> str:
+    def source(text):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
         return f"'sha256-{digest.decode()}'"
 

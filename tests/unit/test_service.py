@@ -9,7 +9,6 @@ from http_fakes import (
     HTML,
     LONG,
     PLACEMENT,
-    FakeKeystone,
     client,
     connection,
     failing,
@@ -22,13 +21,10 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.rest.client import Service
 
 
-def test_an_unknown_host_name_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def unknown(*_args: object, **_kwargs: object) -> None:
+def test_an_unknown_host_name_is_reported(monkeypatch):
+    def unknown(*_args, **_kwargs):
         raise socket.gaierror(-2, 'Name or service not known')
 
     monkeypatch.setattr(socket, 'getaddrinfo', unknown)
@@ -41,7 +37,7 @@ def test_an_unknown_host_name_is_reported(
     )
 
 
-def test_a_missing_ca_file_is_named() -> None:
+def test_a_missing_ca_file_is_named():
     link = client('https://placement.test')
     link.session.verify = '/nowhere/ca.pem'
     assert str(failing(service(link))) == (
@@ -92,19 +88,13 @@ def test_a_missing_ca_file_is_named() -> None:
     ],
 )
 def test_answers_to_long_queries_are_recognized(
-    http: requests_mock.Mocker,
-    status: int,
-    headers: dict[str, str],
-    path: str,
-    kind: type[exception.ServiceError],
-) -> None:
+    http, status, headers, path, kind
+):
     http.get(requests_mock.ANY, status_code=status, headers=headers, text='{}')
     assert type(failing(service(client(PLACEMENT)), path)) is kind
 
 
-def test_a_too_long_query_is_reported_with_its_length_and_repair(
-    http: requests_mock.Mocker,
-) -> None:
+def test_a_too_long_query_is_reported_with_its_length_and_repair(http):
     http.get(requests_mock.ANY, status_code=414, headers=HTML)
     assert str(failing(service(client(PLACEMENT)), LONG)) == (
         'Placement at http://placement.test answered 414: the query of 4,014 '
@@ -184,9 +174,7 @@ def test_a_too_long_query_is_reported_with_its_length_and_repair(
         ),
     ],
 )
-def test_an_error_quotes_the_message_of_the_service(
-    http: requests_mock.Mocker, status: int, body: str, said: str
-) -> None:
+def test_an_error_quotes_the_message_of_the_service(http, status, body, said):
     http.get(
         f'{PLACEMENT}/traits',
         status_code=status,
@@ -206,9 +194,7 @@ def test_an_error_quotes_the_message_of_the_service(
         pytest.param('', id='nothing'),
     ],
 )
-def test_an_answer_that_is_not_a_json_object_is_shown(
-    http: requests_mock.Mocker, body: str
-) -> None:
+def test_an_answer_that_is_not_a_json_object_is_shown(http, body):
     http.get(f'{PLACEMENT}/traits', text=body)
     assert str(failing(service(client(PLACEMENT)))) == (
         'Placement at http://placement.test answered /traits with something '
@@ -216,9 +202,7 @@ def test_an_answer_that_is_not_a_json_object_is_shown(
     )
 
 
-def test_an_answer_with_parts_missing_names_the_part(
-    http: requests_mock.Mocker,
-) -> None:
+def test_an_answer_with_parts_missing_names_the_part(http):
     link = service(client(PLACEMENT))
     with pytest.raises(exception.ServiceError) as caught:
         link.parsed('/traits', lambda found: found['traits'], {})
@@ -228,9 +212,7 @@ def test_an_answer_with_parts_missing_names_the_part(
     )
 
 
-def test_a_long_query_is_not_repeated_in_full(
-    http: requests_mock.Mocker,
-) -> None:
+def test_a_long_query_is_not_repeated_in_full(http):
     http.get(requests_mock.ANY, status_code=500, headers=HTML)
     message = str(failing(service(client(PLACEMENT)), LONG))
     assert len(message) < 250
@@ -240,13 +222,11 @@ def test_a_long_query_is_not_repeated_in_full(
 
 
 @pytest.fixture
-def through_keystone(keystone: FakeKeystone) -> Service:
+def through_keystone(keystone):
     return service(connection().adapter('placement'))
 
 
-def test_a_wrong_password_is_a_refusal_by_keystone(
-    keystone: FakeKeystone,
-) -> None:
+def test_a_wrong_password_is_a_refusal_by_keystone(keystone):
     error = failing(service(connection('wrong').adapter('placement')))
     assert isinstance(error, exception.ServiceDenied)
     assert str(error) == (
@@ -287,19 +267,14 @@ def test_a_wrong_password_is_a_refusal_by_keystone(
     ],
 )
 def test_errors_of_keystone_are_not_blamed_on_placement(
-    http: requests_mock.Mocker,
-    through_keystone: Service,
-    answer: dict[str, object],
-    said: str,
-) -> None:
+    http, through_keystone, answer, said
+):
     http.post(f'{AUTH_URL}/auth/tokens', **answer)
     error = failing(through_keystone)
     assert str(error) == f'Keystone at http://keystone.test/v3 {said}'
 
 
-def test_a_keystone_that_times_out_is_unreachable(
-    http: requests_mock.Mocker,
-) -> None:
+def test_a_keystone_that_times_out_is_unreachable(http):
     http.get('http://keystone.test', exc=requests.ConnectTimeout)
     auth = generic_password.Password('http://keystone.test', 'admin')
     client = adapter.Adapter(session.Session(auth), service_type='placement')
@@ -310,9 +285,7 @@ def test_a_keystone_that_times_out_is_unreachable(
     )
 
 
-def test_a_missing_password_is_named(
-    http: requests_mock.Mocker, keystone: FakeKeystone
-) -> None:
+def test_a_missing_password_is_named(http, keystone):
     auth = generic_password.Password(AUTH_URL, 'admin')
     client = adapter.Adapter(session.Session(auth), service_type='placement')
     assert str(failing(service(client))) == (
@@ -321,9 +294,7 @@ def test_a_missing_password_is_named(
     )
 
 
-def test_an_expired_token_is_renewed_once(
-    http: requests_mock.Mocker, through_keystone: Service
-) -> None:
+def test_an_expired_token_is_renewed_once(http, through_keystone):
     http.get(
         f'{PLACEMENT}/traits',
         [{'status_code': 401}, {'json': {'traits': []}}],
@@ -332,8 +303,8 @@ def test_an_expired_token_is_renewed_once(
 
 
 def test_a_token_that_cannot_be_renewed_is_keystones_refusal(
-    http: requests_mock.Mocker, through_keystone: Service
-) -> None:
+    http, through_keystone
+):
     assert through_keystone.endpoint == PLACEMENT
     http.get(f'{PLACEMENT}/traits', status_code=401)
     http.post(f'{AUTH_URL}/auth/tokens', status_code=401)
@@ -342,9 +313,7 @@ def test_a_token_that_cannot_be_renewed_is_keystones_refusal(
     assert error.service == 'Keystone'
 
 
-def test_a_failed_token_renewal_is_an_error_of_keystone(
-    http: requests_mock.Mocker, keystone: FakeKeystone
-) -> None:
+def test_a_failed_token_renewal_is_an_error_of_keystone(http, keystone):
     link = connection()
     later = service(link.adapter('placement'))
     assert later.endpoint == PLACEMENT
@@ -355,9 +324,7 @@ def test_a_failed_token_renewal_is_an_error_of_keystone(
     assert error.service == 'Keystone'
 
 
-def test_an_endpoint_of_another_region_is_not_taken(
-    keystone: FakeKeystone,
-) -> None:
+def test_an_endpoint_of_another_region_is_not_taken(keystone):
     link = connection(region='RegionTwo').adapter('placement')
     assert str(failing(service(link))) == (
         "Placement has no endpoint in the service catalog: ['public'] "
@@ -366,7 +333,7 @@ def test_an_endpoint_of_another_region_is_not_taken(
     )
 
 
-def test_without_a_catalog_an_endpoint_must_be_given() -> None:
+def test_without_a_catalog_an_endpoint_must_be_given():
     nowhere = adapter.Adapter(
         session.Session(client(PLACEMENT).session.auth),
         service_type='placement',
@@ -378,9 +345,7 @@ def test_without_a_catalog_an_endpoint_must_be_given() -> None:
     )
 
 
-def test_an_invalid_catalog_is_an_error_of_keystone(
-    http: requests_mock.Mocker, through_keystone: Service
-) -> None:
+def test_an_invalid_catalog_is_an_error_of_keystone(http, through_keystone):
     http.post(
         f'{AUTH_URL}/auth/tokens',
         json={'token': {'catalog': [7], 'methods': ['password']}},
@@ -392,9 +357,7 @@ def test_an_invalid_catalog_is_an_error_of_keystone(
     )
 
 
-def test_a_password_in_the_address_of_a_service_is_not_shown(
-    http: requests_mock.Mocker,
-) -> None:
+def test_a_password_in_the_address_of_a_service_is_not_shown(http):
     http.get(requests_mock.ANY, exc=requests.ConnectionError('No route'))
     error = failing(service(client('http://admin:secret@placement.test')))
     assert str(error) == (
@@ -404,7 +367,7 @@ def test_a_password_in_the_address_of_a_service_is_not_shown(
     )
 
 
-def test_a_password_in_the_auth_url_is_not_shown() -> None:
+def test_a_password_in_the_auth_url_is_not_shown():
     auth_url = 'http://admin:secret@127.0.0.1:1/v3'
     auth = generic_password.Password(
         auth_url, 'admin', password='x', user_domain_id='default'

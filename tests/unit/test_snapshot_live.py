@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Taking the snapshot of a live cloud: all of it, or an error."""
 
-import pathlib
-from typing import Any
-
-from fake_nova import FakeNova
 from http_fakes import PLACEMENT, connection, placement_with
 import pytest
-import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
@@ -16,7 +11,6 @@ from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.client import ComputeNode, NovaClient
-from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 NODE = '00000000-0000-4000-8000-000000000001'
@@ -50,13 +44,13 @@ CLOUD = (
 
 
 @pytest.fixture
-def placement(http: requests_mock.Mocker) -> PlacementClient:
+def placement(http):
     """A Placement with a compute node, its NUMA node and a share."""
     return placement_with(http, *CLOUD)
 
 
 @pytest.fixture
-def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaClient:
+def reader(http, nova):
     """Nova, with the node under another name than its compute service."""
     nova.nodes = [ComputeNode(NODE, 'node-1', 'host-1')]
     nova.answer(http)
@@ -64,8 +58,8 @@ def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaClient:
 
 
 def test_providers_are_saved_complete_with_parents_first(
-    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
-) -> None:
+    http, reader, placement
+):
     children_first = placement.resource_providers()[::-1]
     http.get(
         f'{PLACEMENT}/resource_providers',
@@ -74,9 +68,7 @@ def test_providers_are_saved_complete_with_parents_first(
     assert snapshots.take_providers(reader, placement) == CLOUD
 
 
-def test_data_of_candidates_is_not_requested_again(
-    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
-) -> None:
+def test_data_of_candidates_is_not_requested_again(http, reader, placement):
     numa = snapshots.take_providers(reader, placement)[-1]
     assert (numa.usages, numa.traits) == ({'VCPU': 3}, {'CUSTOM_NUMA'})
     paths = {request.path for request in http.request_history}
@@ -86,8 +78,8 @@ def test_data_of_candidates_is_not_requested_again(
 
 
 def test_a_provider_that_changes_during_the_read_is_read_again(
-    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
-) -> None:
+    http, reader, placement
+):
     [_, node, _] = placement.resource_providers()
     http.get(
         f'{PLACEMENT}/resource_providers',
@@ -113,11 +105,8 @@ def test_a_provider_that_changes_during_the_read_is_read_again(
 
 
 def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    reader: NovaClient,
-    placement: PlacementClient,
-) -> None:
+    http, nova, reader, placement
+):
     nova.newest = '2.52'
     providers = snapshots.take_providers(reader, placement)
     assert {p.name: p.host for p in providers} == {
@@ -128,8 +117,8 @@ def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
 
 
 def test_a_provider_without_its_parent_is_an_error_not_left_out(
-    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
-) -> None:
+    http, reader, placement
+):
     http.get(
         f'{PLACEMENT}/resource_providers',
         json={'resource_providers': placement.resource_providers()[2:]},
@@ -169,21 +158,15 @@ def test_a_provider_without_its_parent_is_an_error_not_left_out(
     ],
 )
 def test_an_incomplete_provider_is_an_error(
-    http: requests_mock.Mocker,
-    reader: NovaClient,
-    placement: PlacementClient,
-    answer: dict[str, Any],
-    said: str,
-) -> None:
+    http, reader, placement, answer, said
+):
     http.get(f'{PLACEMENT}/resource_providers/{NUMA}/inventories', **answer)
     with pytest.raises(exception.ServiceError) as caught:
         snapshots.take_providers(reader, placement)
     assert str(caught.value) == f'Placement at {PLACEMENT} {said}'
 
 
-def test_any_live_cloud_reads_back_the_same(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_any_live_cloud_reads_back_the_same(tmp_path):
     snapshot = Snapshot(
         origin='live cloud',
         aggregates=(

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the host aggregates are read from."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import metadata
 import pathlib
 
-from fake_nova import FakeNova
 from http_fakes import connection
-from oslo_config import cfg
 import pytest
-import requests_mock
 from stevedore import named
 
 from isolate_aggregates import exception
@@ -19,7 +16,6 @@ from isolate_aggregates.aggregates import (
     sources,
 )
 from isolate_aggregates.compute import NovaclientSource
-from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file.source import FileSource
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
@@ -27,18 +23,16 @@ from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 Write = Callable[[str], pathlib.Path]
 
 
-def never() -> Connection:
+def never():
     raise AssertionError('there is nothing to connect to')
 
 
-def use(conf: cfg.ConfigOpts, **options: str) -> None:
+def use(conf, **options):
     for name, value in options.items():
         conf.set_override(name, value, 'isolate_aggregates')
 
 
-def test_nova_is_the_default_source(
-    conf: cfg.ConfigOpts, http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_nova_is_the_default_source(conf, http, nova):
     nova.aggregates = [Aggregate('uuid-1', 'a', {'trait:X': 'required'}, id=1)]
     nova.answer(http)
     source = sources.load(conf, connection)
@@ -46,9 +40,7 @@ def test_nova_is_the_default_source(
     assert source.aggregates() == nova.aggregates
 
 
-def test_outside_the_scheduler_the_api_replaces_its_source(
-    conf: cfg.ConfigOpts, http: requests_mock.Mocker, nova: FakeNova
-) -> None:
+def test_outside_the_scheduler_the_api_replaces_its_source(conf, http, nova):
     """A command can be given the nova.conf of nova-scheduler."""
     nova.aggregates = [Aggregate('uuid-1', 'a', {}, id=1)]
     nova.answer(http)
@@ -57,8 +49,8 @@ def test_outside_the_scheduler_the_api_replaces_its_source(
 
 
 def test_a_cloud_file_is_read_without_connecting_to_anything(
-    conf: cfg.ConfigOpts, write_cloud: Write
-) -> None:
+    conf, write_cloud
+):
     path = write_cloud('aggregates: [{name: win-hosts, hosts: [win-1]}]')
     use(conf, aggregate_source='file', cloud_file=str(path))
     source = sources.load(conf, never)
@@ -67,9 +59,7 @@ def test_a_cloud_file_is_read_without_connecting_to_anything(
     assert (aggregate.name, aggregate.hosts) == ('win-hosts', {'win-1'})
 
 
-def test_a_cloud_file_is_read_again_each_time(
-    conf: cfg.ConfigOpts, write_cloud: Write
-) -> None:
+def test_a_cloud_file_is_read_again_each_time(conf, write_cloud):
     path = write_cloud('aggregates: [{name: before}]')
     use(conf, aggregate_source='file', cloud_file=str(path))
     source = sources.load(conf, never)
@@ -78,9 +68,7 @@ def test_a_cloud_file_is_read_again_each_time(
     assert [a.name for a in source.aggregates()] == ['after']
 
 
-def test_a_removed_cloud_file_is_an_error(
-    conf: cfg.ConfigOpts, write_cloud: Write
-) -> None:
+def test_a_removed_cloud_file_is_an_error(conf, write_cloud):
     path = write_cloud('aggregates: []')
     use(conf, aggregate_source='file', cloud_file=str(path))
     source = sources.load(conf, never)
@@ -92,9 +80,7 @@ def test_a_removed_cloud_file_is_an_error(
     )
 
 
-def test_the_file_source_reports_a_missing_option(
-    conf: cfg.ConfigOpts,
-) -> None:
+def test_the_file_source_reports_a_missing_option(conf):
     use(conf, aggregate_source='file')
     with pytest.raises(exception.ConfigError) as caught:
         sources.load(conf, never)
@@ -104,9 +90,7 @@ def test_the_file_source_reports_a_missing_option(
     )
 
 
-def test_an_unknown_source_is_refused_with_those_installed(
-    conf: cfg.ConfigOpts,
-) -> None:
+def test_an_unknown_source_is_refused_with_those_installed(conf):
     use(conf, aggregate_source='ldap')
     with pytest.raises(exception.ConfigError) as caught:
         sources.load(conf, never)
@@ -117,8 +101,8 @@ def test_an_unknown_source_is_refused_with_those_installed(
 
 
 def test_a_source_that_cannot_be_imported_is_refused_with_the_reason(
-    conf: cfg.ConfigOpts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    conf, monkeypatch
+):
     broken = metadata.EntryPoint(
         'broken', 'no_such_module:Source', sources.NAMESPACE
     )
@@ -135,13 +119,13 @@ def test_a_source_that_cannot_be_imported_is_refused_with_the_reason(
     )
 
 
-def no_source(conf: cfg.ConfigOpts, connect: Callable[[], Connection]) -> str:
+def no_source(conf, connect):
     return 'nothing that has aggregates'
 
 
 def test_an_invalid_source_is_refused_with_the_missing_method(
-    conf: cfg.ConfigOpts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    conf, monkeypatch
+):
     wrong = metadata.EntryPoint(
         'wrong', f'{__name__}:no_source', sources.NAMESPACE
     )
@@ -159,7 +143,7 @@ def test_an_invalid_source_is_refused_with_the_missing_method(
 class WithHosts:
     """A source that returns aggregates with their hosts."""
 
-    def aggregates(self) -> Sequence[Aggregate]:
+    def aggregates(self):
         return [
             Aggregate('uuid-1', 'a', hosts=frozenset({'h1', 'h2'})),
             Aggregate('uuid-2', 'b', hosts=frozenset({'h2'})),
@@ -169,13 +153,11 @@ class WithHosts:
 class WithMembership(WithHosts):
     """A source that implements Membership."""
 
-    def aggregates_of(
-        self, hosts: Iterable[str]
-    ) -> Mapping[str, frozenset[str]]:
+    def aggregates_of(self, hosts):
         return {}
 
 
-def test_hosts_are_those_of_the_aggregates() -> None:
+def test_hosts_are_those_of_the_aggregates():
     source = WithHosts()
     members = sources.membership(
         source, lambda: AggregateIndex(source.aggregates())
@@ -185,12 +167,12 @@ def test_hosts_are_those_of_the_aggregates() -> None:
     }  # fmt: skip
 
 
-def test_a_source_can_provide_the_hosts() -> None:
+def test_a_source_can_provide_the_hosts():
     source = WithMembership()
     assert sources.membership(source, AggregateIndex) is source
 
 
-def test_the_sources_that_need_no_nova_are_registered() -> None:
+def test_the_sources_that_need_no_nova_are_registered():
     found = metadata.entry_points(group=sources.NAMESPACE)
     assert found['file'].load() is FileSource
     assert found['novaclient'].load() is NovaclientSource

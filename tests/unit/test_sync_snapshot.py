@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sync reads before it plans: all of it, or an error."""
 
-from typing import Any
-
-from fake_nova import FakeNova
 from http_fakes import PLACEMENT, connection, placement_with
-from oslo_config import cfg
 import pytest
-import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
@@ -16,7 +11,6 @@ from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode, NovaClient
 from isolate_aggregates.tools.operate.sync.snapshot import read
-from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 NODE, NUMA, SHARE, IRONIC = (
@@ -44,7 +38,7 @@ IRONIC_1 = Provider(
 
 
 @pytest.fixture
-def placement(http: requests_mock.Mocker) -> PlacementClient:
+def placement(http):
     """A Placement with two compute nodes, only one of them with capacity."""
     return placement_with(
         http,
@@ -66,12 +60,7 @@ def placement(http: requests_mock.Mocker) -> PlacementClient:
 
 
 @pytest.fixture
-def live_cloud(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    placement: PlacementClient,
-    conf: cfg.ConfigOpts,
-) -> LiveCloud:
+def live_cloud(http, nova, placement, conf):
     """A cloud with two compute nodes."""
     nova.aggregates = [GROUP]
     nova.nodes = [
@@ -85,9 +74,7 @@ def live_cloud(
     return live_cloud
 
 
-def test_compute_nodes_are_read_with_traits_and_aggregates(
-    live_cloud: LiveCloud,
-) -> None:
+def test_compute_nodes_are_read_with_traits_and_aggregates(live_cloud):
     snapshot = read(live_cloud)
     assert list(snapshot.index) == [GROUP]
     assert snapshot.nodes == (IRONIC_1, NODE_1)
@@ -96,9 +83,7 @@ def test_compute_nodes_are_read_with_traits_and_aggregates(
     assert snapshot.problems == ()
 
 
-def test_only_necessary_requests_are_sent(
-    http: requests_mock.Mocker, live_cloud: LiveCloud
-) -> None:
+def test_only_necessary_requests_are_sent(http, live_cloud):
     read(live_cloud)
     asked = sorted(
         request.path
@@ -118,8 +103,8 @@ def test_only_necessary_requests_are_sent(
 
 
 def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
-    nova: FakeNova, live_cloud: LiveCloud
-) -> None:
+    nova, live_cloud
+):
     nova.newest = '2.52'
     snapshot = read(live_cloud)
     assert {n.name: n.host for n in snapshot.nodes} == {
@@ -131,11 +116,8 @@ def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
 
 @pytest.mark.parametrize('is_full', [False, True])
 def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
-    http: requests_mock.Mocker,
-    nova: FakeNova,
-    live_cloud: LiveCloud,
-    is_full: bool,
-) -> None:
+    http, nova, live_cloud, is_full
+):
     nova.nodes = nova.nodes[1:]
     if is_full:
         http.get(
@@ -152,11 +134,7 @@ def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
 
 
 @pytest.mark.parametrize('what', ['traits', 'aggregates'])
-def test_a_provider_deleted_after_listing_is_omitted(
-    http: requests_mock.Mocker,
-    live_cloud: LiveCloud,
-    what: str,
-) -> None:
+def test_a_provider_deleted_after_listing_is_omitted(http, live_cloud, what):
     url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
     http.get(url, status_code=404, json={})
     snapshot = read(live_cloud)
@@ -176,18 +154,13 @@ def test_a_provider_deleted_after_listing_is_omitted(
 @pytest.mark.parametrize(
     'answer', [{'status_code': 500}, {'json': {}}], ids=['500', 'nothing']
 )
-def test_a_failed_request_is_not_an_empty_list(
-    http: requests_mock.Mocker,
-    live_cloud: LiveCloud,
-    path: str,
-    answer: dict[str, Any],
-) -> None:
+def test_a_failed_request_is_not_an_empty_list(http, live_cloud, path, answer):
     http.get(f'{PLACEMENT}{path}', **answer)
     with pytest.raises(exception.ServiceError, match=path):
         read(live_cloud)
 
 
-def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
+def test_a_snapshot_has_its_compute_nodes_and_its_traits():
     snapshot = document.to_snapshot(
         {
             'aggregates': [{'name': 'a', 'hosts': ['h1']}],

@@ -8,7 +8,7 @@ from control_plane.plane import Plane
 from control_plane.settings import Settings
 
 
-def main() -> int:
+def main():
     """Run the command line."""
     parser = argparse.ArgumentParser(prog='control_plane')
     parser.add_argument('command', choices=('up', 'down'))

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an installer does once: schemas, accounts, endpoints, first flavors."""
 
-from collections.abc import Sequence
 import subprocess
 
 from cryptography import fernet
 from openstack.config import loader
 from openstack.connection import Connection
 
-from control_plane.databases import Databases
-from control_plane.settings import HOSTS, REGION, Settings, program
+from control_plane.settings import HOSTS, REGION, program
 
 _ENDPOINTS = (
     ('identity', 'keystone', '/v3'),
@@ -26,7 +24,7 @@ _FLAVORS = (('m1.tiny', 1, 64, 1), ('m1.small', 2, 2048, 20))
 _IMAGE = 'cirros'
 
 
-def connect(settings: Settings, cloud: str) -> Connection:
+def connect(settings, cloud):
     """Return a connection as one of the users.
 
     :param settings: Where the clouds.yaml is.
@@ -43,11 +41,11 @@ class Bootstrap:
     :param databases: The databases, which exist.
     """
 
-    def __init__(self, settings: Settings, databases: Databases) -> None:
+    def __init__(self, settings, databases):
         self._settings = settings
         self._databases = databases
 
-    def keystone(self) -> None:
+    def keystone(self):
         """Make Keystone's schema, its keys and the administrator."""
         for folder in ('fernet-keys', 'credential-keys'):
             keys = self._settings.state / folder
@@ -72,7 +70,7 @@ class Bootstrap:
             ]
         )
 
-    def glance(self) -> None:
+    def glance(self):
         """Make Glance's schema and folders."""
         for folder in ('images', 'staging', 'tasks'):
             path = self._settings.state / 'glance' / folder
@@ -80,12 +78,12 @@ class Bootstrap:
         path = self._settings.etc / 'glance/glance-api.conf'
         self._run(['glance-manage', f'--config-file={path}', 'db', 'sync'])
 
-    def placement(self) -> None:
+    def placement(self):
         """Make Placement's schema."""
         path = self._settings.etc / 'placement/placement.conf'
         self._run(['placement-manage', f'--config-file={path}', 'db', 'sync'])
 
-    def nova(self) -> None:
+    def nova(self):
         """Make Nova's schemas and its cells."""
         for folder in ('locks', *HOSTS):
             path = self._settings.state / 'nova' / folder
@@ -98,11 +96,11 @@ class Bootstrap:
         self._nova_manage('db', 'sync')
         self._nova_manage('cell_v2', 'create_cell', '--name=cell1')
 
-    def hosts(self) -> None:
+    def hosts(self):
         """Tell Nova which cell the hosts are in."""
         self._nova_manage('cell_v2', 'discover_hosts')
 
-    def accounts(self) -> None:
+    def accounts(self):
         """Make users, projects and endpoints."""
         with self._connect() as cloud:
             roles = {role.name: role for role in cloud.identity.roles()}
@@ -131,7 +129,7 @@ class Bootstrap:
                         region_id=REGION,
                     )
 
-    def flavors(self) -> None:
+    def flavors(self):
         """Make the first flavors."""
         with self._connect() as cloud:
             for name, vcpus, ram, disk in _FLAVORS:
@@ -139,7 +137,7 @@ class Bootstrap:
                     name=name, vcpus=vcpus, ram=ram, disk=disk
                 )
 
-    def image(self) -> None:
+    def image(self):
         """Make the first image; the fake hypervisor never looks inside."""
         with self._connect() as cloud:
             cloud.create_image(
@@ -151,19 +149,19 @@ class Bootstrap:
                 wait=True,
             )
 
-    def _connect(self) -> Connection:
+    def _connect(self):
         return connect(self._settings, 'admin')
 
-    def _create_user(self, cloud: Connection, name: str) -> object:
+    def _create_user(self, cloud, name):
         return cloud.identity.create_user(
             name=name, password=self._settings.secret
         )
 
-    def _nova_manage(self, *arguments: str) -> None:
+    def _nova_manage(self, *arguments):
         path = self._settings.etc / 'nova/nova.conf'
         self._run(['nova-manage', f'--config-file={path}', *arguments])
 
-    def _run(self, command: Sequence[str]) -> None:
+    def _run(self, command):
         """Run a program to completion; its output is appended to a log.
 
         :raises RuntimeError: if it fails.

@@ -5,19 +5,17 @@ By default it also listens for other nodes and starts a port mapper (epmd),
 both on all interfaces.
 """
 
-from collections.abc import Mapping
-import pathlib
 import shutil
 
 import kombu
 
-from control_plane.settings import HOST, Settings
+from control_plane.settings import HOST
 
 # Debian has a script on the path that runs this as another user.
 _PROGRAMS = '/usr/lib/rabbitmq/bin'
 
 
-def url(settings: Settings) -> str:
+def url(settings):
     """Return where services find the broker."""
     if settings.broker_url is not None:
         return settings.broker_url
@@ -25,14 +23,14 @@ def url(settings: Settings) -> str:
     return f'rabbit://e2e:{settings.secret}@{HOST}:{port}/'
 
 
-def program() -> str | None:
+def program():
     """Return the path of the server; None if it is not installed."""
     return shutil.which('rabbitmq-server', path=_PROGRAMS) or shutil.which(
         'rabbitmq-server'
     )
 
 
-def environment(settings: Settings) -> Mapping[str, str]:
+def environment(settings):
     """Return the environment of the server and epmd."""
     folder = settings.state / 'rabbitmq'
     return {
@@ -53,7 +51,7 @@ def environment(settings: Settings) -> Mapping[str, str]:
     }
 
 
-def answers(settings: Settings) -> bool:
+def answers(settings):
     """Return whether services can talk to the broker."""
     address = url(settings).replace('rabbit://', 'amqp://')
     with kombu.Connection(address, connect_timeout=5) as connection:
@@ -65,6 +63,6 @@ def answers(settings: Settings) -> bool:
     return True
 
 
-def _made(folder: pathlib.Path) -> pathlib.Path:
+def _made(folder):
     folder.mkdir(exist_ok=True)
     return folder

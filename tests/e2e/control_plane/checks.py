@@ -5,10 +5,10 @@ import socket
 
 from control_plane import broker as rabbitmq
 from control_plane.databases import database_servers
-from control_plane.settings import HOST, PORTS, Settings
+from control_plane.settings import HOST, PORTS
 
 
-def folder(settings: Settings) -> None:
+def folder(settings):
     """Check that the folder contains only our files, as it will be emptied.
 
     :raises RuntimeError: if it has.
@@ -22,7 +22,7 @@ def folder(settings: Settings) -> None:
             )
 
 
-def programs(settings: Settings) -> None:
+def programs(settings):
     """Check that database and broker, or their programs, are available.
 
     :raises RuntimeError: if there is not.
@@ -33,7 +33,7 @@ def programs(settings: Settings) -> None:
         raise _missing('rabbitmq-server', 'E2E_BROKER_URL')
 
 
-def ports(settings: Settings) -> None:
+def ports(settings):
     """Check that the ports of the services are free.
 
     :raises RuntimeError: if somebody does.
@@ -48,7 +48,7 @@ def ports(settings: Settings) -> None:
             ) from exc
 
 
-def broker(settings: Settings) -> None:
+def broker(settings):
     """See that a broker that runs already can be talked to.
 
     :raises RuntimeError: if it cannot.
@@ -57,7 +57,7 @@ def broker(settings: Settings) -> None:
         raise RuntimeError('The broker of E2E_BROKER_URL does not answer')
 
 
-def _missing(package: str, variable: str) -> RuntimeError:
+def _missing(package, variable):
     return RuntimeError(
         f'{package} is not installed, and {variable} names none'
     )

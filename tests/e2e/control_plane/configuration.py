@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration files, written from templates."""
 
-from collections.abc import Callable
 import pathlib
 import shutil
 import sys
@@ -9,7 +8,7 @@ import sys
 import jinja2
 
 from control_plane import broker
-from control_plane.settings import REGION, Settings
+from control_plane.settings import REGION
 
 _ROOT = pathlib.Path(__file__).parents[3]
 _SAMPLE = _ROOT / 'etc/isolate-aggregates/nova-scheduler.conf.sample'
@@ -34,9 +33,7 @@ class Configuration:
     :param database: Returns where a service finds its database.
     """
 
-    def __init__(
-        self, settings: Settings, database: Callable[[str], str]
-    ) -> None:
+    def __init__(self, settings, database):
         self._settings = settings
         self._templates = jinja2.Environment(
             loader=jinja2.PackageLoader('control_plane'),
@@ -56,7 +53,7 @@ class Configuration:
             url=settings.url,
         )
 
-    def write_all(self) -> None:
+    def write_all(self):
         """Write the files that exist once."""
         for template, path in _FILES:
             self.write(template, path)
@@ -66,7 +63,7 @@ class Configuration:
         # Nova's API expects it next to nova.conf.
         shutil.copy(pathlib.Path(sys.prefix) / 'etc/nova/api-paste.ini', etc)
 
-    def write(self, template: str, path: str, **names: str) -> pathlib.Path:
+    def write(self, template, path, **names):
         """Write a file from a template.
 
         :param template: The name of the template.

@@ -6,8 +6,6 @@ import sys
 
 import sqlalchemy as sa
 
-from control_plane.settings import Settings
-
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / 'support'))
 
 import database_servers
@@ -28,13 +26,13 @@ class Databases:
     :param settings: Says where.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings):
         self._given = settings.database_url
         self._server = database_servers.MariaDB(
             settings.state / 'mariadb', settings.port('mariadb')
         )
 
-    def url(self, name: str) -> str:
+    def url(self, name):
         """Return where SQLAlchemy finds a database.
 
         :param name: The service that it belongs to.
@@ -44,7 +42,7 @@ class Databases:
         )
         return url.render_as_string(hide_password=False)
 
-    def start(self) -> None:
+    def start(self):
         """Start the server; see that one that was given answers.
 
         :raises RuntimeError: if it does not.
@@ -59,30 +57,30 @@ class Databases:
                 f'The database of E2E_DATABASE_URL does not answer: {exc.orig}'
             ) from exc
 
-    def is_running(self) -> bool:
+    def is_running(self):
         """Return whether the server runs; one that was given is taken to."""
         return self._given is not None or self._server.pid is not None
 
-    def stop(self) -> None:
+    def stop(self):
         """Stop the server; in one that was given remove the databases."""
         if self._given is None:
             self._server.stop()
         else:
             self._execute('DROP DATABASE IF EXISTS {}')
 
-    def create(self) -> None:
+    def create(self):
         """Create the databases, empty."""
         self._execute(
             'DROP DATABASE IF EXISTS {}',
             'CREATE DATABASE {} CHARACTER SET utf8',
         )
 
-    def _url(self) -> sa.URL:
+    def _url(self):
         if self._given is None:
             return self._server.url()
         return sa.make_url(self._given)
 
-    def _execute(self, *statements: str) -> None:
+    def _execute(self, *statements):
         engine = sa.create_engine(self._url())
         with engine.connect() as connection:
             for name in _NAMES:
@@ -91,6 +89,6 @@ class Databases:
         engine.dispose()
 
 
-def _inside(name: str) -> str:
+def _inside(name):
     # A server that was given may have databases of these services already.
     return f'e2e_{name}'

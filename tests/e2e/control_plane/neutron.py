@@ -18,7 +18,7 @@ class Handler(server.BaseHTTPRequestHandler):
 
     protocol_version = 'HTTP/1.1'
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         path = parse.urlsplit(self.path).path
         collection = path.rpartition('/')[2].removesuffix('.json')
         body = json.dumps({collection.replace('-', '_'): []}).encode()

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control plane: everything up, everything down, one service at a time."""
 
-from collections.abc import Iterable, Iterator
 from concurrent import futures
 import functools
-import pathlib
 import shutil
 import time
 
@@ -13,8 +11,8 @@ from control_plane.bootstrap import Bootstrap
 from control_plane.configuration import Configuration
 from control_plane.databases import Databases
 from control_plane.processes import Process
-from control_plane.services import Service, all_services, scheduler
-from control_plane.settings import HOSTS, Settings
+from control_plane.services import all_services, scheduler
+from control_plane.settings import HOSTS
 from control_plane.tasks import Task, run_all
 
 _SECONDS = 300
@@ -29,11 +27,11 @@ class Plane:
     :param settings: The settings of the control plane.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings):
         self.settings = settings
         self._databases = Databases(settings)
 
-    def up(self) -> None:
+    def up(self):
         """Start what does not run; set everything up if that is not done.
 
         :raises RuntimeError: if something fails, with where its log is.
@@ -57,7 +55,7 @@ class Plane:
         run_all(self._tasks(complete))
         self._complete.touch()
 
-    def down(self) -> None:
+    def down(self):
         """Stop everything and forget everything but the logs."""
         if not self.settings.kept.exists():
             # Other files belong to somebody else and must be kept.
@@ -76,7 +74,7 @@ class Plane:
                 path.unlink()
         self.settings.kept.unlink(missing_ok=True)
 
-    def is_running(self) -> bool:
+    def is_running(self):
         """Return whether everything is set up and every service runs."""
         return (
             self._complete.exists()
@@ -84,14 +82,14 @@ class Plane:
             and all(map(self.runs, self._services()))
         )
 
-    def runs(self, name: str) -> bool:
+    def runs(self, name):
         """Return whether a service runs.
 
         :param name: Its name.
         """
         return self._process(name).is_running()
 
-    def start(self, name: str) -> None:
+    def start(self, name):
         """Start a service, unless it runs, and wait until it is ready.
 
         :param name: Its name.
@@ -99,14 +97,14 @@ class Plane:
         """
         self._start(self._services()[name])
 
-    def stop(self, name: str) -> None:
+    def stop(self, name):
         """Stop a service, if it runs, and wait until it is gone.
 
         :param name: Its name.
         """
         self._process(name).stop()
 
-    def add_scheduler(self) -> str:
+    def add_scheduler(self):
         """Start one more nova-scheduler.
 
         :returns: Its name, to stop it by.
@@ -118,7 +116,7 @@ class Plane:
         self._start(scheduler(self.settings, name))
         return name
 
-    def log(self, name: str) -> pathlib.Path:
+    def log(self, name):
         """Return the file that a service logs to.
 
         :param name: Its name.
@@ -126,30 +124,28 @@ class Plane:
         return self.settings.logs / f'{name}.log'
 
     @property
-    def _complete(self) -> pathlib.Path:
+    def _complete(self):
         return self.settings.state / 'complete'
 
     @property
-    def _run(self) -> pathlib.Path:
+    def _run(self):
         return self.settings.state / 'run'
 
-    def _services(self) -> dict[str, Service]:
+    def _services(self):
         return {
             service.name: service for service in all_services(self.settings)
         }
 
-    def _process(self, name: str) -> Process:
+    def _process(self, name):
         return Process(self._run / f'{name}.json', self.log(name))
 
-    def _configuration(self) -> Configuration:
+    def _configuration(self):
         return Configuration(self.settings, self._databases.url)
 
-    def _configure(
-        self, configuration: Configuration, name: str, template: str
-    ) -> None:
+    def _configure(self, configuration, name, template):
         configuration.write(template, f'etc/nova/{name}.conf', host=name)
 
-    def _tasks(self, complete: bool) -> Iterator[Task]:
+    def _tasks(self, complete):
         yield Task('mariadb', self._databases.start)
         if self.settings.broker_url is not None:
             yield Task(
@@ -168,7 +164,7 @@ class Plane:
         ]:
             yield _done(step) if complete else step
 
-    def _start(self, service: Service) -> None:
+    def _start(self, service):
         process = self._process(service.name)
         if process.is_running():
             return
@@ -184,7 +180,7 @@ class Plane:
             time.sleep(0.2)
 
 
-def _steps(bootstrap: Bootstrap) -> Iterable[Task]:
+def _steps(bootstrap):
     """Return the one-time setup steps."""
     for name in ('keystone', 'glance', 'placement', 'nova'):
         yield Task(f'{name} schema', getattr(bootstrap, name), ('databases',))
@@ -194,12 +190,12 @@ def _steps(bootstrap: Bootstrap) -> Iterable[Task]:
     yield Task('hosts', bootstrap.hosts, HOSTS)
 
 
-def _done(task: Task) -> Task:
+def _done(task):
     """Return a task with nothing left to do."""
     return Task(task.name, lambda: None, task.after)
 
 
-def _end_of(log: pathlib.Path, start: int) -> str:
+def _end_of(log, start):
     with log.open('rb') as opened:
         opened.seek(start)
         return opened.read().decode('utf-8', 'replace')

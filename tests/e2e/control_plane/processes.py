@@ -5,7 +5,6 @@ A pid can be reused after its process has ended. So a pid file also has the
 start time of the process, in ticks since boot; both together are unique.
 """
 
-from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
 import json
@@ -30,13 +29,11 @@ class Process:
     pid_file: pathlib.Path
     log: pathlib.Path
 
-    def is_running(self) -> bool:
+    def is_running(self):
         """Return whether it runs."""
         return self._find() is not None
 
-    def start(
-        self, command: Sequence[str], environment: Mapping[str, str]
-    ) -> None:
+    def start(self, command, environment):
         """Start it.
 
         :param command: The program and its arguments.
@@ -57,7 +54,7 @@ class Process:
             'utf-8',
         )
 
-    def stop(self, patience: float = _SECONDS) -> None:
+    def stop(self, patience=_SECONDS):
         """Terminate it with its children, and wait until it is gone.
 
         :param patience: Seconds to wait before it is killed.
@@ -67,7 +64,7 @@ class Process:
             _end(found, patience)
         self.pid_file.unlink(missing_ok=True)
 
-    def _find(self) -> psutil.Process | None:
+    def _find(self):
         with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
             record = json.loads(self.pid_file.read_text('utf-8'))
             found = psutil.Process(record['pid'])
@@ -79,13 +76,13 @@ class Process:
         return None
 
 
-def _inherited() -> dict[str, str]:
+def _inherited():
     # Neither whose cloud the starter uses nor where its modules are.
     mine = ('OS_', 'PYTHON')
     return {k: v for k, v in os.environ.items() if not k.startswith(mine)}
 
 
-def _ticks(pid: int) -> int:
+def _ticks(pid):
     """Return when a process was started, as proc(5) has it.
 
     :raises FileNotFoundError: if it is gone.
@@ -95,7 +92,7 @@ def _ticks(pid: int) -> int:
     return int(stat.rpartition(')')[2].split()[19])
 
 
-def _end(process: psutil.Process, patience: float) -> None:
+def _end(process, patience):
     with contextlib.suppress(psutil.NoSuchProcess):
         family = [process, *process.children(recursive=True)]
         process.terminate()

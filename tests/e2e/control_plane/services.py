@@ -9,7 +9,7 @@ import pathlib
 import requests
 
 from control_plane import broker
-from control_plane.settings import HOST, HOSTS, Settings, program
+from control_plane.settings import HOST, HOSTS, program
 
 # What Nova's services log once they take requests.
 _JOINED = 'Join ServiceGroup membership'
@@ -33,7 +33,7 @@ class Service:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def all_services(settings: Settings) -> list[Service]:
+def all_services(settings):
     """Return all services but the database.
 
     :param settings: Where they listen and keep their files.
@@ -65,7 +65,7 @@ def all_services(settings: Settings) -> list[Service]:
     ]
 
 
-def scheduler(settings: Settings, name: str) -> Service:
+def scheduler(settings, name):
     """Return a nova-scheduler.
 
     :param settings: Where it keeps its files.
@@ -85,7 +85,7 @@ def scheduler(settings: Settings, name: str) -> Service:
     )
 
 
-def compute(settings: Settings, host: str) -> Service:
+def compute(settings, host):
     """Return the nova-compute of a host.
 
     It has a separate configuration, which must not contain any database.
@@ -108,7 +108,7 @@ def compute(settings: Settings, host: str) -> Service:
 _NOVA_NEEDS = ('nova schema', 'rabbitmq', 'placement', 'accounts')
 
 
-def _nova(settings: Settings, name: str) -> Service:
+def _nova(settings, name):
     return Service(
         name,
         [program(name), f'--config-file={settings.etc}/nova/nova.conf'],
@@ -117,13 +117,7 @@ def _nova(settings: Settings, name: str) -> Service:
     )
 
 
-def _web(
-    settings: Settings,
-    name: str,
-    application: str,
-    variable: str,
-    *after: str,
-) -> Service:
+def _web(settings, name, application, variable, *after):
     project = name.partition('-')[0]
     return Service(
         name,
@@ -140,7 +134,7 @@ def _web(
     )
 
 
-def _broker(settings: Settings) -> list[Service]:
+def _broker(settings):
     if settings.broker_url is not None:
         return []
     environment = broker.environment(settings)
@@ -156,12 +150,12 @@ def _broker(settings: Settings) -> list[Service]:
     ]
 
 
-def _answers(url: str, logged: str) -> bool:
+def _answers(url, logged):
     try:
         return requests.get(url, timeout=5).status_code < 500
     except requests.RequestException:
         return False
 
 
-def _has_joined(logged: str) -> bool:
+def _has_joined(logged):
     return _JOINED in logged

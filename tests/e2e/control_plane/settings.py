@@ -47,7 +47,7 @@ class Settings:
     broker_url: str | None = None
 
     @classmethod
-    def from_environment(cls) -> 'Settings':
+    def from_environment(cls):
         """Return the settings from the environment, or the defaults.
 
         An existing control plane keeps its settings.
@@ -66,27 +66,27 @@ class Settings:
             os.environ.get('E2E_BROKER_URL') or None,
         )
 
-    def keep(self) -> None:
+    def keep(self):
         """Save the settings for later commands."""
         kept = dataclasses.asdict(self)
         del kept['state']
         self.kept.write_text(json.dumps(kept), 'utf-8')
 
     @property
-    def kept(self) -> pathlib.Path:
+    def kept(self):
         """The file that they are written down in: the folder is ours then."""
         return self.state / _KEPT
 
-    def port(self, name: str) -> int:
+    def port(self, name):
         """Return the port of a service."""
         return self.base_port + PORTS.index(name)
 
-    def url(self, name: str) -> str:
+    def url(self, name):
         """Return the URL of an HTTP service."""
         return f'http://{HOST}:{self.port(name)}'
 
     @property
-    def secret(self) -> str:
+    def secret(self):
         """The password of all accounts: each control plane has its own."""
         path = self.state / 'secret'
         if not path.exists():
@@ -94,22 +94,22 @@ class Settings:
         return path.read_text('utf-8')
 
     @property
-    def etc(self) -> pathlib.Path:
+    def etc(self):
         """The folder of configuration files."""
         return self.state / 'etc'
 
     @property
-    def logs(self) -> pathlib.Path:
+    def logs(self):
         """The folder of logs."""
         return self.state / 'log'
 
     @property
-    def clouds(self) -> pathlib.Path:
+    def clouds(self):
         """The file that clients find the cloud by."""
         return self.state / 'clouds.yaml'
 
 
-def _base_port(text: str) -> int:
+def _base_port(text):
     most = 65536 - len(PORTS)
     # Below 1024 are those of the system.
     if not text.isdecimal() or not 1024 <= int(text) <= most:
@@ -120,6 +120,6 @@ def _base_port(text: str) -> int:
     return int(text)
 
 
-def program(name: str) -> str:
+def program(name):
     """Return the path of a program of this virtual environment."""
     return str(pathlib.Path(sys.prefix) / 'bin' / name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks that wait for each other and otherwise run side by side."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
 import dataclasses
 import graphlib
@@ -21,7 +21,7 @@ class Task:
     after: Sequence[str] = ()
 
 
-def run_all(tasks: Iterable[Task]) -> None:
+def run_all(tasks):
     """Run tasks as soon as those they wait for are done.
 
     What a task raises is raised once those that run have ended; no others are
@@ -34,7 +34,7 @@ def run_all(tasks: Iterable[Task]) -> None:
         {task.name: task.after for task in by_name.values()}
     )
     order.prepare()
-    running: dict[futures.Future[None], str] = {}
+    running = {}
     with futures.ThreadPoolExecutor(len(by_name)) as pool:
         while order.is_active():
             for name in order.get_ready():
