@@ -889,6 +889,29 @@ def test_the_matrix_begins_on_the_first_screen_and_fits(
         assert wide == width
 
 
+def test_no_word_breaks_in_the_middle(open_report):
+    page = open_report('campus', viewport={'width': 360, 'height': 740}).page
+    broken = page.evaluate(
+        r"""() => {
+          const walk = document.createTreeWalker(
+            document.querySelector('main'), NodeFilter.SHOW_TEXT);
+          const words = [];
+          while (walk.nextNode()) {
+            const text = walk.currentNode;
+            for (const word of text.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+              const range = document.createRange();
+              range.setStart(text, word.index);
+              range.setEnd(text, word.index + word[0].length);
+              const tops = [...range.getClientRects()].map((one) => one.top);
+              if (new Set(tops).size > 1) words.push(word[0]);
+            }
+          }
+          return words;
+        }"""
+    )
+    assert broken == []
+
+
 def test_a_phone_shows_the_reason_below_its_cell(open_report):
     report = open_report('campus', viewport={'width': 390, 'height': 800})
     report.page.get_by_label('Search').fill('sec-1')

@@ -171,20 +171,19 @@
   };
 
   // A long name may be broken after what separates its parts.
-  const broken = (text, kind) => {
-    const span = make('span', undefined, { class: kind });
-    span.append(...text.split(/(?<=[_:.=-])/).flatMap((part) =>
-      [part, make('wbr')]));
-    return span;
+  const breakable = (element) => {
+    element.replaceChildren(...element.textContent.split(/(?<=[_:.=-])/)
+      .flatMap((part) => [part, make('wbr')]));
+    return element;
   };
 
   const head = (text, scope, lock = '') => {
     const cell = make('th', undefined, { tabindex: -1, scope });
     const names = make('div');
     if (lock && !text.startsWith(lock)) {
-      names.append(broken(lock, 'lock'), ' ');
+      names.append(breakable(make('span', lock, { class: 'lock' })), ' ');
     }
-    names.append(broken(text, 'name'));
+    names.append(breakable(make('span', text, { class: 'name' })));
     cell.append(names);
     cell.title = text;
     return cell;
@@ -613,7 +612,7 @@
     [...document.querySelectorAll(`.item[data-kind="${kind}"]`)].map(
       (element, given) => ({
         element, given, shown: true,
-        name: element.querySelector('h3 bdi').textContent,
+        name: breakable(element.querySelector('h3 bdi')).textContent,
         // A sentence names only some of many hosts.
         text: fold(`${element.textContent} ${element.dataset.names ?? ''}`),
       })),
