@@ -157,9 +157,10 @@ class Destination:
         if self.refusals or self._allows(aggregates):
             return list(self.refusals)
         return [
-            conclusion.constraint.reason
-            for conclusion in self.conclusions
-            if not conclusion.alone._allows(aggregates)
+            part.reason
+            for conclusion in self.yielded
+            for part in conclusion.constraint.parts
+            if not _only(part)._allows(aggregates)
         ]
 
     def _allows(self, aggregates: Set[str]) -> bool:
@@ -167,6 +168,13 @@ class Destination:
             choice.isdisjoint(aggregates)
             for choice in self.required_aggregates
         )
+
+
+def _only(constraint: Constraint) -> Destination:
+    """Return a destination with one constraint, without its filter."""
+    destination = Destination()
+    constraint.narrow(destination)
+    return destination
 
 
 @dataclasses.dataclass(frozen=True)

@@ -216,12 +216,15 @@ def test_what_sync_does_is_worked_out_once(monkeypatch):
         ({'providers': (H1,)}, 0),
         ({'providers': (dataclasses.replace(H1, host='h3'), H2)}, 0),
         ({'providers': (H1, make_compute_node('h2', traits=[DISABLED]))}, 0),
-        ({'flavors': (KEYED,)}, 0),
+        ({'flavors': (KEYED,)}, 1),
+        ({'images': (), 'settings': {('a', 'b'): 1}}, 0),
         ({'aggregates': ()}, 0),
         ({'services': ()}, 0),
     ],
 )
-def test_requests_are_decided_alike_if_only_placement_differs(change, alike):
+def test_requests_are_decided_alike_if_only_flavors_or_placement_differ(
+    change, alike
+):
     before = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
     after = dataclasses.replace(before, **change)
     assert scope.decided_alike(before, after) is bool(alike)

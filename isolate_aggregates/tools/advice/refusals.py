@@ -31,8 +31,7 @@ def refused_steps(
 
     :param filters: All configured filters, whose locks ``sync`` maintains.
     """
-    servers = snapshot.servers.placed if snapshot.servers else ()
-    occupied = {server.host for server in servers if server.host}
+    occupied = snapshot.servers.by_host if snapshot.servers else ()
     for command in steps:
         [after] = outcome.outcomes(snapshot, (command,), filters)
         reasons = list(_reasons(command, snapshot, after, occupied))

@@ -38,6 +38,8 @@ class Offers:
             snapshot.resource_classes,
         )
         self._found: dict[Hashable, ProviderSet] = {}
+        # By identity; the questions are kept, so that it stays theirs.
+        self._usable: dict[int, tuple[Question, ProviderSet]] = {}
         self._known_nodes: dict[frozenset[str], ProviderSet] = {}
         self._members = frozenset[str]().union(
             *(provider.aggregates for provider in snapshot.providers)
@@ -60,7 +62,14 @@ class Offers:
         """Return the compute nodes that servers may use."""
         if question is None:
             return 0
-        return self.kept(self.nodes(question.queries), question.destination)
+        if id(question) not in self._usable:
+            nodes = self.nodes(question.queries)
+            self._usable[id(question)] = (
+                question,
+                self.kept(nodes, question.destination),
+            )
+        _, nodes = self._usable[id(question)]
+        return nodes
 
     def kept(
         self, nodes: ProviderSet, destination: Destination

@@ -171,15 +171,15 @@ def affected(before: Snapshot, after: Snapshot) -> frozenset[str] | None:
 
 
 def decided_alike(before: Snapshot, after: Snapshot) -> bool:
-    """Return whether requests are the same, and are decided alike.
+    """Return whether requests of equal flavors are decided alike.
 
-    They are if only providers differ, and neither in which hosts they are nor
-    in whether Placement excludes them as disabled.
+    They are if only flavors, or providers, differ, and these neither in which
+    hosts they are nor in whether Placement excludes them as disabled.
     """
     return all(
         getattr(before, field.name) is getattr(after, field.name)
         for field in dataclasses.fields(Snapshot)
-        if field.name not in ('providers', 'traits')
+        if field.name not in ('flavors', 'providers', 'traits')
     ) and _nodes(before) == _nodes(after)
 
 

@@ -122,10 +122,12 @@ def beneficiaries(
     """
     words = _words(*traits, *(aggregate.name for aggregate in locking))
     index = AggregateIndex(locking)
+    servers = cloud.servers.by_host if cloud.servers else {}
     here = {
         server.flavor.name
-        for server in (cloud.servers.placed if cloud.servers else ())
-        if server.flavor and server.host in hosts
+        for host in hosts
+        for server in servers.get(host, ())
+        if server.flavor
     }
     evidence: dict[int, tuple[int, ...]] = {}
     for place, flavor in enumerate(cloud.snapshot.flavors):

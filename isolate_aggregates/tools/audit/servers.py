@@ -170,7 +170,11 @@ class _ServerCheck:
         default_factory=dict
     )
 
-    # Why a new server would not get a host, by likeness and host.
+    # The same for new servers, by likeness; and why they would not get a host,
+    # by likeness and host.
+    of_newcomers: dict[Hashable, Destination | str] = dataclasses.field(
+        default_factory=dict
+    )
     newcomers: dict[Hashable, list[str]] = dataclasses.field(
         default_factory=dict
     )
@@ -296,8 +300,12 @@ class _ServerCheck:
         aggregates: frozenset[str],
     ) -> list[str]:
         """Return why a new server would not get a host."""
-        request = self.cloud.requests.of(server, bare(flavor, image))
-        destination = self._conclude(request)
+        key = likeness(server, flavor)
+        destination = self.of_newcomers.get(key)
+        if destination is None:
+            request = self.cloud.requests.of(server, bare(flavor, image))
+            destination = self._conclude(request)
+            self.of_newcomers[key] = destination
         if isinstance(destination, str):
             # contradictions() reports the flavor or the image.
             return []

@@ -8,10 +8,14 @@ have one. What is not needed of a repair is left out, and one of them says whom
 they let in only together.
 """
 
+import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import itertools
 
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools.advice import (
     Repair,
@@ -49,7 +53,6 @@ class _Trial:
         self._stranded_by: dict[Commands, frozenset[Asker]] = {}
         self._filters = Pipeline(cloud.filters)
         self._pipeline = Pipeline((*cloud.running, *cloud.mirrors))
-        self._hosts = self._hosts_in(cloud.snapshot)
 
     def of(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the findings with the repairs that hold."""
@@ -101,7 +104,7 @@ class _Trial:
         while tried:
             after = self._after([*given, *tried.values()])
             left = self._found(after)
-            lost = self._stranded(after.snapshot)
+            lost = self._stranded(after.snapshot, self._served)
             if lost and given:
                 lost -= self._stranded_alone(commands.SYNC)
             out = {
@@ -112,12 +115,33 @@ class _Trial:
             }
             if lost and not out:
                 # Only together they take the last hosts away.
-                out = {max(tried)}
+                tried = self._first_ones(given, tried, lost)
+                continue
             if not out:
                 yield from tried
                 return
             # What is left holds without the others, or is tried again.
             tried = {n: todo for n, todo in tried.items() if n not in out}
+
+    def _first_ones(
+        self,
+        given: Sequence[Commands],
+        tried: Mapping[int, Commands],
+        servers: frozenset[Asker],
+    ) -> dict[int, Commands]:
+        """Return as many of the first repairs as leave servers a host."""
+        numbers = sorted(tried)
+
+        def first(count: int) -> dict[int, Commands]:
+            out = numbers[count:]
+            return {n: todo for n, todo in tried.items() if n not in out}
+
+        def strand_some(count: int) -> bool:
+            after = self._after([*given, *first(count).values()])
+            return bool(self._stranded(after.snapshot, servers))
+
+        counts = range(1, len(numbers))
+        return first(bisect.bisect_left(counts, True, key=strand_some))
 
     def _together(
         self, first: Mapping[int, Repair]
@@ -213,16 +237,21 @@ class _Trial:
             refusals.refused_steps(snapshot, todo, self._filters)
         ) or self._edits_reservation(todo)
 
+    @lazy_property
+    def _classes(self) -> frozenset[str]:
+        """The resource classes that hosts have."""
+        providers = self._cloud.snapshot.providers
+        return frozenset(c for each in providers for c in each.inventories)
+
     def _edits_reservation(self, todo: Commands) -> bool:
         """Return whether commands change the flavor of a reservation."""
         snapshot = self._cloud.snapshot
-        classes = {c for p in snapshot.providers for c in p.inventories}
         *_, after = snapshot, *outcome.outcomes(snapshot, todo, self._filters)
         now = {flavor.id: flavor for flavor in after.flavors}
         return any(
             now.get(flavor.id) != flavor
             for flavor in snapshot.flavors
-            if xs.reservation_classes(flavor.extra_specs) & classes
+            if xs.reservation_classes(flavor.extra_specs) & self._classes
         )
 
     def _after(self, repairs: Iterable[Commands]) -> AuditedCloud:
@@ -242,29 +271,55 @@ class _Trial:
     def _stranded_alone(self, todo: Commands) -> frozenset[Asker]:
         if todo not in self._stranded_by:
             after = self._after([todo]).snapshot
-            self._stranded_by[todo] = self._stranded(after)
+            self._stranded_by[todo] = self._stranded(after, self._served)
         return self._stranded_by[todo]
 
-    def _stranded(self, after: Snapshot) -> frozenset[Asker]:
-        """Return the servers that have no host any more."""
-        now = self._hosts_in(after)
+    @lazy_property
+    def _served(self) -> frozenset[Asker]:
+        """The servers that have a host, of flavors with each image."""
+        snapshot = self._cloud.snapshot
         return frozenset(
             asker
-            for asker, has_host in self._hosts.items()
-            if has_host and not now.get(asker, True)
+            for asker, has_host in self._asked(snapshot, snapshot.flavors)
+            if has_host
         )
 
-    def _hosts_in(self, snapshot: Snapshot) -> dict[Asker, bool]:
-        """Return which servers have a host, of flavors with each image."""
+    @lazy_property
+    def _offers(self) -> Offers:
+        return Offers(self._cloud.snapshot)
+
+    def _stranded(
+        self, after: Snapshot, servers: frozenset[Asker]
+    ) -> frozenset[Asker]:
+        """Return which of some servers have no host any more."""
+        before = self._cloud.snapshot
+        flavors = after.flavors
+        if dataclasses.replace(after, flavors=before.flavors) == before:
+            # Nothing changes for the servers of the others.
+            same = {id(flavor) for flavor in before.flavors}
+            flavors = tuple(f for f in flavors if id(f) not in same)
+        names = {asker.flavor for asker in servers}
+        some = [flavor for flavor in flavors if flavor.name in names]
+        return servers.intersection(
+            asker
+            for asker, has_host in self._asked(after, some)
+            if not has_host
+        )
+
+    def _asked(
+        self, snapshot: Snapshot, flavors: Iterable[Flavor]
+    ) -> Iterator[tuple[Asker, bool]]:
+        """Yield whether servers of flavors have a host, with each image."""
         questions = Questions(snapshot, self._pipeline, self._cloud.requests)
-        offers = Offers(snapshot)
-        return {
-            Asker(flavor.name, image.name if image else None, None): bool(
-                offers.usable(questions.of(flavor, image, None))
+        offers = (
+            self._offers if self._offers.is_of(snapshot) else Offers(snapshot)
+        )
+        images = tuple(scope.images(snapshot, self._pipeline))
+        for flavor, image in itertools.product(flavors, images):
+            yield (
+                Asker(flavor.name, image.name if image else None, None),
+                bool(offers.usable(questions.of(flavor, image, None))),
             )
-            for flavor in snapshot.flavors
-            for image in scope.images(snapshot, self._pipeline)
-        }
 
 
 def _about(finding: Finding) -> _About:

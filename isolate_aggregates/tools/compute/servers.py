@@ -16,6 +16,7 @@ from urllib import parse
 import os_traits
 
 from isolate_aggregates import exception
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.request import ResourceGroup
 
@@ -129,6 +130,15 @@ class Servers:
     images: Mapping[str, Image]
     hints_known: bool
     groups: tuple[ServerGroup, ...] | None = None
+
+    @lazy_property
+    def by_host(self) -> Mapping[str, list[Server]]:
+        """The servers of each host that has one."""
+        by_host: dict[str, list[Server]] = {}
+        for server in self.placed:
+            if server.host:
+                by_host.setdefault(server.host, []).append(server)
+        return by_host
 
 
 def original_request(document: Mapping[str, Any]) -> Server:

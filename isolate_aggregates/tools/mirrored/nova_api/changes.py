@@ -120,7 +120,7 @@ def _moved(
     }
     if here:
         yield _elsewhere(here)
-    busy = aggregate.hosts & set(occupied)
+    busy = aggregate.hosts.intersection(occupied)
     if busy:
         yield (
             f'there are servers on {listed(busy)}, and the availability zone '
