@@ -82,6 +82,8 @@ PARTS = {
     'clone': Part(('tests/clone',), JOBS),
     # playwright runs an event loop.
     'browser': Part(('tests/browser',), JOBS),
+    # All commands about 200 clouds.
+    'answers': Part(('tests/functional/test_one_cloud_one_answer.py',), JOBS),
     # Nova's configuration, messaging and database are global in a process.
     'databases': Part(('tests/databases',), ('--confcutdir=tests/databases',)),
     # Nova's fixtures decide how threads work before anything is imported.
@@ -113,7 +115,10 @@ SETS = {
     # left out: one more case of what quicker ones show, each way to rebuild
     # and move a server, races with Placement over HTTP, and all that the
     # plugins of blazar-manager do.
-    'gate': ('clone', 'servers:rest', 'browser:rest', 'nova:quick-rest'),
+    'gate': (
+        *('answers:slow', 'clone', 'servers:rest', 'browser:rest'),
+        'nova:quick-rest',
+    ),
     'all': (
         *('library', 'databases', 'clone', 'servers', 'browser', 'nova'),
         'blazar',

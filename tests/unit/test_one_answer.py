@@ -84,6 +84,23 @@ LEFT = UNMIRRORED.replace(', hosts: [h1]', '').replace(
     'DISK_GB: 100}, aggregates: [win]}\n',
     1,
 )
+# ComputeFilter drops both of them, after Placement has offered them.
+DOWN = (
+    """
+    compute_services:
+    - {host: h1, state: down}
+    - {host: h2, status: disabled}
+    - {host: h3}
+"""
+    + HOSTS
+    + """
+    - {name: h3, inventories: *room}
+    flavors:
+    - {name: m1, vcpus: 1, ram: 1}
+"""
+)
+# The filter of locks does not run.
+OFF = UNMIRRORED.replace('filtering: true', 'filtering: false')
 
 
 @pytest.fixture
@@ -153,6 +170,8 @@ def hosts(run, write_cloud, tmp_path):
         pytest.param(LARGE, [], {'h2'}, id='larger than a host'),
         pytest.param(UNMIRRORED, [], {'h1', 'h2'}, id='not in Placement'),
         pytest.param(LEFT, [], {'h2'}, id='left in Placement'),
+        pytest.param(DOWN, [], {'h3'}, id='down or disabled'),
+        pytest.param(OFF, [], {'h1', 'h2'}, id='the filter is off'),
     ],
 )
 def test_each_command_names_the_same_hosts(hosts, cloud, image, expected):
@@ -203,6 +222,65 @@ def test_the_zone_of_a_server_counts_in_the_audit(document):
     explained = document('explain', '--server', 's1', server=zone)
     reasons = {host['name']: host['reasons'] for host in explained['hosts']}
     assert reasons['h2']
+
+
+def test_the_zone_of_a_server_counts_in_survival_and_effects(document):
+    zone = ', image: plain, availability_zone: west'
+    cases = document('survival', 'list', server=zone)['cases']
+    # Its zone has one host, which is locked.
+    assert [case['hosts'] for case in cases] == [['h2']]
+    assert document('survival', 'list', on='false', server=zone)['cases'] == []
+    # It was out of place before.
+    locked = '--set', 'rest', 'trait:CUSTOM_WIN=required'
+    servers = document('effect', 'show', *locked, server=zone)['servers']
+    assert servers['out_of_place'] == []
+
+
+def test_a_server_from_a_volume_without_the_key_is_told_of(document):
+    locked = '--set', 'rest', 'trait:CUSTOM_WIN=required'
+    assert document('effect', 'show', *locked, server='')['unknown']
+    findings = document('audit', '--servers', server='')['findings']
+    assert 'servers-image-unknown' in {each['kind'] for each in findings}
+
+
+STORAGE_OUTSIDE = """
+    mirror_host_aggregates: false
+    aggregates:
+    - {name: west, availability_zone: west, hosts: [h1]}
+    placement_aggregates: [{name: shared}]
+    providers:
+    - {name: h1, inventories: {VCPU: 4, MEMORY_MB: 4096},
+       aggregates: [west, shared]}
+    - {name: disks, host: null, inventories: {DISK_GB: 100},
+       traits: [MISC_SHARES_VIA_AGGREGATE], aggregates: [shared]}
+    flavors:
+    - {name: m1, vcpus: 1, ram: 1, disk: 10}
+"""
+
+
+def test_shared_storage_outside_a_zone_has_no_room_in_it(
+    run, write_cloud, tmp_path
+):
+    path = str(write_cloud(STORAGE_OUTSIDE))
+
+    def document(*command):
+        finished = run(*command, '--snapshot', path, '-f', 'json')
+        return json.loads(finished.out)
+
+    asked = '--flavor', 'm1'
+    west = '--availability-zone', 'west'
+    assert document('capacity', 'list', *asked)['total'] == 4
+    assert document('capacity', 'list', *asked, *west)['total'] == 0
+    explained = document('explain', *asked, *west)
+    assert [host['name'] for host in explained['hosts'] if host['reasons']]
+    metrics = tmp_path / 'metrics.prom'
+    run('exporter', '--snapshot', path, '--output', str(metrics))
+    [slots] = [
+        line
+        for line in metrics.read_text().splitlines()
+        if 'zone_free_slots{' in line and 'zone="west"' in line
+    ]
+    assert slots.endswith('} 0.0')
 
 
 def test_an_effect_names_servers_of_which_it_knows_too_little(document):
