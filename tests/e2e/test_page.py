@@ -20,3 +20,14 @@ def test_the_commands_of_the_page_work_as_shown(plane, admin, tmp_path):
                     assert pages.agrees(command.output, typed.output)
         finally:
             admin.run('server', 'delete', '--wait', 'first')
+
+
+def test_the_story_of_the_page_is_true(cloud, lock):
+    [story] = [
+        block.text
+        for block in pages.blocks(pages.path(PAGE))
+        if block.language == 'python'
+    ]
+    names = {}
+    exec(story, names)
+    names['test_a_locked_host_takes_only_servers_with_the_key'](cloud, lock)
