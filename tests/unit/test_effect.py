@@ -21,6 +21,7 @@ from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.compute.servers import Servers
 from isolate_aggregates.tools.documents import content, schema
 from isolate_aggregates.tools.effect import documents, effect, shown
+from isolate_aggregates.tools.effect.effect import AccessChange
 
 SCHEMA = schema(documents.Effect, 'An effect')
 SMALL = make_flavor('small', vcpus=1, ram=512, disk=0)
@@ -163,6 +164,21 @@ def test_who_is_let_in_comes_before_who_loses():
     )
     whys = [row.why for row in shown.rows(result)]
     assert whys[0] == 'gains h1, loses h2'
+
+
+def test_the_change_of_the_most_hosts_comes_first():
+    changes = [
+        AccessChange(
+            name, None, frozenset(gained), frozenset(lost), (9, 9), (0, 0)
+        )
+        for name, gained, lost in (
+            ('gains', 'abc', 'd'),
+            ('only-loses', '', 'abcdef'),
+            ('loses', 'ab', 'cde'),
+        )
+    ]
+    order = sorted(changes, key=shown._badness)
+    assert [each.flavor for each in order] == ['loses', 'gains', 'only-loses']
 
 
 def test_a_flavor_without_any_host_left_is_named():

@@ -7,9 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from isolate_aggregates.tools.ledger import days, shown
+from isolate_aggregates.tools.ledger import days, shown, sizes
 from isolate_aggregates.tools.ledger.days import DAY, HostDay, HostSize, Peak
 from isolate_aggregates.tools.ledger.ledger import Ledger, Subject
+from isolate_aggregates.tools.ledger.state import (
+    AggregateState,
+    HostState,
+    State,
+)
 from isolate_aggregates.tools.ledger.stays import Span, Stay, merged
 
 SIZES = {'a': HostSize(2, 32), 'b': HostSize(1, None)}
@@ -147,6 +152,24 @@ def test_only_what_is_left_out_is_counted(most, said):
 def test_nothing_is_said_if_all_is_known():
     subject = Subject('project', 'p', 'p')
     assert not list(shown.gaps(Ledger(subject, 0, 1, (), {}, (), {}), None))
+
+
+def test_only_days_on_which_servers_certainly_could_run_are_counted():
+    several = [
+        HostDay('h', number, could, 0, 0)
+        for number, could in enumerate((True, True, False, None))
+    ]
+    ledger = Ledger(Subject('lock', 'l', 'l'), 0, 1, (), {}, (), {})
+    *_, line = shown.lines(ledger, several)
+    assert line == (
+        'Host days: 0 on which servers ran, 2 on which they could run.'
+    )
+
+
+def test_a_tag_replaces_only_the_size_that_it_gives():
+    tagged = AggregateState('a', ('h', 'new'), {'ledger:sockets': '4'})
+    state = State({'a': tagged}, {'h': HostState(2, 16, ())})
+    assert sizes.sizes(state) == {'h': HostSize(4, 16), 'new': HostSize(4)}
 
 
 def test_a_peak_is_told_with_its_time():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stays are those that Nova's records allow, and what they lack is said."""
 
+import dataclasses
 import types
 
 import pytest
@@ -111,6 +112,31 @@ def test_a_server_that_is_offloaded_later_leaves_then():
     assert list(nova_records.moving(names)) == names
 
 
+def test_a_server_that_was_offloaded_without_a_record_left_after_its_move():
+    move = ('live-migration', 20, done(LIVE, 'b', 25, 30))
+    gone = past(None, 'SHELVED_OFFLOADED')
+    assert stays(records(gone, [CREATE, move])) == [
+        ('a', 12, None, None, 25),
+        ('b', 25, None, 25, 50),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('names', 'migrations', 'expected'),
+    [
+        (['create', 'stop'], [], True),
+        (['create', 'migrate'], [], False),
+        (['create'], ['one'], False),
+        (['stop'], [], False),
+    ],
+)
+def test_a_server_that_never_moved_has_one_creation_and_no_move(
+    names, migrations, expected
+):
+    actions = [Action(name, name, 10) for name in names]
+    assert nova_records.is_plain(actions, migrations) is expected
+
+
 def test_a_move_without_a_record_is_a_gap():
     result = records(past('c'), [CREATE])
     assert stays(result) == [
@@ -147,6 +173,10 @@ def test_the_flavor_before_a_resize_is_found_or_unknown():
     assert 'the flavor that it had on host a' in gap
     lost = records(server, [CREATE, RESIZE])
     assert [stay.flavor for stay in lost.stays] == [None, 'large']
+    # The migration is recorded in the second in which the server arrives.
+    at_once = dataclasses.replace(resized(), created=23)
+    result = records(server, [CREATE, RESIZE], [at_once], {1: SMALL})
+    assert [stay.flavor for stay in result.stays] == ['small', 'large']
 
 
 def test_a_cold_migration_keeps_the_flavor():

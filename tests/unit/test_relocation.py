@@ -19,7 +19,13 @@ from isolate_aggregates.tools.compute.servers import (
     ServerGroup,
 )
 from isolate_aggregates.tools.placement.provider import Inventory
-from isolate_aggregates.tools.room import documents, exact, program, shown
+from isolate_aggregates.tools.room import (
+    documents,
+    exact,
+    packing,
+    program,
+    shown,
+)
 from isolate_aggregates.tools.room.kinds import Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy
 from isolate_aggregates.tools.room.packing import Homeless
@@ -261,6 +267,42 @@ def test_a_placement_of_the_solver_is_taken_as_far_as_there_is_room():
     packed = exact._carried_out([(some, {'h1': 2})], occupancy)
     assert packed.placed == ((some[0], 'h1'),)
     assert packed.left == (some[1],)
+
+
+def test_servers_are_packed_tight_only_if_that_places_more():
+    snapshot = cloud(
+        {'h1': 4, 'h2': 1, 'h3': 4},
+        [server('small', 'h1'), server('big', 'h1', 'big')],
+    )
+    kinds = Kinds(snapshot, CONF)
+    small, big = [
+        Homeless(kinds.of_server(each), each)
+        for each in snapshot.servers.placed
+    ]
+    packed = packing.pack(
+        [small, big],
+        Occupancy(snapshot, kinds.groups),
+        {small.kind: ['h3', 'h2'], big.kind: ['h2']},
+    )
+    assert packed.placed == ((small, 'h3'),)
+    assert packed.left == (big,)
+
+
+def test_a_server_of_a_group_takes_the_host_with_the_most_room():
+    one = server('a', 'h1')
+    snapshot = cloud(
+        {'h1': 4, 'h2': 2, 'h3': 4},
+        [one],
+        groups=[group('g', 'anti-affinity', one)],
+    )
+    kinds = Kinds(snapshot, CONF)
+    homeless = Homeless(kinds.of_server(one), one)
+    packed = packing.pack(
+        [homeless],
+        Occupancy(snapshot, kinds.groups),
+        {homeless.kind: ['h2', 'h3']},
+    )
+    assert packed.placed == ((homeless, 'h3'),)
 
 
 def test_what_a_server_uses_is_free_when_it_has_left():
