@@ -7,6 +7,9 @@ import json
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+
+from isolate_aggregates.tools.placement import microversion
 
 project = 'isolate-aggregates'
 copyright = 'isolate-aggregates developers'
@@ -99,6 +102,26 @@ class JSONSchema(Directive):
         return [nodes.literal_block(text, text, language='json')]
 
 
+class PlacementFeatures(Directive):
+    """Shows which features of Placement need which microversion."""
+
+    def run(self):
+        features = [
+            value
+            for value in vars(microversion).values()
+            if isinstance(value, microversion.Feature)
+        ]
+        rows = [
+            f'   {each.purpose}, {each.microversion}, {each.release}'
+            for each in sorted(features)
+        ]
+        head = ['.. csv-table::', '   :header: For, Needs, Release', '']
+        parent = nodes.Element()
+        self.state.nested_parse(StringList(head + rows), 0, parent)
+        return parent.children
+
+
 def setup(app):
-    """Add the directive."""
+    """Add the directives."""
     app.add_directive('json-schema', JSONSchema)
+    app.add_directive('placement-features', PlacementFeatures)

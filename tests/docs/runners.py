@@ -32,7 +32,6 @@ ON_NOVA = {
     'admin/security.rst': _LIVE,
     'admin/snapshots.rst': _LIVE,
     'admin/sync.rst': _LIVE,
-    'admin/troubleshooting.rst': _LIVE,
     'admin/uninstall.rst': 'tests/nova_functional/test_uninstall_page.py',
     'admin/upgrade.rst': _LIVE,
     'cli/openstack.rst': _LIVE,

@@ -17,7 +17,6 @@ from isolate_aggregates.reservations import errors
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.placement import microversion
 
 NOTES = sorted((ROOT / 'releasenotes' / 'notes').glob('*'))
 SAMPLE = 'etc/isolate-aggregates/isolate-aggregates.conf.sample'
@@ -156,22 +155,6 @@ def test_each_check_of_the_scheduler_is_described():
 def test_each_error_is_explained(error):
     page = SOURCE / 'admin' / 'troubleshooting.rst'
     assert error.__name__ in names(page)
-
-
-def test_each_microversion_that_is_used_is_listed():
-    page = (SOURCE / 'admin' / 'placement.rst').read_text('utf-8')
-    rows = re.findall(
-        r'^   \* - (.+)\n     - (1\.\d+)\n     - (\w+)$', page, re.MULTILINE
-    )
-    used = [
-        (feature.purpose, feature.microversion, feature.release)
-        for feature in sorted(
-            value
-            for value in vars(microversion).values()
-            if isinstance(value, microversion.Feature)
-        )
-    ]
-    assert rows == sorted(used, key=lambda row: float(row[1]))
 
 
 # Configuration.
