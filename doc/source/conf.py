@@ -22,7 +22,6 @@ extensions = [
     'oslo_config.sphinxconfiggen',
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',
-    'sphinx.ext.autosummary',
 ]
 
 html_theme = 'openstackdocs'
