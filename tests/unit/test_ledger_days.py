@@ -157,12 +157,12 @@ def test_nothing_is_said_if_all_is_known():
 def test_only_days_on_which_servers_certainly_could_run_are_counted():
     several = [
         HostDay('h', number, could, 0, 0)
-        for number, could in enumerate((True, True, False, None))
+        for number, could in enumerate((True, False, None))
     ]
     ledger = Ledger(Subject('lock', 'l', 'l'), 0, 1, (), {}, (), {})
     *_, line = shown.lines(ledger, several)
     assert line == (
-        'Host days: 0 on which servers ran, 2 on which they could run.'
+        'Host days: 0 on which servers ran, 1 on which they could run.'
     )
 
 
