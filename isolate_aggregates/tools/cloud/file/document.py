@@ -105,6 +105,9 @@ class _Reader:
         self._names: dict[str, str] = {}
         # The names and uuids of the providers, with their places.
         self._providers: list[tuple[str, str, Place]] = []
+        # What providers have, by itself or its text: most hosts have the same.
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
+        self._inventories: dict[str, dict[str, Inventory]] = {}
 
     def read(self, origin: str) -> Snapshot:
         aggregates = tuple(self._aggregates())
@@ -238,19 +241,19 @@ class _Reader:
                 'is set, but only a root provider can be a compute node',
             )
         self._check_names(entry, place)
-        members = {
+        members = frozenset(
             self._aggregate(name, (*place, 'aggregates', number))
             for number, name in enumerate(entry.get('aggregates', []))
-        }
+        )
         provider = Provider(
             uuid=_uuid(entry, 'provider'),
             name=entry['name'],
             parent=parent,
             host=host,
-            inventories=dict(_inventories(entry)),
+            inventories=self._stock(entry.get('inventories', {})),
             usages=dict(self._usages(entry, place)),
-            traits=traits,
-            aggregates=frozenset(members | by_host.get(host, frozenset())),
+            traits=self._same(traits),
+            aggregates=self._same(members | by_host.get(host, frozenset())),
         )
         self._providers.append((provider.name, provider.uuid, place))
         yield provider
@@ -261,6 +264,22 @@ class _Reader:
                 provider.uuid,
                 by_host,
             )
+
+    def _same(self, some: frozenset[str]) -> frozenset[str]:
+        """Return an equal set, the same for all providers."""
+        return self._sets.setdefault(some, some)
+
+    def _stock(self, entry: Mapping[str, Any]) -> dict[str, Inventory]:
+        """Return inventories, the same for all providers with equal ones."""
+        key = repr(entry)
+        if key not in self._inventories:
+            self._inventories[key] = {
+                name: Inventory(total=value)
+                if isinstance(value, int)
+                else Inventory(**value)
+                for name, value in entry.items()
+            }
+        return self._inventories[key]
 
     def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:
         """Report invalid names of traits and resource classes."""
@@ -452,12 +471,6 @@ def _placed(
         (name, value, (key, number))
         for number, (name, value) in enumerate(things)
     ]
-
-
-def _inventories(entry: Mapping[str, Any]) -> Iterator[tuple[str, Inventory]]:
-    for resource_class, value in entry.get('inventories', {}).items():
-        fields = {'total': value} if isinstance(value, int) else value
-        yield resource_class, Inventory(**fields)
 
 
 def _uuid(entry: Mapping[str, Any], kind: str) -> str:
