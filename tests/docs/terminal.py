@@ -5,7 +5,6 @@ So a page can be run as it stands, with its pipes, variables and line breaks,
 over services that live in the process of the test.
 """
 
-from collections.abc import Callable, Sequence
 import contextlib
 import dataclasses
 import io
@@ -44,8 +43,6 @@ sys.exit(code)
 """
 # Nothing that a program writes.
 _END = '\x1e'
-
-Program = Callable[[Sequence[str]], int | None]
 
 
 @dataclasses.dataclass(frozen=True)

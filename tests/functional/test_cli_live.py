@@ -5,10 +5,8 @@ The cloud is the Windows licensing example: Keystone, Nova and Glance answer
 as the real ones do, Placement is the real one.
 """
 
-from collections.abc import Callable
 import json
 import textwrap
-from typing import Any
 
 from http_fakes import CREDENTIALS, GLANCE, NOVA, PASSWORD, TOKEN
 from live_example import ISOLATE
@@ -24,8 +22,6 @@ LINUX_QUERY = (
     '&resources=DISK_GB%3A20%2CMEMORY_MB%3A2048%2CVCPU%3A1'
     '&root_required=%21COMPUTE_STATUS_DISABLED\n'
 )
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture

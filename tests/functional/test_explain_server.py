@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``isolate-aggregates explain --server`` asks a live cloud."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import json
 import re
-from typing import Any
 from urllib import parse
 import uuid
 
@@ -13,8 +12,6 @@ from http_fakes import AUTH_URL, ENDPOINTS, GLANCE, NOVA, FakeKeystone
 from live_example import ISOLATE, Live
 import pytest
 import requests
-
-Run = Callable[..., Any]
 
 NEUTRON = 'http://neutron.test'
 CYBORG = 'http://cyborg.test/accelerator'

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What new users see in the first hour, on a terminal of 80 columns."""
 
-from collections.abc import Callable
 import contextlib
 import fcntl
 from importlib import metadata
@@ -13,7 +12,6 @@ import struct
 import subprocess
 import sys
 import termios
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,8 +22,6 @@ from thorough import examples
 
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cli import app, terminal
-
-Run = Callable[..., Any]
 
 ROOT = pathlib.Path(__file__).parents[2]
 WIDTH = 80

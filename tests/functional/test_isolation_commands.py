@@ -5,11 +5,9 @@ Placement is real. ``tests/nova_functional/test_day_two.py`` tests the commands
 on an ordinary cloud.
 """
 
-from collections.abc import Callable
 import dataclasses
 import json
 import shlex
-from typing import Any
 
 from agreement import agreed
 from fake_projects import OTHER, PROJECTS, SALES, FakeProjects
@@ -27,8 +25,6 @@ LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 NEW = '8e' * 16
 TAG = f'trait:{LICENSED}'
 FLAVORS_ONLY = f'{ISOLATE}[isolate_aggregates]\ntrait_sources = flavor\n'
-
-Run = Callable[..., Any]
 
 
 class Operator:

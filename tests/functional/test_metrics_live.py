@@ -4,7 +4,6 @@
 The cloud is the Windows licensing example, with a real Placement.
 """
 
-from collections.abc import Callable
 import contextlib
 import dataclasses
 import json
@@ -13,7 +12,6 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
 import urllib.request
 
 from http_fakes import NOVA
@@ -27,8 +25,6 @@ from isolate_aggregates.tools.commands import exporter
 
 EXAMPLES = EXAMPLE.parent
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
-
-Run = Callable[..., Any]
 
 
 class Prometheus(threading.Thread):

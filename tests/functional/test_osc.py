@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack isolation ...`` over cloud files, run by the real client."""
 
-from collections.abc import Callable
 import configparser
 import csv
 import io
@@ -10,7 +9,6 @@ import pathlib
 import re
 import subprocess
 import sys
-from typing import Any
 
 from openstackclient import shell
 import pytest
@@ -25,8 +23,6 @@ EXAMPLE = ROOT / 'examples/windows-licensing.yaml'
 ON_EXAMPLE = ('--snapshot', str(EXAMPLE))
 CANDIDATES = ('candidate', 'list')
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
-
-Run = Callable[..., Any]
 
 
 def entry_points(group):

@@ -5,10 +5,8 @@ Keystone, Nova and Glance are fakes, Placement is real. The client handles
 credentials and regions.
 """
 
-from collections.abc import Callable
 import json
 import pathlib
-from typing import Any
 
 from http_fakes import (
     AUTH_URL,
@@ -27,9 +25,6 @@ import yaml
 
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
 WINDOWS = ('--flavor', 'm1.small', '--image', 'windows-2022')
-
-Run = Callable[..., Any]
-Clouds = Callable[..., None]
 
 
 @pytest.fixture

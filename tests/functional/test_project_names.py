@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects are named on the command line, by id or by name."""
 
-from collections.abc import Callable
 import dataclasses
 import json
-from typing import Any
 
 from fake_projects import ACME, OTHER, SALES, FakeProjects
 from live_example import ISOLATE
 import pytest
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture

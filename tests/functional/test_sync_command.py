@@ -4,7 +4,6 @@
 Keystone and Nova answer as the real ones do, Placement is the real one.
 """
 
-from collections.abc import Callable
 import dataclasses
 import json
 import os
@@ -12,7 +11,6 @@ import re
 import signal
 import sys
 import time
-from typing import Any
 
 import agreement
 from fake_nova import FakeNova
@@ -43,7 +41,6 @@ WIN_HOSTS = Aggregate(
     1,
 )
 
-Run = Callable[..., Any]
 
 answer = agreement.answer
 

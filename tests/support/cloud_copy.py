@@ -20,8 +20,6 @@ from isolate_aggregates.tools.operate.sync.snapshot import read
 from isolate_aggregates.tools.request import Request, resources
 
 # A flavor, an image and a project, by their names.
-Asked = tuple[str, str | None, str]
-Access = Mapping[Asked, frozenset[str]]
 
 # A project that owns nothing.
 STRANGER = 'stranger'

@@ -10,14 +10,9 @@ from collections.abc import Mapping
 import copy
 import re
 import threading
-from typing import Any
 from urllib import parse
 
 NOVA = 'http://nova.test/v2.1'
-
-Document = dict[str, Any]
-Reply = tuple[int, Document | None]
-Query = Mapping[str, str]
 
 
 def uuid(kind, name):

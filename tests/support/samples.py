@@ -6,8 +6,6 @@ import re
 import prometheus_client
 from prometheus_client import parser
 
-Samples = dict[tuple[str, ...], float]
-
 
 def samples(*collectors):
     """Return what collectors give."""

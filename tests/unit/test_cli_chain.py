@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Nova itself does with a request, in the answers of commands."""
 
-from collections.abc import Callable
 import json
-from typing import Any
 
 from explained import rows
 import pytest
-
-Run = Callable[..., Any]
 
 QUERY = ('candidate', 'list', '--query', '--flavor', 'plain')
 CLOUD = """\

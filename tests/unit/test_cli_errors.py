@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected errors are shown to the user as a single sentence."""
 
-from collections.abc import Callable
 from importlib import metadata
 import pathlib
 import sys
-from typing import Any
 import warnings
 
 from http_fakes import (
@@ -28,9 +26,6 @@ from isolate_aggregates.tools.cli import app
 EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
 ON_EXAMPLE = ('--snapshot', str(EXAMPLE))
 SMALL = ('--flavor', 'm1.small')
-
-Run = Callable[..., Any]
-Write = Callable[[str], pathlib.Path]
 
 
 @pytest.fixture(autouse=True)

@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """``isolate-aggregates explain`` over cloud files."""
 
-from collections.abc import Callable
 import csv
 import io
 import json
 import pathlib
 import re
 import textwrap
-from typing import Any
 
 from explained import rows
 import pytest
 import yaml
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
-
-Run = Callable[..., Any]
-Write = Callable[[str], pathlib.Path]
 
 
 def on_example(name, *arguments):

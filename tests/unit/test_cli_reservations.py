@@ -2,9 +2,7 @@
 """What the commands for reservations take, and what they do not."""
 
 import argparse
-from collections.abc import Callable
 import datetime
-from typing import Any
 
 import pytest
 import units
@@ -13,8 +11,6 @@ from isolate_aggregates.reservations.commands import times
 
 UNIT = 'etc/systemd/isolate-aggregates-reservations.service'
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
-
-Run = Callable[..., Any]
 
 
 def utc(month, day, hour=0):

@@ -37,9 +37,6 @@ from isolate_aggregates.tools.request import Request, asking
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator import query as query_strings
 
-# A set of kinds of hosts; bit n is KINDS[n].
-Kinds = int
-
 
 def subsets(things):
     """Return every subset, the smallest first."""

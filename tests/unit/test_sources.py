@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the host aggregates are read from."""
 
-from collections.abc import Callable
 from importlib import metadata
-import pathlib
 
 from http_fakes import connection
 import pytest
@@ -19,8 +17,6 @@ from isolate_aggregates.compute import NovaclientSource
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file.source import FileSource
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
-
-Write = Callable[[str], pathlib.Path]
 
 
 def never():
