@@ -11,8 +11,8 @@ import subprocess
 import sys
 import zipfile
 
+from cases import cases
 from pages import ROOT
-import pytest
 
 # What was made in a clone, and folders of tools, which begin with a dot.
 LEFT_OUT = (
@@ -148,27 +148,25 @@ def shared_files():
     return names | {f'systemd/{path.name}' for path in units}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('make_tree', 'variables', 'by_sdist'),
-    [
-        pytest.param(clone, {}, False, id='clone'),
-        pytest.param(clone, {}, True, id='clone and sdist'),
-        pytest.param(clone, UNTRUSTED, False, id='untrusted clone'),
-        pytest.param(archive, {}, False, id='archive'),
-        pytest.param(archive, {}, True, id='archive and sdist'),
-        pytest.param(
+    {
+        'clone': (clone, {}, False),
+        'clone and sdist': (clone, {}, True),
+        'untrusted clone': (clone, UNTRUSTED, False),
+        'archive': (archive, {}, False),
+        'archive and sdist': (archive, {}, True),
+        'archive in another repository': (
             archive_in_another_repository,
             {},
             False,
-            id='archive in another repository',
         ),
-        pytest.param(
+        'archive committed to another repository': (
             archive_committed_to_another_repository,
             {},
             False,
-            id='archive committed to another repository',
         ),
-    ],
+    },
 )
 def test_the_installed_program_works(make_tree, variables, by_sdist, tmp_path):
     tree = make_tree(tmp_path)

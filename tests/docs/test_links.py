@@ -4,25 +4,23 @@
 import pathlib
 import runpy
 
-import pytest
+from cases import cases
 
 ROOT = pathlib.Path(__file__).parents[2]
 LINKS = runpy.run_path(str(ROOT / 'tools' / 'links.py'))
 
 
-@pytest.mark.parametrize(
+@cases(
     ('target', 'wrong'),
-    [
-        pytest.param('other.html', None, id='a page'),
-        pytest.param('other.html#there', None, id='an anchor'),
-        pytest.param('#here', None, id='an anchor of the page itself'),
-        pytest.param('https://example.com/#x', None, id='another site'),
-        pytest.param('gone.html', 'there is no such file', id='no page'),
-        pytest.param('sub/', 'there is no such file', id='a directory'),
-        pytest.param(
-            'other.html#gone', 'the page has no such anchor', id='no anchor'
-        ),
-    ],
+    {
+        'a page': ('other.html', None),
+        'an anchor': ('other.html#there', None),
+        'an anchor of the page itself': ('#here', None),
+        'another site': ('https://example.com/#x', None),
+        'no page': ('gone.html', 'there is no such file'),
+        'a directory': ('sub/', 'there is no such file'),
+        'no anchor': ('other.html#gone', 'the page has no such anchor'),
+    },
 )
 def test_broken_links_are_found(target, wrong, tmp_path):
     (tmp_path / 'sub').mkdir()

@@ -4,6 +4,7 @@
 import logging
 import shlex
 
+from cases import cases
 import pages
 import pytest
 import runners
@@ -43,16 +44,16 @@ def test_shown_output_is_real_output(
         )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('shown', 'agreeing'),
-    [
-        pytest.param('a b\n', True, id='all of it'),
-        pytest.param('a\n  b\n', True, id='folded'),
-        pytest.param('...\nb\n', True, id='the beginning left out'),
-        pytest.param('a\n', False, id='the end left out in silence'),
-        pytest.param('', False, id='nothing'),
-        pytest.param('a c\n', False, id='something else'),
-    ],
+    {
+        'all of it': ('a b\n', True),
+        'folded': ('a\n  b\n', True),
+        'the beginning left out': ('...\nb\n', True),
+        'the end left out in silence': ('a\n', False),
+        'nothing': ('', False),
+        'something else': ('a c\n', False),
+    },
 )
 def test_differing_output_is_detected(shown, agreeing):
     assert pages.agrees(shown, 'a b\n') is agreeing

@@ -4,6 +4,7 @@
 import re
 import runpy
 
+from cases import cases
 import pages
 import pytest
 
@@ -58,16 +59,15 @@ def test_a_part_may_select_no_test_unless_all_parts_do(run, capfd):
     assert message == 'No part runs a test: -k nothing'
 
 
-@pytest.mark.parametrize(
+@cases(
     'text',
-    [
-        pytest.param('', id='it has none'),
-        pytest.param(
+    {
+        'it has none': '',
+        'all are skipped': (
             'import pytest\npytestmark = pytest.mark.skip("no Chromium")\n'
-            f'{TESTS}',
-            id='all are skipped',
+            f'{TESTS}'
         ),
-    ],
+    },
 )
 def test_a_part_that_runs_no_test_fails_unless_it_is_left_out(
     run, tmp_path, capfd, monkeypatch, text

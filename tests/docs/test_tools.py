@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tomllib
 
+from cases import cases
 from openstackclient import shell
 from packaging import requirements
 import pages
@@ -87,20 +88,17 @@ def test_only_the_runner_knows_folders_of_tests_and_options(name):
 EDITABLE = '{{"dir_info": {{"editable": true}}, "url": "file://{clone}"}}'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('origin', 'is_kept'),
-    [
-        pytest.param(EDITABLE, True, id='this clone'),
-        pytest.param(
+    {
+        'this clone': (EDITABLE, True),
+        'pip install .': (
             '{{"dir_info": {{}}, "url": "file://{clone}"}}',
             False,
-            id='pip install .',
         ),
-        pytest.param(
-            EDITABLE.replace('{clone}', '{clone}-2'), False, id='another clone'
-        ),
-        pytest.param(None, False, id='a released package'),
-    ],
+        'another clone': (EDITABLE.replace('{clone}', '{clone}-2'), False),
+        'a released package': (None, False),
+    },
 )
 @pytest.mark.parametrize('target', ['unit', 'test', 'demo', 'lint', 'docs'])
 def test_make_replaces_an_installation_of_another_clone(

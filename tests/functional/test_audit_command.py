@@ -4,6 +4,7 @@
 import json
 import re
 
+from cases import cases
 from http_fakes import NOVA
 from live_example import ISOLATE
 import pytest
@@ -33,14 +34,14 @@ def audit(run, write_cloud):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('text', 'level', 'status'),
-    [
-        pytest.param(CLEAN, 'info', 0, id='clean'),
-        pytest.param(NOTE, 'info', 4, id='info'),
-        pytest.param(NOTE, 'warning', 0, id='only info'),
-        pytest.param(MISSING, 'error', 4, id='error'),
-    ],
+    {
+        'clean': (CLEAN, 'info', 0),
+        'info': (NOTE, 'info', 4),
+        'only info': (NOTE, 'warning', 0),
+        'error': (MISSING, 'error', 4),
+    },
 )
 def test_the_exit_code_tells_whether_there_are_findings(
     audit, text, level, status

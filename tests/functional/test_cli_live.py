@@ -8,6 +8,7 @@ as the real ones do, Placement is the real one.
 import json
 import textwrap
 
+from cases import cases
 from http_fakes import CREDENTIALS, GLANCE, NOVA, PASSWORD, TOKEN
 from live_example import ISOLATE
 import pytest
@@ -157,12 +158,12 @@ def test_without_authentication_only_endpoints_are_needed(run, live, config):
 
 
 @pytest.mark.usefixtures('in_environment')
-@pytest.mark.parametrize(
+@cases(
     ('options', 'seconds'),
-    [
-        pytest.param((), 60, id='by default'),
-        pytest.param(('--timeout', '5'), 5, id='as configured'),
-    ],
+    {
+        'by default': ((), 60),
+        'as configured': (('--timeout', '5'), 5),
+    },
 )
 def test_each_request_has_a_timeout(run, live, config, http, options, seconds):
     http.reset_mock()
@@ -176,12 +177,12 @@ def test_each_request_has_a_timeout(run, live, config, http, options, seconds):
 
 
 @pytest.mark.usefixtures('in_environment')
-@pytest.mark.parametrize(
+@cases(
     ('host', 'found'),
-    [
-        pytest.param('linux-2', ['linux-2'], id='an open one'),
-        pytest.param('win-1', [], id='a locked one'),
-    ],
+    {
+        'an open one': ('linux-2', ['linux-2']),
+        'a locked one': ('win-1', []),
+    },
 )
 def test_a_requested_host_is_looked_up_in_nova(run, live, config, host, found):
     result = run(

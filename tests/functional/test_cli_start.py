@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.tools.cli import app
@@ -50,13 +51,13 @@ def imported(*arguments):
     return set(json.loads(result.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize(
+@cases(
     'arguments',
-    [
-        pytest.param(['--version'], id='version'),
-        pytest.param(['--help'], id='help'),
-        pytest.param(['help'], id='help, as a command'),
-    ],
+    {
+        'version': ['--version'],
+        'help': ['--help'],
+        'help, as a command': ['help'],
+    },
 )
 def test_version_and_help_load_no_clients(arguments):
     loaded = imported(*arguments)
@@ -84,17 +85,13 @@ def test_a_command_loads_no_other_command():
     assert 'isolate_aggregates.reservations' not in loaded
 
 
-@pytest.mark.parametrize(
+@cases(
     ('line', 'module'),
-    [
-        pytest.param('matrix list', 'matrix', id='matrix'),
-        pytest.param(
-            'candidate list --flavor ssd.small', 'candidates', id='candidates'
-        ),
-        pytest.param(
-            'capacity list --flavor ssd.small', 'capacity', id='capacity'
-        ),
-    ],
+    {
+        'matrix': ('matrix list', 'matrix'),
+        'candidates': ('candidate list --flavor ssd.small', 'candidates'),
+        'capacity': ('capacity list --flavor ssd.small', 'capacity'),
+    },
 )
 def test_a_command_without_findings_loads_no_audit(line, module):
     loaded = imported(*line.split(), '--snapshot', FILE)

@@ -7,6 +7,7 @@ import re
 from urllib import parse
 import uuid
 
+from cases import cases
 from explained import rows
 from http_fakes import AUTH_URL, ENDPOINTS, GLANCE, NOVA, FakeKeystone
 from live_example import ISOLATE, Live
@@ -271,17 +272,16 @@ def test_without_an_image_it_boots_from_a_volume(live, explain_live):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('newest', 'err'),
-    [
-        pytest.param('2.100', '', id='a Nova that tells hints'),
-        pytest.param(
+    {
+        'a Nova that tells hints': ('2.100', ''),
+        'an older Nova': (
             '2.96',
             'Nova before microversion 2.100 does not show the scheduler hints '
             f'of server {SERVER}; give them with --hint if it had any.\n',
-            id='an older Nova',
         ),
-    ],
+    },
 )
 def test_hints_of_a_server_count_if_nova_returns_them(
     live, explain_live, newest, err
@@ -338,13 +338,13 @@ def test_a_server_is_told_that_its_zone_is_locked(live, explain_live):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('newest', 'host', 'said', 'told'),
-    [
-        pytest.param('2.100', 'x', 'not in aggregate rack-1', False, id='it'),
-        pytest.param('2.95', None, 'not in aggregate rack-1', False, id='old'),
-        pytest.param('2.95', 'x', 'candidate', True, id='old, on a host'),
-    ],
+    {
+        'it': ('2.100', 'x', 'not in aggregate rack-1', False),
+        'old': ('2.95', None, 'not in aggregate rack-1', False),
+        'old, on a host': ('2.95', 'x', 'candidate', True),
+    },
 )
 def test_a_server_keeps_its_own_zone(
     live, explain_live, newest, host, said, told

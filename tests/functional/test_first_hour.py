@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 import pages
@@ -52,89 +53,78 @@ def see(run):
     return seen
 
 
-@pytest.mark.parametrize(
+@cases(
     ('words', 'said'),
-    [
-        pytest.param(
+    {
+        'written wrong': (
             'filter lsit --no-such',
             "There is no command 'filter lsit' (did you mean filter list?). "
             'See isolate-aggregates --help.',
-            id='written wrong',
         ),
-        pytest.param(
+        'not complete': (
             'filter',
             "There is no command 'filter' (did you mean filter list?). See "
             'isolate-aggregates --help.',
-            id='not complete',
         ),
-        pytest.param(
+        'the beginning of several': (
             'reservation host',
             "Several commands begin with 'reservation host'. See "
             'isolate-aggregates help reservation host.',
-            id='the beginning of several',
         ),
-        pytest.param(
+        'the beginning of one': (
             'rep --output page.html',
             "There is no command 'rep' (did you mean report save?). See "
             'isolate-aggregates --help.',
-            id='the beginning of one',
         ),
-        pytest.param(
+        'another word': (
             'move win-1',
             "There is no command 'move win-1' (did you mean relocation "
             'create?). See isolate-aggregates --help.',
-            id='another word',
         ),
-        pytest.param(
+        'two other words': (
             'reservation find',
             "There is no command 'reservation find' (did you mean "
             'reservation calendar list?). See isolate-aggregates help '
             'reservation.',
-            id='two other words',
         ),
-        pytest.param(
+        'another second word': (
             'lock add win',
             "There is no command 'lock add win' (did you mean lock create?). "
             'See isolate-aggregates help lock.',
-            id='another second word',
         ),
-        pytest.param(
+        'a word for another program': (
             'limit show',
             "There is no command 'limit show' (did you mean "
             'isolate-aggregates-status upgrade check?). See '
             'isolate-aggregates --help.',
-            id='a word for another program',
         ),
-        pytest.param(
+        'like another one of the group': (
             'reservation lend',
             "There is no command 'reservation lend' (did you mean reservation "
             'end?). See isolate-aggregates help reservation.',
-            id='like another one of the group',
         ),
-        pytest.param(
+        'like none of the group': (
             'lock win-hosts',
             "There is no command 'lock win-hosts'. See isolate-aggregates "
             'help lock.',
-            id='like none of the group',
         ),
-        pytest.param(
+        'help for none': (
             'help nosuch',
             "There is no command 'nosuch'. See isolate-aggregates --help.",
-            id='help for none',
         ),
-    ],
+    },
 )
 def test_an_unknown_command_is_named(run, words, said):
     result = run(*words.split())
     assert (result.code, result.out, result.err) == (2, '', f'{said}\n')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('column', 'said'),
-    [
-        pytest.param('Hosst', ' (did you mean Hosts?)', id='written wrong'),
-        pytest.param('Nosuch', '', id='like no other'),
-    ],
+    {
+        'written wrong': ('Hosst', ' (did you mean Hosts?)'),
+        'like no other': ('Nosuch', ''),
+    },
 )
 def test_an_unknown_column_is_named(run, column, said):
     result = run('lock', 'list', *CAMPUS, '-c', column)

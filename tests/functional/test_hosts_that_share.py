@@ -7,7 +7,7 @@ which have the providers before them, have to agree with it.
 
 import json
 
-import pytest
+from cases import cases
 
 # The inventories of two hosts besides their disks.
 NODE = 'VCPU: 4, MEMORY_MB: 4096'
@@ -54,43 +54,38 @@ STORAGE_BELOW_A_ROOT = f"""
 {FLAVORS}"""
 
 
-@pytest.mark.parametrize(
+@cases(
     ('cloud', 'flavor', 'hosts'),
-    [
-        pytest.param(
+    {
+        'a compute node that shares, and one that borrows': (
             SHARING_NODE,
             'small',
             # The sharing host shares all its resources: three candidates.
             {'anchor': 3, 'sharing': 1},
-            id='a compute node that shares, and one that borrows',
         ),
-        pytest.param(
+        'nothing is taken from the one that borrows': (
             SHARING_NODE,
             'disk',
             {'sharing': 1},
-            id='nothing is taken from the one that borrows',
         ),
-        pytest.param(
+        'a disabled one still shares': (
             SHARING_NODE.replace(
                 '[MISC_SHARES', '[COMPUTE_STATUS_DISABLED, MISC_SHARES'
             ),
             'small',
             {'anchor': 3},
-            id='a disabled one still shares',
         ),
-        pytest.param(
+        'a rack that only shares is no host': (
             STORAGE_BELOW_A_ROOT,
             'grouped',
             {'host': 2},
-            id='a rack that only shares is no host',
         ),
-        pytest.param(
+        'nor if nothing else is taken': (
             STORAGE_BELOW_A_ROOT,
             'disk',
             {'host': 1},
-            id='nor if nothing else is taken',
         ),
-    ],
+    },
 )
 def test_only_compute_nodes_are_hosts_when_providers_share(
     run, write_cloud, cloud, flavor, hosts

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 
+from cases import cases
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -31,77 +32,62 @@ def copied(tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize(
+@cases(
     ('importer', 'line', 'broken'),
-    [
-        pytest.param('nova', '', set(), id='as it is'),
-        pytest.param(
+    {
+        'as it is': ('nova', '', set()),
+        'nova-scheduler imports the tools': (
             'nova',
             'from isolate_aggregates.tools.cli import base',
             {'wings'},
-            id='nova-scheduler imports the tools',
         ),
-        pytest.param(
+        'what is asked of Placement is a sibling of aggregates': (
             'aggregates',
             'from isolate_aggregates.placement import client',
             {'wings'},
-            id='what is asked of Placement is a sibling of aggregates',
         ),
-        pytest.param(
+        'a filter imports what calls it': (
             'filters',
             'from isolate_aggregates import decision',
             {'wings'},
-            id='a filter imports what calls it',
         ),
-        pytest.param(
+        'a command imports reservations': (
             'tools/cli',
             'from isolate_aggregates import reservations',
             {'wings'},
-            id='a command imports reservations',
         ),
-        pytest.param(
+        'helpers for tests import reservations': (
             'testing',
             'from isolate_aggregates.reservations import plan',
             {'wings'},
-            id='helpers for tests import reservations',
         ),
-        pytest.param(
-            'tools/cli',
-            'from nova import context',
-            {'nova'},
-            id='Nova elsewhere',
-        ),
-        pytest.param(
+        'Nova elsewhere': ('tools/cli', 'from nova import context', {'nova'}),
+        'the plugin imports the tools': (
             'filters',
             'from isolate_aggregates.tools import mirrored',
             {'wings'},
-            id='the plugin imports the tools',
         ),
-        pytest.param(
+        'reservations import a tool beside the framework of commands': (
             'reservations',
             'from isolate_aggregates.tools.cloud.live import live_cloud',
             {'reservations'},
-            id='reservations import a tool beside the framework of commands',
         ),
-        pytest.param(
+        'a product imports another one above it': (
             'tools/explain',
             'from isolate_aggregates.tools import audit',
             {'tools'},
-            id='a product imports another one above it',
         ),
-        pytest.param(
+        'Nova by way of its plugin': (
             'reservations',
             'from isolate_aggregates.nova import runner',
             {'nova-package'},
-            id='Nova by way of its plugin',
         ),
-        pytest.param(
+        'Blazar elsewhere': (
             'reservations',
             'from blazar import context',
             {'blazar'},
-            id='Blazar elsewhere',
         ),
-    ],
+    },
 )
 def test_a_forbidden_import_breaks_its_contract(
     importer, line, broken, copied

@@ -10,6 +10,7 @@ import json
 import shlex
 
 from agreement import agreed
+from cases import cases
 from fake_projects import OTHER, PROJECTS, SALES, FakeProjects
 from http_fakes import GLANCE, NOVA
 from live_example import ISOLATE
@@ -127,13 +128,13 @@ def of_metadata(operator):
 # How aggregates are identified.
 
 
-@pytest.mark.parametrize(
+@cases(
     'name',
-    [
-        pytest.param('rack-1', id='name'),
-        pytest.param('2', id='number'),
-        pytest.param('cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e', id='uuid'),
-    ],
+    {
+        'name': 'rack-1',
+        'number': '2',
+        'uuid': 'cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e',
+    },
 )
 def test_an_aggregate_can_be_given_by_name_number_or_uuid(operator, name):
     nova = operator.live.nova
@@ -175,14 +176,12 @@ def test_a_tag_of_another_value_is_replaced(operator):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ('sources', 'unless'),
-    [
-        pytest.param('flavor', '', id='flavors open locks'),
-        pytest.param(
-            'flavor,image', ' unless their image requires it', id='images too'
-        ),
-    ],
+    {
+        'flavors open locks': ('flavor', ''),
+        'images too': ('flavor,image', ' unless their image requires it'),
+    },
 )
 def test_lock_warns_of_flavors_that_want_the_aggregate_without_a_key(
     operator, sources, unless
@@ -527,12 +526,12 @@ def test_show_lists_the_problems_of_a_lock(broken):
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('kind', 'flavors', 'images'),
-    [
-        pytest.param('aggregate', ['ab'], [], id='all traits are needed'),
-        pytest.param('host', ['ab'], [], id='those of all its aggregates'),
-    ],
+    {
+        'all traits are needed': ('aggregate', ['ab'], []),
+        'those of all its aggregates': ('host', ['ab'], []),
+    },
 )
 def test_show_lists_only_flavors_and_images_that_open_all_locks(
     broken, kind, flavors, images

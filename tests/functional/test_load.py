@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading a snapshot into Placement preserves it."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.tools import errors as tools_errors
@@ -115,27 +116,25 @@ def test_declared_traits_and_classes_exist_without_providers(cloud_from):
     assert 'CUSTOM_KEY' in cloud.traits()
 
 
-@pytest.mark.parametrize(
+@cases(
     ('resources', 'candidates'),
-    [
-        pytest.param(
+    {
+        'one CPU is left on numa1': (
             {'VCPU': 1},
             ['numa1 (VCPU)', 'numa2 (VCPU)'],
-            id='one CPU is left on numa1',
         ),
-        pytest.param({'VCPU': 2}, ['numa2 (VCPU)'], id='two are not'),
-        pytest.param({'MEMORY_MB': 1400}, ['cn1 (MEMORY_MB)'], id='all of it'),
-        pytest.param({'MEMORY_MB': 1401}, [], id='a MiB too much'),
-        pytest.param({'CUSTOM_LICENSE': 1}, [], id='below the smallest unit'),
-        pytest.param({'CUSTOM_LICENSE': 3}, [], id='not a multiple'),
-        pytest.param({'CUSTOM_LICENSE': 4}, ['cn1 (CUSTOM_LICENSE)'], id='ok'),
-        pytest.param({'CUSTOM_LICENSE': 8}, [], id='beyond the largest unit'),
-        pytest.param(
+        'two are not': ({'VCPU': 2}, ['numa2 (VCPU)']),
+        'all of it': ({'MEMORY_MB': 1400}, ['cn1 (MEMORY_MB)']),
+        'a MiB too much': ({'MEMORY_MB': 1401}, []),
+        'below the smallest unit': ({'CUSTOM_LICENSE': 1}, []),
+        'not a multiple': ({'CUSTOM_LICENSE': 3}, []),
+        'ok': ({'CUSTOM_LICENSE': 4}, ['cn1 (CUSTOM_LICENSE)']),
+        'beyond the largest unit': ({'CUSTOM_LICENSE': 8}, []),
+        'the whole tree gives': (
             {'VCPU': 2, 'MEMORY_MB': 1, 'CUSTOM_NIC': 1},
             ['numa2 (VCPU) + cn1 (MEMORY_MB) + nic1 (CUSTOM_NIC)'],
-            id='the whole tree gives',
         ),
-    ],
+    },
 )
 def test_capacity_follows_the_amounts_in_the_file(
     cloud_from, resources, candidates
@@ -193,39 +192,34 @@ def test_overused_inventory_takes_no_more_allocations(cloud_from):
 TOO_MUCH = 'inventories: {VCPU: {total: 2, reserved: 3}}'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('provider', 'problem'),
-    [
-        pytest.param(
+    {
+        'unknown standard trait': (
             {'traits': frozenset({'HW_CPU_X86_NOPE'})},
             'provider cn1: Placement rejected the request as invalid (400): '
             'No such trait HW_CPU_X86_NOPE.',
-            id='unknown standard trait',
         ),
-        pytest.param(
+        'unknown standard resource class': (
             {'inventories': {'CORES': Inventory(1)}},
             'provider cn1: Placement rejected the request as invalid (400): '
             'Unknown resource class in inventory for resource provider '
             '389c101c-cd28-5b94-9ada-57ce34d54e8b: No such resource class '
             'CORES.',
-            id='unknown standard resource class',
         ),
-        pytest.param(
+        'more reserved than there is': (
             {'inventories': {'VCPU': Inventory(2, reserved=3)}},
             'provider cn1: Placement rejected the request as invalid (400): ',
-            id='more reserved than there is',
         ),
-        pytest.param(
+        'custom trait without a name': (
             {'traits': frozenset({'CUSTOM_'})},
             'trait CUSTOM_: Placement rejected the request as invalid (400): ',
-            id='custom trait without a name',
         ),
-        pytest.param(
+        'custom resource class without a name': (
             {'inventories': {'CUSTOM_': Inventory(1)}},
             'resource class CUSTOM_: Placement ',
-            id='custom resource class without a name',
         ),
-    ],
+    },
 )
 def test_data_that_placement_rejects_is_a_problem_of_the_file(
     placement, provider, problem

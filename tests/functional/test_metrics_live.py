@@ -14,6 +14,7 @@ import threading
 import time
 import urllib.request
 
+from cases import cases
 from http_fakes import NOVA
 from live_example import EXAMPLE, ISOLATE
 import pytest
@@ -208,29 +209,30 @@ def test_without_prometheus_client_it_says_what_to_install(run, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     'arguments',
-    [
-        pytest.param(['--listen', 'localhost'], id='no port'),
-        pytest.param(['--listen', ':9889'], id='no address'),
-        pytest.param(['--listen', '127.0.0.1:x'], id='no number'),
-        pytest.param(['--listen', '127.0.0.1:65536'], id='too great a port'),
-        pytest.param(['--listen', 'a@127.0.0.1:1'], id='with a user'),
-        pytest.param(['--listen', '127.0.0.1:1/x'], id='with a path'),
-        pytest.param(['--listen', '::1:9889'], id='no brackets'),
-        pytest.param(['--listen', '[::1:9889'], id='one bracket'),
-        pytest.param(['--listen', '127.0.0.1:1', '--output', 'x'], id='both'),
-        pytest.param(['--interval', '0'], id='no pause'),
-        pytest.param(['--interval', '9', '--output', 'x'], id='no service'),
-        pytest.param(['--no-cloud'], id='nothing left'),
-        pytest.param(
-            ['--no-cloud', '--sync-textfile', 'x', '--snapshot', 'y'],
-            id='a cloud after all',
-        ),
-        pytest.param(
-            ['--no-cloud', '--scheduler', 'x', '--servers'], id='no cloud'
-        ),
-    ],
+    {
+        'no port': ['--listen', 'localhost'],
+        'no address': ['--listen', ':9889'],
+        'no number': ['--listen', '127.0.0.1:x'],
+        'too great a port': ['--listen', '127.0.0.1:65536'],
+        'with a user': ['--listen', 'a@127.0.0.1:1'],
+        'with a path': ['--listen', '127.0.0.1:1/x'],
+        'no brackets': ['--listen', '::1:9889'],
+        'one bracket': ['--listen', '[::1:9889'],
+        'both': ['--listen', '127.0.0.1:1', '--output', 'x'],
+        'no pause': ['--interval', '0'],
+        'no service': ['--interval', '9', '--output', 'x'],
+        'nothing left': ['--no-cloud'],
+        'a cloud after all': [
+            '--no-cloud',
+            '--sync-textfile',
+            'x',
+            '--snapshot',
+            'y',
+        ],
+        'no cloud': ['--no-cloud', '--scheduler', 'x', '--servers'],
+    },
 )
 def test_invalid_arguments_are_refused(run, arguments):
     assert run('exporter', *arguments).code == 2

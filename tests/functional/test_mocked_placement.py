@@ -6,6 +6,7 @@ import sys
 import unittest
 from urllib.parse import quote
 
+from cases import cases
 import fixtures
 from mocked_answers import comparable
 import pytest
@@ -325,24 +326,24 @@ def test_compared_answers_are_not_empty(mocked):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ('version', 'status'),
-    [
-        pytest.param('placement 1.40', 406, id='too new'),
-        pytest.param('placement 2.0', 406, id='another major version'),
-        pytest.param('placement nonesuch', 400, id='no version'),
-        pytest.param('placement latest', 200, id='the newest there is'),
-        pytest.param('compute 9.9,placement 1.39', 200, id='two services'),
-        pytest.param('placement 9.9,Placement 1.39', 200, id='the last'),
-        pytest.param('placement  1.29 ', 200, id='blanks'),
-        pytest.param('placement 1.029', 200, id='more digits'),
-        pytest.param('placement 1', 400, id='half a version'),
-        pytest.param('placement 1.-1', 406, id='before the first'),
-        pytest.param('placement 1.2.3', 400, id='more than a version'),
-        pytest.param('placement', 200, id='the version is missing'),
-        pytest.param('compute 2.1', 200, id='another service'),
-        pytest.param(None, 200, id='no header'),
-    ],
+    {
+        'too new': ('placement 1.40', 406),
+        'another major version': ('placement 2.0', 406),
+        'no version': ('placement nonesuch', 400),
+        'the newest there is': ('placement latest', 200),
+        'two services': ('compute 9.9,placement 1.39', 200),
+        'the last': ('placement 9.9,Placement 1.39', 200),
+        'blanks': ('placement  1.29 ', 200),
+        'more digits': ('placement 1.029', 200),
+        'half a version': ('placement 1', 400),
+        'before the first': ('placement 1.-1', 406),
+        'more than a version': ('placement 1.2.3', 400),
+        'the version is missing': ('placement', 200),
+        'another service': ('compute 2.1', 200),
+        'no header': (None, 200),
+    },
 )
 def test_microversion_headers_are_parsed_as_by_the_real_one(
     real, mocked, version, status

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 
+from cases import cases
 from openstackclient import shell
 import pytest
 from sentences import sentence
@@ -157,12 +158,12 @@ def test_the_plugin_imports_little_on_every_start(module, others):
     assert foreign == ''
 
 
-@pytest.mark.parametrize(
+@cases(
     'arguments',
-    [
-        pytest.param(['module', 'list', '-f', 'value'], id='another command'),
-        pytest.param(['--help'], id='help, which names our commands'),
-    ],
+    {
+        'another command': ['module', 'list', '-f', 'value'],
+        'help, which names our commands': ['--help'],
+    },
 )
 def test_starting_the_client_imports_none_of_our_commands(arguments):
     program = (
@@ -192,15 +193,15 @@ def test_the_help_of_the_client_has_each_command(openstack):
 
 
 @pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'csv', 'value'])
-@pytest.mark.parametrize(
+@cases(
     'command',
-    [
-        pytest.param(('candidate', 'list', *LINUX), id='candidates'),
-        pytest.param(('explain', *LINUX), id='explain'),
-        pytest.param(('filter', 'list'), id='filters'),
-        pytest.param(('lock', 'list'), id='locks'),
-        pytest.param(('matrix', 'list'), id='matrix'),
-    ],
+    {
+        'candidates': ('candidate', 'list', *LINUX),
+        'explain': ('explain', *LINUX),
+        'filters': ('filter', 'list'),
+        'locks': ('lock', 'list'),
+        'matrix': ('matrix', 'list'),
+    },
 )
 def test_lists_are_the_same_in_both_programs(openstack, run, command, form):
     arguments = (*command, *ON_EXAMPLE, '-f', form)
@@ -374,14 +375,12 @@ def test_a_command_is_not_guessed(openstack):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     'words',
-    [
-        pytest.param(('help', 'isolation', 'candidate', 'list'), id='help'),
-        pytest.param(
-            ('isolation', 'candidate', 'list', '--help'), id='--help'
-        ),
-    ],
+    {
+        'help': ('help', 'isolation', 'candidate', 'list'),
+        '--help': ('isolation', 'candidate', 'list', '--help'),
+    },
 )
 def test_the_help_of_a_command_needs_no_valid_configuration(openstack, words):
     nowhere = ('--os-isolation-config-file', 'nowhere.conf')
@@ -426,17 +425,16 @@ echo "${COMPREPLY[@]}"
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     ('words', 'proposed'),
-    [
-        pytest.param(('key', ''), 'add remove', id='a word'),
-        pytest.param(('sn',), 'snapshot', id='half a word'),
-        pytest.param(
+    {
+        'a word': (('key', ''), 'add remove'),
+        'half a word': (('sn',), 'snapshot'),
+        'half an option': (
             ('explain', '--proj'),
             '--project --project-domain',
-            id='half an option',
         ),
-    ],
+    },
 )
 @pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
 def test_bash_completion_proposes_the_next_words(
@@ -488,46 +486,41 @@ def test_completion_needs_no_extra():
 # Errors
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'said'),
-    [
-        pytest.param(
+    {
+        'no such flavor': (
             ('candidate', 'list', '--query', *ON_EXAMPLE, '--flavor', 'huge'),
             f"There is no flavor with the name or id 'huge' in {EXAMPLE}.",
-            id='no such flavor',
         ),
-        pytest.param(
+        'no such host': (
             (*CANDIDATES, *ON_EXAMPLE, *LINUX, '--host', 'nowhere'),
             'Request refused: there is no compute host named nowhere.',
-            id='no such host',
         ),
-        pytest.param(
+        'no such file': (
             (*CANDIDATES, '--snapshot', 'nowhere.yaml', *LINUX),
             'nowhere.yaml cannot be read: No such file or directory.',
-            id='no such file',
         ),
-    ],
+    },
 )
 def test_errors_are_one_sentence(openstack, arguments, said):
     assert sentence(openstack('isolation', *arguments)) == said
 
 
-@pytest.mark.parametrize(
+@cases(
     ('text', 'said'),
-    [
-        pytest.param(
+    {
+        'an invalid value': (
             '[scheduler]\nmax_placement_results = 0\n',
             'Configuration option [scheduler] max_placement_results cannot '
             'be used: Should be greater than or equal to 1.',
-            id='an invalid value',
         ),
-        pytest.param(
+        'no configuration file': (
             'nonsense\n',
             'The configuration {path} cannot be read: {path}, line 1: No '
             "':' or '=' found in assignment.",
-            id='no configuration file',
         ),
-    ],
+    },
 )
 def test_an_invalid_configuration_is_reported(openstack, tmp_path, text, said):
     path = tmp_path / 'bad.conf'

@@ -8,6 +8,7 @@ credentials and regions.
 import json
 import pathlib
 
+from cases import cases
 from http_fakes import (
     AUTH_URL,
     CREDENTIALS,
@@ -126,12 +127,12 @@ def test_region_and_interface_are_those_of_the_client(
     assert hosts(ask(option, right[option])) == ['linux-1', 'linux-2']
 
 
-@pytest.mark.parametrize(
+@cases(
     ('settings', 'seconds'),
-    [
-        pytest.param({}, 60, id='by default'),
-        pytest.param({'api_timeout': 5}, 5, id='as configured'),
-    ],
+    {
+        'by default': ({}, 60),
+        'as configured': ({'api_timeout': 5}, 5),
+    },
 )
 def test_each_request_has_a_timeout(
     ask, live, clouds, http, settings, seconds
@@ -277,12 +278,12 @@ def test_an_unreachable_nova_is_one_sentence(
     assert message.startswith(f'Nova at {NOVA} cannot be reached: ')
 
 
-@pytest.mark.parametrize(
+@cases(
     'text',
-    [
-        pytest.param('clouds: [', id='no YAML'),
-        pytest.param('clouds: {other: {}}', id='other clouds'),
-    ],
+    {
+        'no YAML': 'clouds: [',
+        'other clouds': 'clouds: {other: {}}',
+    },
 )
 def test_an_unknown_cloud_is_one_sentence(ask, clouds, tmp_path, text):
     clouds()

@@ -8,6 +8,7 @@ gets the same response as ``candidate list``.
 import json
 import sys
 
+from cases import cases
 from live_example import Live
 import pytest
 
@@ -207,18 +208,17 @@ def test_a_live_cloud_is_compared_with_its_providers(run, live):
     assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
 
 
-@pytest.mark.parametrize(
+@cases(
     ('cloud', 'flavor', 'is_read'),
-    [
-        pytest.param(SHARED_DISK, 'plain', False, id='one group'),
-        pytest.param(SHARED_DISK, 'grouped', True, id='shared'),
-        pytest.param(
+    {
+        'one group': (SHARED_DISK, 'plain', False),
+        'shared': (SHARED_DISK, 'grouped', True),
+        'nothing shared': (
             SHARED_DISK.replace('[MISC_SHARES_VIA_AGGREGATE]', '[]'),
             'grouped',
             False,
-            id='nothing shared',
         ),
-    ],
+    },
 )
 def test_all_providers_are_only_read_if_the_answers_may_differ(
     run, live, http, cloud, flavor, is_read

@@ -4,6 +4,7 @@
 import dataclasses
 import json
 
+from cases import cases
 from fake_projects import ACME, OTHER, SALES, FakeProjects
 from live_example import ISOLATE
 import pytest
@@ -24,14 +25,14 @@ def kept(in_environment, live, http, config):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('command', 'found'),
-    [
-        pytest.param(('acme', '--project-domain', 'sales'), 2, id='name'),
-        pytest.param((OTHER,), 2, id='id'),
-        pytest.param(('acme', '--project-domain', 'Default'), 1, id='other'),
-        pytest.param(('Lab',), 1, id='another name'),
-    ],
+    {
+        'name': (('acme', '--project-domain', 'sales'), 2),
+        'id': ((OTHER,), 2),
+        'other': (('acme', '--project-domain', 'Default'), 1),
+        'another name': (('Lab',), 1),
+    },
 )
 @pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
 def test_a_project_can_be_given_by_name(

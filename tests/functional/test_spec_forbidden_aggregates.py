@@ -4,6 +4,7 @@
 https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html
 """
 
+from cases import cases
 import pytest
 
 from isolate_aggregates import exception
@@ -43,51 +44,40 @@ def nested(example):
     return example('nested-aggregates')
 
 
-@pytest.mark.parametrize(
+@cases(
     'suffix',
-    [
-        pytest.param('', id='unsuffixed group'),
-        pytest.param('1', id='numbered group'),
-        pytest.param('_CPU', id='named group'),
-    ],
+    {
+        'unsuffixed group': '',
+        'numbered group': '1',
+        'named group': '_CPU',
+    },
 )
-@pytest.mark.parametrize(
+@cases(
     ('required', 'forbidden', 'hosts'),
-    [
-        pytest.param(
+    {
+        'in either 1 or 2': (
             [[AGG1, AGG2]],
             [],
             ['in-1', 'in-1-3', 'in-1-3-4', 'in-2', 'in-2-3'],
-            id='in either 1 or 2',
         ),
-        pytest.param(
+        'in either 1 or 2, definitely in 3': (
             [[AGG1, AGG2], [AGG3]],
             [],
             ['in-1-3', 'in-1-3-4', 'in-2-3'],
-            id='in either 1 or 2, definitely in 3',
         ),
-        pytest.param(
+        'not in 1': (
             [],
             [AGG1],
             ['in-2', 'in-2-3', 'in-3', 'in-4', 'in-none'],
-            id='not in 1',
         ),
-        pytest.param(
+        'in either 1 or 2, definitely in 3, definitely not in 4': (
             [[AGG1, AGG2], [AGG3]],
             [AGG4],
             ['in-1-3', 'in-2-3'],
-            id='in either 1 or 2, definitely in 3, definitely not in 4',
         ),
-        pytest.param(
-            [],
-            [AGG1, AGG2, AGG3],
-            ['in-4', 'in-none'],
-            id='in none of 1, 2 and 3',
-        ),
-        pytest.param(
-            [[AGG1]], [AGG1], [], id='in 1 and not in 1 is nowhere, no error'
-        ),
-    ],
+        'in none of 1, 2 and 3': ([], [AGG1, AGG2, AGG3], ['in-4', 'in-none']),
+        'in 1 and not in 1 is nowhere, no error': ([[AGG1]], [AGG1], []),
+    },
 )
 def test_aggregates_of_a_set_are_alternatives_and_sets_and_bans_all_hold(
     flat, suffix, required, forbidden, hosts
@@ -125,12 +115,12 @@ def test_a_list_behind_one_exclamation_mark_equals_one_mark_for_each(flat):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     'member_of',
-    [
-        pytest.param(f'in:{AGG1},{AGG2},!{AGG3}', id='in:'),
-        pytest.param(f'!in:{AGG1},{AGG2},!{AGG3}', id='!in:'),
-    ],
+    {
+        'in:': f'in:{AGG1},{AGG2},!{AGG3}',
+        '!in:': f'!in:{AGG1},{AGG2},!{AGG3}',
+    },
 )
 @pytest.mark.parametrize(
     'path', ['/resource_providers', '/allocation_candidates']
@@ -150,10 +140,10 @@ def test_an_exclamation_mark_inside_a_list_is_a_bad_query(
     ) in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('forbidden', 'candidates'),
-    [
-        pytest.param(
+    {
+        'nothing': (
             [],
             [
                 'numa1_1 (VCPU) + cn1 (DISK_GB)',
@@ -165,9 +155,8 @@ def test_an_exclamation_mark_inside_a_list_is_a_bad_query(
                 'numa2_2 (VCPU) + cn2 (DISK_GB)',
                 'numa2_2 (VCPU) + ss1 (DISK_GB)',
             ],
-            id='nothing',
         ),
-        pytest.param(
+        'aggA excludes cn1, numa1_1 and numa1_2': (
             ['aggA'],
             [
                 'numa2_1 (VCPU) + cn2 (DISK_GB)',
@@ -175,9 +164,8 @@ def test_an_exclamation_mark_inside_a_list_is_a_bad_query(
                 'numa2_2 (VCPU) + cn2 (DISK_GB)',
                 'numa2_2 (VCPU) + ss1 (DISK_GB)',
             ],
-            id='aggA excludes cn1, numa1_1 and numa1_2',
         ),
-        pytest.param(
+        'aggB excludes cn2, numa2_1, numa2_2 and ss1': (
             ['aggB'],
             [
                 'numa1_1 (VCPU) + cn1 (DISK_GB)',
@@ -185,9 +173,8 @@ def test_an_exclamation_mark_inside_a_list_is_a_bad_query(
                 'numa1_2 (VCPU) + cn1 (DISK_GB)',
                 'numa1_2 (VCPU) + ss2 (DISK_GB)',
             ],
-            id='aggB excludes cn2, numa2_1, numa2_2 and ss1',
         ),
-        pytest.param(
+        'aggC excludes numa1_1 and ss2': (
             ['aggC'],
             [
                 'numa1_2 (VCPU) + cn1 (DISK_GB)',
@@ -196,12 +183,9 @@ def test_an_exclamation_mark_inside_a_list_is_a_bad_query(
                 'numa2_2 (VCPU) + cn2 (DISK_GB)',
                 'numa2_2 (VCPU) + ss1 (DISK_GB)',
             ],
-            id='aggC excludes numa1_1 and ss2',
         ),
-        pytest.param(
-            ['aggA', 'aggB'], [], id='aggA and aggB: nothing is left'
-        ),
-    ],
+        'aggA and aggB: nothing is left': (['aggA', 'aggB'], []),
+    },
 )
 def test_a_forbidden_root_bans_its_whole_tree_in_the_unsuffixed_group(
     nested, forbidden, candidates
@@ -212,13 +196,13 @@ def test_a_forbidden_root_bans_its_whole_tree_in_the_unsuffixed_group(
     assert nested.candidates(request) == candidates
 
 
-@pytest.mark.parametrize(
+@cases(
     ('forbidden', 'storages'),
-    [
-        pytest.param('aggA', ['cn2', 'ss1', 'ss2'], id='aggA excludes cn1'),
-        pytest.param('aggB', ['cn1', 'ss2'], id='aggB excludes cn2 and ss1'),
-        pytest.param('aggC', ['cn1', 'cn2', 'ss1'], id='aggC excludes ss2'),
-    ],
+    {
+        'aggA excludes cn1': ('aggA', ['cn2', 'ss1', 'ss2']),
+        'aggB excludes cn2 and ss1': ('aggB', ['cn1', 'ss2']),
+        'aggC excludes ss2': ('aggC', ['cn1', 'cn2', 'ss1']),
+    },
 )
 @pytest.mark.parametrize('suffix', ['', '1', '_DISK'])
 def test_roots_and_sharing_providers_are_banned_in_every_kind_of_group(
@@ -232,25 +216,19 @@ def test_roots_and_sharing_providers_are_banned_in_every_kind_of_group(
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('forbidden', 'numa_nodes'),
-    [
-        pytest.param(
+    {
+        'aggA excludes no NUMA node': (
             'aggA',
             ['numa1_1', 'numa1_2', 'numa2_1', 'numa2_2'],
-            id='aggA excludes no NUMA node',
         ),
-        pytest.param(
+        'aggB excludes no NUMA node': (
             'aggB',
             ['numa1_1', 'numa1_2', 'numa2_1', 'numa2_2'],
-            id='aggB excludes no NUMA node',
         ),
-        pytest.param(
-            'aggC',
-            ['numa1_2', 'numa2_1', 'numa2_2'],
-            id='aggC excludes numa1_1',
-        ),
-    ],
+        'aggC excludes numa1_1': ('aggC', ['numa1_2', 'numa2_1', 'numa2_2']),
+    },
 )
 @pytest.mark.parametrize('suffix', ['1', '_CPU'])
 def test_a_forbidden_root_bans_no_child_in_a_suffixed_group(
@@ -278,25 +256,22 @@ def test_a_ban_in_a_suffixed_group_holds_for_that_group_alone(nested):
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('forbidden', 'providers'),
-    [
-        pytest.param(
+    {
+        'aggA excludes cn1': (
             'aggA',
             ['cn2', 'numa1_1', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1', 'ss2'],
-            id='aggA excludes cn1',
         ),
-        pytest.param(
+        'aggB excludes cn2 and ss1': (
             'aggB',
             ['cn1', 'numa1_1', 'numa1_2', 'numa2_1', 'numa2_2', 'ss2'],
-            id='aggB excludes cn2 and ss1',
         ),
-        pytest.param(
+        'aggC excludes numa1_1 and ss2': (
             'aggC',
             ['cn1', 'cn2', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1'],
-            id='aggC excludes numa1_1 and ss2',
         ),
-    ],
+    },
 )
 def test_a_list_of_providers_bans_members_alone_not_their_trees(
     nested, forbidden, providers

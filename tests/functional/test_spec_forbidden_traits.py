@@ -4,6 +4,7 @@
 https://specs.openstack.org/openstack/nova-specs/specs/rocky/implemented/placement-forbidden-traits.html
 """
 
+from cases import cases
 import pytest
 
 from isolate_aggregates import exception
@@ -41,37 +42,31 @@ def asking(resources, required=(), forbidden=(), suffix=''):
 
 
 @pytest.mark.parametrize('suffix', ['', '1', '_DISK'])
-@pytest.mark.parametrize(
+@cases(
     ('required', 'forbidden', 'hosts'),
-    [
-        pytest.param(
-            [], [], ['gpu-1', 'gpu-2', 'plain-1', 'plain-2'], id='no traits'
-        ),
-        pytest.param(
+    {
+        'no traits': ([], [], ['gpu-1', 'gpu-2', 'plain-1', 'plain-2']),
+        'one there, one not there': (
             ['STORAGE_DISK_SSD'],
             ['CUSTOM_GOLDEN_RAID'],
             ['plain-2'],
-            id='one there, one not there',
         ),
-        pytest.param(
+        'keep expensive hosts free': (
             [],
             ['CUSTOM_MASSIVE_GPU'],
             ['plain-1', 'plain-2'],
-            id='keep expensive hosts free',
         ),
-        pytest.param(
+        'neither of two': (
             [],
             ['CUSTOM_MASSIVE_GPU', 'CUSTOM_GOLDEN_RAID'],
             ['plain-2'],
-            id='neither of two',
         ),
-        pytest.param(
+        'the miners get them': (
             ['CUSTOM_MASSIVE_GPU'],
             ['CUSTOM_GOLDEN_RAID'],
             ['gpu-1', 'gpu-2'],
-            id='the miners get them',
         ),
-    ],
+    },
 )
 def test_hosts_have_required_traits_and_no_forbidden_ones(
     cloud, suffix, required, forbidden, hosts

@@ -5,19 +5,19 @@ Two compute nodes with two NUMA nodes each, and two storages that both share.
 https://docs.openstack.org/placement/latest/specs/train/implemented/2005575-alloc-candidates-in-tree.html
 """
 
-import pytest
+from cases import cases
 
 from isolate_aggregates.tools.placement.group import ResourceRequest
 
 EXAMPLE = 'shared-storage'
 
 
-@pytest.mark.parametrize(
+@cases(
     'provider',
-    [
-        pytest.param('cn1', id='result A: the root'),
-        pytest.param('numa1_1', id='result B: not the root'),
-    ],
+    {
+        'result A: the root': 'cn1',
+        'result B: not the root': 'numa1_1',
+    },
 )
 def test_in_tree_keeps_all_resources_in_the_tree_of_any_of_its_providers(
     cloud, provider
@@ -61,12 +61,12 @@ def test_result_d_in_tree_of_a_suffixed_group_picks_one_sharing_provider(
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('compute', 'storage'),
-    [
-        pytest.param('1', '2', id='numbered groups'),
-        pytest.param('_COMPUTE', '_STORAGE', id='named groups'),
-    ],
+    {
+        'numbered groups': ('1', '2'),
+        'named groups': ('_COMPUTE', '_STORAGE'),
+    },
 )
 def test_result_e_each_suffixed_group_has_its_own_tree(
     cloud, compute, storage

@@ -7,6 +7,7 @@ https://specs.openstack.org/openstack/nova-specs/specs/train/implemented/placeme
 
 from urllib import parse
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.request import Flavor, Image
@@ -78,22 +79,18 @@ def test_the_filter_runs_only_when_its_option_is_set(conf):
     assert 'isolate_aggregates' in chain.as_in_nova(conf).names
 
 
-@pytest.mark.parametrize(
+@cases(
     'image',
-    [
-        pytest.param(
-            Image('image 2', properties={}), id='made by a normal end user'
+    {
+        'made by a normal end user': Image('image 2', properties={}),
+        'with another property': Image(
+            'debian', properties={'os_distro': 'debian'}
         ),
-        pytest.param(
-            Image('debian', properties={'os_distro': 'debian'}),
-            id='with another property',
+        'windows by a property that is no trait': Image(
+            'image 1', properties={'os_distro': 'windows'}
         ),
-        pytest.param(
-            Image('image 1', properties={'os_distro': 'windows'}),
-            id='windows by a property that is no trait',
-        ),
-        pytest.param(None, id='from a volume'),
-    ],
+        'from a volume': None,
+    },
 )
 def test_an_image_without_the_trait_stays_off_the_licensed_hosts(
     cloud, find, image
@@ -103,13 +100,13 @@ def test_an_image_without_the_trait_stays_off_the_licensed_hosts(
     assert hosts(outcome) == ['linux-1', 'linux-2']
 
 
-@pytest.mark.parametrize(
+@cases(
     ('flavor', 'image'),
-    [
-        pytest.param('m1.small', 'windows-2022', id='by the image'),
-        pytest.param('win.small', 'debian-12', id='by the flavor'),
-        pytest.param('win.small', 'windows-2022', id='by both'),
-    ],
+    {
+        'by the image': ('m1.small', 'windows-2022'),
+        'by the flavor': ('win.small', 'debian-12'),
+        'by both': ('win.small', 'windows-2022'),
+    },
 )
 def test_a_request_with_the_trait_may_use_the_licensed_hosts(
     cloud, find, flavor, image
@@ -120,35 +117,28 @@ def test_a_request_with_the_trait_may_use_the_licensed_hosts(
     assert hosts(outcome) == ['win-1', 'win-2']
 
 
-@pytest.mark.parametrize(
+@cases(
     ('extra_specs', 'properties', 'names'),
-    [
-        pytest.param({}, {}, ['open'], id='no trait'),
-        pytest.param(
-            required(WINDOWS), {}, ['open', 'windows'], id='one of two'
-        ),
-        pytest.param(
-            required(XYZ), {}, ['open'], id='the other of two opens nothing'
-        ),
-        pytest.param(
+    {
+        'no trait': ({}, {}, ['open']),
+        'one of two': (required(WINDOWS), {}, ['open', 'windows']),
+        'the other of two opens nothing': (required(XYZ), {}, ['open']),
+        'both in the flavor': (
             required(WINDOWS, XYZ),
             {},
             ['open', 'windows', 'windows-xyz'],
-            id='both in the flavor',
         ),
-        pytest.param(
+        'both in the image': (
             {},
             required(WINDOWS, XYZ),
             ['open', 'windows', 'windows-xyz'],
-            id='both in the image',
         ),
-        pytest.param(
+        'one in the flavor, one in the image': (
             required(WINDOWS),
             required(XYZ),
             ['open', 'windows', 'windows-xyz'],
-            id='one in the flavor, one in the image',
         ),
-    ],
+    },
 )
 def test_every_trait_of_an_aggregate_must_be_required(
     several, find, extra_specs, properties, names

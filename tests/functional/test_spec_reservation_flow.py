@@ -8,6 +8,7 @@ https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-nega
 
 from urllib import parse
 
+from cases import cases
 import pytest
 
 from isolate_aggregates import exception
@@ -73,23 +74,18 @@ def test_step_0_without_prefixes_the_metadata_means_nothing(cloud, conf):
     assert destination.forbidden_aggregates == set()
 
 
-@pytest.mark.parametrize(
+@cases(
     ('size', 'image', 'project'),
-    [
-        pytest.param('reserved.small', None, None, id='in the flavor'),
-        pytest.param(
-            'm1.small', 'reserved-debian-12', 'demo', id='in the image'
-        ),
-        pytest.param(
-            'reserved.small', 'reserved-debian-12', None, id='in both'
-        ),
-        pytest.param(
+    {
+        'in the flavor': ('reserved.small', None, None),
+        'in the image': ('m1.small', 'reserved-debian-12', 'demo'),
+        'in both': ('reserved.small', 'reserved-debian-12', None),
+        'in the flavor, not the image': (
             'reserved.small',
             'debian-12',
             'other',
-            id='in the flavor, not the image',
         ),
-    ],
+    },
 )
 def test_step_3_a_named_reservation_is_required_and_nothing_forbidden(
     cloud, find, size, image, project
@@ -175,26 +171,19 @@ def test_several_reservations_of_one_prefix_are_alternatives(cloud, find):
     assert hosts(outcome) == ['free-1', 'reserved-1']
 
 
-@pytest.mark.parametrize(
+@cases(
     ('keys', 'names'),
-    [
-        pytest.param([], ['c1', 'c2'], id='no key stays out of everything'),
-        pytest.param(
-            ['reservation:1', 'rack:a'], ['a1'], id='in the lease and the rack'
-        ),
-        pytest.param(
+    {
+        'no key stays out of everything': ([], ['c1', 'c2']),
+        'in the lease and the rack': (['reservation:1', 'rack:a'], ['a1']),
+        'in either lease, and in the rack': (
             ['reservation:1', 'reservation:2', 'rack:a'],
             ['a1', 'a2'],
-            id='in either lease, and in the rack',
         ),
-        pytest.param(['reservation:2', 'rack:b'], [], id='no host is in both'),
-        pytest.param(
-            ['rack:a'], ['a3'], id='in the rack, but in no lease of another'
-        ),
-        pytest.param(
-            ['reservation:1'], [], id='in the lease, but in no rack unasked'
-        ),
-    ],
+        'no host is in both': (['reservation:2', 'rack:b'], []),
+        'in the rack, but in no lease of another': (['rack:a'], ['a3']),
+        'in the lease, but in no rack unasked': (['reservation:1'], []),
+    },
 )
 def test_each_prefix_must_be_satisfied(racks, find, keys, names):
     assert hosts(find(racks, flavor(*keys))) == names

@@ -13,6 +13,7 @@ import sys
 import time
 
 import agreement
+from cases import cases
 from fake_nova import FakeNova
 from http_fakes import CREDENTIALS, NOVA, FakeKeystone
 import pytest
@@ -261,17 +262,17 @@ def test_a_plan_for_a_cloud_file_is_shown(run, write_cloud):
     assert (result.code, result.out) == (3, f'add trait {LICENSED}\n')
 
 
-@pytest.mark.parametrize(
+@cases(
     'arguments',
-    [
-        pytest.param(['--snapshot', 'x', '--yes'], id='changing a file'),
-        pytest.param(['--snapshot', 'x', '--watch', '9'], id='watching one'),
-        pytest.param(['--watch', '0'], id='no pause'),
-        pytest.param(['--watch', 'often'], id='no number'),
-        pytest.param(['--output', 'x'], id='success of what is shown'),
-        pytest.param(['--output', 'x', '--dry-run'], id='or not done'),
-        pytest.param(['--output', 'x', '--yes', '--forget'], id='forget'),
-    ],
+    {
+        'changing a file': ['--snapshot', 'x', '--yes'],
+        'watching one': ['--snapshot', 'x', '--watch', '9'],
+        'no pause': ['--watch', '0'],
+        'no number': ['--watch', 'often'],
+        'success of what is shown': ['--output', 'x'],
+        'or not done': ['--output', 'x', '--dry-run'],
+        'forget': ['--output', 'x', '--yes', '--forget'],
+    },
 )
 def test_invalid_arguments_are_refused(run, arguments):
     result = run('sync', *arguments)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of Nova's request spec, and application of decisions to it."""
 
+from cases import cases
 from function_filter import FunctionFilter
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
@@ -286,46 +287,34 @@ def pinned(extra_specs):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     'fields',
-    [
-        pytest.param(dict, id='plain'),
-        pytest.param(
-            lambda: {
-                'requested_destination': objects.Destination(
-                    aggregates=[f'{UUID}1,{UUID}2', f'{UUID}3'],
-                    forbidden_aggregates={f'{UUID}4'},
-                )
-            },
-            id='aggregates',
+    {
+        'plain': dict,
+        'aggregates': lambda: {
+            'requested_destination': objects.Destination(
+                aggregates=[f'{UUID}1,{UUID}2', f'{UUID}3'],
+                forbidden_aggregates={f'{UUID}4'},
+            )
+        },
+        'a port with QoS': lambda: {'requested_resources': [port(1)]},
+        'four ports with QoS and no group policy': lambda: {
+            'requested_resources': [port(n) for n in range(1, 5)]
+        },
+        'forced host': lambda: {'force_hosts': ['h']},
+        'forced node': lambda: {'force_nodes': ['n']},
+        'requested host': lambda: {
+            'requested_destination': objects.Destination(host='h')
+        },
+        'pinned CPUs': lambda: pinned({'hw:cpu_policy': 'dedicated'}),
+        'pinned CPUs, longer where they are translated': lambda: pinned(
+            {
+                'hw:cpu_policy': 'dedicated',
+                'hw:emulator_threads_policy': 'isolate',
+                'hw:cpu_thread_policy': 'require',
+            }
         ),
-        pytest.param(
-            lambda: {'requested_resources': [port(1)]}, id='a port with QoS'
-        ),
-        pytest.param(
-            lambda: {'requested_resources': [port(n) for n in range(1, 5)]},
-            id='four ports with QoS and no group policy',
-        ),
-        pytest.param(lambda: {'force_hosts': ['h']}, id='forced host'),
-        pytest.param(lambda: {'force_nodes': ['n']}, id='forced node'),
-        pytest.param(
-            lambda: {'requested_destination': objects.Destination(host='h')},
-            id='requested host',
-        ),
-        pytest.param(
-            lambda: pinned({'hw:cpu_policy': 'dedicated'}), id='pinned CPUs'
-        ),
-        pytest.param(
-            lambda: pinned(
-                {
-                    'hw:cpu_policy': 'dedicated',
-                    'hw:emulator_threads_policy': 'isolate',
-                    'hw:cpu_thread_policy': 'require',
-                }
-            ),
-            id='pinned CPUs, longer where they are translated',
-        ),
-    ],
+    },
 )
 def test_the_length_is_that_of_the_query_nova_sends(fields):
     counted, sent = length(**fields())
@@ -412,12 +401,12 @@ def test_a_refusal_for_length_names_what_others_forbid(others, more):
     assert caught.value.reasons == ('it is too long', *more)
 
 
-@pytest.mark.parametrize(
+@cases(
     'others',
-    [
-        pytest.param(None, id='none by another filter'),
-        pytest.param({B.uuid, C.uuid}, id='some by another filter'),
-    ],
+    {
+        'none by another filter': None,
+        'some by another filter': {B.uuid, C.uuid},
+    },
 )
 def test_forbidden_aggregates_are_those_that_nova_would_append(others):
     ours, theirs = (

@@ -7,6 +7,7 @@ import gc
 import threading
 import weakref
 
+from cases import cases
 from nova import objects
 import nova_flavors
 import pytest
@@ -128,35 +129,26 @@ LOST = (
 IN_LEASE = ([['lease']], [])
 
 
-@pytest.mark.parametrize(
+@cases(
     ('record', 'on', 'expected'),
-    [
-        pytest.param(record('r:lease'), [LEASE], IN_LEASE, id='same'),
-        pytest.param(record(), [LEASE], IN_LEASE, id='key removed'),
-        pytest.param(
-            record('r:lease', 'r:foreign'), [LEASE], IN_LEASE, id='added'
-        ),
-        pytest.param(record('r:nope'), [LEASE], IN_LEASE, id='unknown'),
-        pytest.param(record('r:nope'), [], FREE, id='unknown, not in'),
-        pytest.param(record('r:foreign'), [], FREE, id='foreign, not in'),
-        pytest.param(record('r:lease'), [], IN_LEASE, id='own, not in'),
-        pytest.param(record(), [], FREE, id='nothing'),
-        pytest.param(
-            record('r:foreign'), [FOREIGN], FREE, id='foreign, but in'
-        ),
-        pytest.param(
-            record('r:foreign', refused=True), [LEASE], IN_LEASE, id='refused'
-        ),
-        pytest.param(
-            record('r:lease', refused=True), [], IN_LEASE, id='own refused'
-        ),
-        pytest.param(
+    {
+        'same': (record('r:lease'), [LEASE], IN_LEASE),
+        'key removed': (record(), [LEASE], IN_LEASE),
+        'added': (record('r:lease', 'r:foreign'), [LEASE], IN_LEASE),
+        'unknown': (record('r:nope'), [LEASE], IN_LEASE),
+        'unknown, not in': (record('r:nope'), [], FREE),
+        'foreign, not in': (record('r:foreign'), [], FREE),
+        'own, not in': (record('r:lease'), [], IN_LEASE),
+        'nothing': (record(), [], FREE),
+        'foreign, but in': (record('r:foreign'), [FOREIGN], FREE),
+        'refused': (record('r:foreign', refused=True), [LEASE], IN_LEASE),
+        'own refused': (record('r:lease', refused=True), [], IN_LEASE),
+        'refused, in two': (
             record(refused=True),
             [LEASE, SECOND],
             ([['lease'], ['second']], []),
-            id='refused, in two',
         ),
-    ],
+    },
 )
 def test_a_server_is_held_in_by_the_reservation_of_its_host(
     record, on, expected
@@ -202,31 +194,21 @@ def test_images_that_count_for_nothing_hold_nobody():
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('record', 'spec', 'on', 'traits'),
-    [
-        pytest.param(
-            record(refused=True), request(OTHER), [LICENSED], [],
-            id='a plain image was refused',
-        ),
-        pytest.param(
-            record(refused=True), request(OTHER, ['CUSTOM_B']), [], [],
-            id='an image with another trait was refused',
-        ),
-        pytest.param(
-            record(), request(OTHER, ['CUSTOM_B']), [], [],
-            id='and the server was rebuilt from its image',
-        ),
-        pytest.param(
+    {
+        'a plain image was refused': (
+            record(refused=True), request(OTHER), [LICENSED], []),
+        'an image with another trait was refused': (
+            record(refused=True), request(OTHER, ['CUSTOM_B']), [], []),
+        'and the server was rebuilt from its image': (
+            record(), request(OTHER, ['CUSTOM_B']), [], []),
+        'the flavor has the trait': (
             record(refused=True, trait__CUSTOM_A='required'),
-            request(OTHER), [LICENSED], [],
-            id='the flavor has the trait',
-        ),
-        pytest.param(
-            record(), request(MINE, ['CUSTOM_B']), [LICENSED], ['CUSTOM_B'],
-            id='the image of the request was accepted',
-        ),
-    ],
+            request(OTHER), [LICENSED], []),
+        'the image of the request was accepted': (
+            record(), request(MINE, ['CUSTOM_B']), [LICENSED], ['CUSTOM_B']),
+    },
 )  # fmt: skip
 def test_the_traits_of_a_refused_image_are_replaced(record, spec, on, traits):
     # Nova may run the request filters again.

@@ -3,6 +3,7 @@
 
 import datetime
 
+from cases import cases
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -175,18 +176,18 @@ def test_a_server_that_boots_from_a_volume_has_a_record_too(accepted, spec_id):
     assert image.image_properties['license:oracle'] == 'true'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('spec_id', 'record_id', 'error', 'is_refused'),
-    [
-        pytest.param(f'{UUID}1', f'{UUID}1', None, False, id='same'),
-        pytest.param(f'{UUID}1', f'{UUID}1', 'Error', False, id='failed'),
-        pytest.param(f'{UUID}2', f'{UUID}1', 'Error', True, id='refused'),
+    {
+        'same': (f'{UUID}1', f'{UUID}1', None, False),
+        'failed': (f'{UUID}1', f'{UUID}1', 'Error', False),
+        'refused': (f'{UUID}2', f'{UUID}1', 'Error', True),
         # A rebuild from the same image leaves the refused one behind.
-        pytest.param(f'{UUID}2', f'{UUID}1', None, True, id='then same'),
-        pytest.param(f'{UUID}2', '', 'Error', True, id='volume: refused'),
-        pytest.param(f'{UUID}2', '', None, False, id='volume: ok'),
-        pytest.param(None, '', 'Error', True, id='no image: refused'),
-    ],
+        'then same': (f'{UUID}2', f'{UUID}1', None, True),
+        'volume: refused': (f'{UUID}2', '', 'Error', True),
+        'volume: ok': (f'{UUID}2', '', None, False),
+        'no image: refused': (None, '', 'Error', True),
+    },
 )
 @pytest.mark.parametrize('is_rebuild', [False, True])
 def test_ids_and_the_last_rebuild_tell_whether_an_image_was_refused(

@@ -6,6 +6,7 @@ import copy
 import gc
 import logging
 
+from cases import cases
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -185,32 +186,28 @@ SHORTENED = forbidden_length(1)
 IN_TREE = len('&in_tree=') + len(A.uuid)
 
 
-@pytest.mark.parametrize(
+@cases(
     'make',
-    [
-        pytest.param(lambda: Scenario(Holding()), id='lazy'),
-        pytest.param(lambda: Scenario(Explaining()), id='explained'),
-        pytest.param(
-            lambda: Scenario(Holding(), limit=SHORTENED), id='shortened'
+    {
+        'lazy': lambda: Scenario(Holding()),
+        'explained': lambda: Scenario(Explaining()),
+        'shortened': lambda: Scenario(Holding(), limit=SHORTENED),
+        'left to a host filter': lambda: Scenario(
+            Explaining(), limit=SHORTENED
         ),
-        pytest.param(
-            lambda: Scenario(Explaining(), limit=SHORTENED),
-            id='left to a host filter',
+        'in the index': lambda: Scenario(Remembering()),
+        'kept by a filter': lambda: Scenario(Hoarding()),
+        'refused': lambda: Refused(Refusing()),
+        'a filter raises': lambda: Refused(Raising()),
+        'too long': lambda: Scenario(Holding(), limit=10),
+        'forced host': lambda: ForcedHost(
+            Holding(), limit=SHORTENED + IN_TREE
         ),
-        pytest.param(lambda: Scenario(Remembering()), id='in the index'),
-        pytest.param(lambda: Scenario(Hoarding()), id='kept by a filter'),
-        pytest.param(lambda: Refused(Refusing()), id='refused'),
-        pytest.param(lambda: Refused(Raising()), id='a filter raises'),
-        pytest.param(lambda: Scenario(Holding(), limit=10), id='too long'),
-        pytest.param(
-            lambda: ForcedHost(Holding(), limit=SHORTENED + IN_TREE),
-            id='forced host',
-        ),
-        pytest.param(lambda: Interrupted(Holding()), id='interrupted'),
-        pytest.param(lambda: Abandoned(Holding()), id='abandoned'),
-        pytest.param(lambda: Rebuild(Holding()), id='rebuild'),
-        pytest.param(lambda: Unreadable(Holding()), id='unreadable'),
-    ],
+        'interrupted': lambda: Interrupted(Holding()),
+        'abandoned': lambda: Abandoned(Holding()),
+        'rebuild': lambda: Rebuild(Holding()),
+        'unreadable': lambda: Unreadable(Holding()),
+    },
 )
 @pytest.mark.parametrize(
     'is_changing',

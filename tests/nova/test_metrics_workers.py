@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import time
 
+from cases import cases
 from function_filter import FunctionFilter
 from prometheus_client import values
 import pytest
@@ -46,38 +47,31 @@ def refusals(directory):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ('error', 'labels'),
-    [
-        pytest.param(
+    {
+        'by a filter': (
             exception.RequestRefused(['no']),
             ('filter', 'isolate_tenants'),
-            id='by a filter',
         ),
-        pytest.param(
+        'for length': (
             exception.QueryNotShortened(['too long']),
             ('', 'query_length'),
-            id='for length',
         ),
-        pytest.param(
+        'by a filter that failed': (
             exception.FilterError('isolate_tenants', 'failed.'),
             ('filter_error', 'isolate_tenants'),
-            id='by a filter that failed',
         ),
-        pytest.param(
+        'without aggregates': (
             exception.AggregatesUnreadable('away', None),
             ('', 'aggregates_unreadable'),
-            id='without aggregates',
         ),
-        pytest.param(
+        'without Glance': (
             exception.ServiceDenied('Glance', None, 'said no.'),
             ('', 'service'),
-            id='without Glance',
         ),
-        pytest.param(
-            errors.InvalidRequest('nonsense'), ('', 'other'), id='else'
-        ),
-    ],
+        'else': (errors.InvalidRequest('nonsense'), ('', 'other')),
+    },
 )
 def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
     metrics = worker_metrics.WorkerMetrics(FILTERS, str(count_into))
@@ -274,16 +268,14 @@ def test_a_broken_file_of_an_earlier_worker_is_named(
     assert str(count_into) in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('damage', 'cause'),
-    [
-        pytest.param(
-            pathlib.Path.rmdir, 'it is not a directory', id='missing'
-        ),
-        pytest.param(broken, '', id='broken'),
-        pytest.param(foreign, '', id='a text'),
-        pytest.param(cut_off, '', id='empty file'),
-    ],
+    {
+        'missing': (pathlib.Path.rmdir, 'it is not a directory'),
+        'broken': (broken, ''),
+        'a text': (foreign, ''),
+        'empty file': (cut_off, ''),
+    },
 )
 def test_unreadable_counts_are_not_zero(tmp_path, caplog, damage, cause):
     damage(tmp_path)

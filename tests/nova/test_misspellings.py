@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is misspelt in nova.conf is named before servers are scheduled."""
 
+from cases import cases
 import nova.conf.database
 import nova.conf.scheduler
 from oslo_config import cfg
@@ -278,10 +279,10 @@ def test_credentials_of_another_section_are_not_read(read):
     assert 'secret' not in unknown.problem
 
 
-@pytest.mark.parametrize(
+@cases(
     ('changes', 'problem'),
-    [
-        pytest.param(
+    {
+        'filter without switch': (
             {
                 'scheduler': [],
                 'isolate_aggregates': ['request_filters=isolate_aggregates'],
@@ -289,9 +290,8 @@ def test_credentials_of_another_section_are_not_read(read):
             '[isolate_aggregates] request_filters has isolate_aggregates, '
             'which does not run while [scheduler] '
             'enable_isolated_aggregate_filtering is false',
-            id='filter without switch',
         ),
-        pytest.param(
+        'setting without filter': (
             {
                 'scheduler': [
                     'enable_isolated_aggregate_filtering=true',
@@ -302,16 +302,14 @@ def test_credentials_of_another_section_are_not_read(read):
             '[scheduler] placement_req_required_member_prefix has no effect, '
             'because [isolate_aggregates] request_filters does not have '
             'reservation_prefix',
-            id='setting without filter',
         ),
-        pytest.param(
+        'pasted': (
             {'filter_scheduler': ['enabled_filters=ComputeFilter,...']},
             '[filter_scheduler] enabled_filters names ..., which '
             'available_filters does not provide, so nova-scheduler does not '
             'start; correct or remove it.',
-            id='pasted',
         ),
-        pytest.param(
+        'similar host filter': (
             {
                 'filter_scheduler': [
                     'available_filters=isolate_aggregates.nova.all_filters',
@@ -319,9 +317,8 @@ def test_credentials_of_another_section_are_not_read(read):
                 ]
             },
             '(did you mean IsolatedAggregatesFilter?)',
-            id='similar host filter',
         ),
-    ],
+    },
 )
 def test_settings_without_effect_are_named(read, lines, changes, problem):
     source = lines['isolate_aggregates']

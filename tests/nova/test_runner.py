@@ -4,6 +4,7 @@
 import logging
 import time
 
+from cases import cases
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -498,17 +499,16 @@ def test_hosts_are_checked_again_if_the_query_was_shortened():
     assert len(mine.requests) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ('constraints', 'reasons'),
-    [
-        pytest.param([], {}, id='no opinion'),
-        pytest.param([InTree('u', 'x')], {}, id='nothing about aggregates'),
-        pytest.param(
+    {
+        'no opinion': ([], {}),
+        'nothing about aggregates': ([InTree('u', 'x')], {}),
+        'refused': (
             [FORBID, Refuse('no')],
             {'host-a': ['no'], 'host-c': ['no']},
-            id='refused',
         ),
-    ],
+    },
 )
 def test_aggregates_of_hosts_are_read_only_if_needed(constraints, reasons):
     worker = Worker(Filter(*constraints))

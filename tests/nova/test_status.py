@@ -8,6 +8,7 @@ import subprocess
 import sys
 from urllib import parse
 
+from cases import cases
 from keystoneauth1 import adapter, session, token_endpoint
 import nova.conf
 import nova.conf.database
@@ -223,13 +224,11 @@ def adapter_of(service):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'code', 'said'),
-    [
-        pytest.param(
-            {'json': {'resource_providers': []}}, Code.SUCCESS, None, id='new'
-        ),
-        pytest.param(
+    {
+        'new': ({'json': {'resource_providers': []}}, Code.SUCCESS, None),
+        'too old': (
             {
                 'status_code': 406,
                 'json': {'errors': [{'max_version': '1.30'}]},
@@ -237,9 +236,8 @@ def adapter_of(service):
             Code.FAILURE,
             'Placement at http://placement.test offers microversions up to '
             '1.30; forbidding aggregates needs 1.32 (Train).',
-            id='too old',
         ),
-    ],
+    },
 )
 def test_placement_must_support_forbidden_aggregates(
     conf, monkeypatch, requests_mock, answer, code, said
@@ -300,17 +298,16 @@ def cloud_of(tmp_path, hosts):
     return str(path)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('hosts', 'limit', 'code', 'said'),
-    [
-        pytest.param(
+    {
+        'short enough': (
             ['h1', 'h2', 'h3'],
             3500,
             Code.SUCCESS,
             'At most 3 aggregates are forbidden.',
-            id='short enough',
         ),
-        pytest.param(
+        'shortened': (
             ['h1', 'h2', 'h3'],
             142,
             Code.SUCCESS,
@@ -318,9 +315,8 @@ def cloud_of(tmp_path, hosts):
             'and 0 are left to IsolatedAggregatesFilter. With a larger '
             'max_query_length, which the web server in front of Placement has '
             'to take, it names more.',
-            id='shortened',
         ),
-        pytest.param(
+        'no room': (
             ['h1', 'h2', 'h3'],
             60,
             Code.WARNING,
@@ -328,9 +324,8 @@ def cloud_of(tmp_path, hosts):
             'and 3 are left to IsolatedAggregatesFilter. With a larger '
             'max_query_length, which the web server in front of Placement has '
             'to take, it names more.',
-            id='no room',
         ),
-        pytest.param(
+        'too long': (
             ['h1', 'h2', 'h3'],
             9,
             Code.FAILURE,
@@ -339,9 +334,8 @@ def cloud_of(tmp_path, hosts):
             '[isolate_aggregates] max_query_length = 9; raise '
             'max_query_length, and the limit of the web server in front of '
             'Placement.',
-            id='too long',
         ),
-    ],
+    },
 )
 def test_queries_must_fit(conf, tmp_path, hosts, limit, code, said):
     conf.config(

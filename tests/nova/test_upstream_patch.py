@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 
+from cases import cases
 import nova
 import pytest
 
@@ -29,16 +30,15 @@ REBUILDS = (
     not metadata.version('nova').startswith('34.'),
     reason='the patches are for Nova 34',
 )
-@pytest.mark.parametrize(
+@cases(
     ('name', 'modules', 'added'),
-    [
-        pytest.param(
+    {
+        'request-filters': (
             'request-filters',
             ('scheduler.test_request_filter', 'scheduler.test_manager'),
             ('TestLoadFilters.test_unknown_filter',),
-            id='request-filters',
         ),
-        pytest.param(
+        'forbidden-aggregates': (
             'forbidden-aggregates',
             (
                 'scheduler.test_utils.TestUtils',
@@ -48,9 +48,8 @@ REBUILDS = (
                 'test_resources_from_request_spec_coerces_forbidden_once',
                 'test_destination_append_forbidden_aggregates_coerces_once',
             ),
-            id='forbidden-aggregates',
         ),
-        pytest.param(
+        'refused-rebuild': (
             'refused-rebuild',
             (
                 'compute.test_api.ComputeAPIUnitTestCase.'
@@ -61,9 +60,8 @@ REBUILDS = (
                 ),
             ),
             ('test_rebuild_change_image', *REBUILDS),
-            id='refused-rebuild',
         ),
-    ],
+    },
 )
 def test_the_patch_applies_and_novas_own_tests_pass(
     tmp_path, name, modules, added

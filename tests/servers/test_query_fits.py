@@ -10,6 +10,7 @@ from urllib import parse
 import uuid
 
 from big_cloud import AGGREGATES, LICENSED_HOSTS, LICENSES, PLAIN_HOSTS
+from cases import cases
 import pytest
 import requests
 from web_servers import GUNICORN, UWSGI
@@ -119,12 +120,12 @@ def test_without_rollups_it_is_answered_exactly_too(placement, command):
     assert len(found['query']) <= limit
 
 
-@pytest.mark.parametrize(
+@cases(
     ('rest', 'documented'),
-    [
-        pytest.param(SHORT_REST, {GUNICORN: 100, UWSGI: 39}, id='short rest'),
-        pytest.param(LONG_REST, {GUNICORN: 92, UWSGI: 30}, id='long rest'),
-    ],
+    {
+        'short rest': (SHORT_REST, {GUNICORN: 100, UWSGI: 39}),
+        'long rest': (LONG_REST, {GUNICORN: 92, UWSGI: 30}),
+    },
 )
 def test_the_documented_limits_are_right(placement, rest, documented):
     most = documented[placement.server]

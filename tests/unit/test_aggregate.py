@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The projects that may use the aggregate of a reservation."""
 
-import pytest
+from cases import cases
 
 from isolate_aggregates.aggregates.aggregate import Aggregate, grants
 
 OWNER = 'blazar:owner'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('metadata', 'project', 'granted'),
-    [
-        pytest.param({OWNER: 'p1'}, 'p1', True, id='owner'),
-        pytest.param({OWNER: 'p1', 'p2': 'True'}, 'p2', True, id='named'),
-        pytest.param({OWNER: 'p1'}, 'p2', False, id='another project'),
-        pytest.param({OWNER: 'p1', 'p2': ''}, 'p2', False, id='empty value'),
-        pytest.param({OWNER: ''}, '', False, id='neither has an id'),
-        pytest.param({}, None, False, id='no owner and no project'),
-    ],
+    {
+        'owner': ({OWNER: 'p1'}, 'p1', True),
+        'named': ({OWNER: 'p1', 'p2': 'True'}, 'p2', True),
+        'another project': ({OWNER: 'p1'}, 'p2', False),
+        'empty value': ({OWNER: 'p1', 'p2': ''}, 'p2', False),
+        'neither has an id': ({OWNER: ''}, '', False),
+        'no owner and no project': ({}, None, False),
+    },
 )
 def test_a_reservation_opens_to_its_owner_and_named_projects(
     metadata, project, granted

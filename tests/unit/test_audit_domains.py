@@ -3,8 +3,8 @@
 
 import dataclasses
 
+from cases import cases
 from oslo_config import cfg
-import pytest
 
 from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.tools import audit
@@ -30,17 +30,16 @@ def findings(metadata, known):
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('metadata', 'known', 'expected'),
-    [
-        pytest.param(
+    {
+        'as it should be': (
             OWN | tools_domains.tags('acme', 'ab'),
             {'acme': frozenset('ab')},
             [],
-            id='as it should be',
         ),
-        pytest.param(OWN, {}, [], id='a file that says nothing'),
-        pytest.param(
+        'a file that says nothing': (OWN, {}, []),
+        'a new project': (
             OWN | tools_domains.tags('acme', 'a'),
             {'acme': frozenset('ab')},
             [
@@ -50,9 +49,8 @@ def findings(metadata, known):
                     False,
                 )
             ],
-            id='a new project',
         ),
-        pytest.param(
+        'a deleted project': (
             OWN | tools_domains.tags('acme', 'ab'),
             {'acme': frozenset('a')},
             [
@@ -63,9 +61,8 @@ def findings(metadata, known):
                     True,
                 )
             ],
-            id='a deleted project',
         ),
-        pytest.param(
+        'no such domain': (
             OWN,
             {'acme': None},
             [
@@ -75,9 +72,8 @@ def findings(metadata, known):
                     False,
                 )
             ],
-            id='no such domain',
         ),
-        pytest.param(
+        'a tag removed by hand': (
             tools_domains.tags('acme', 'a'),
             {'acme': frozenset('a')},
             [
@@ -88,9 +84,8 @@ def findings(metadata, known):
                     False,
                 )
             ],
-            id='a tag removed by hand',
         ),
-    ],
+    },
 )
 def test_what_differs_from_a_domain_is_found(metadata, known, expected):
     assert findings(metadata, known) == expected

@@ -12,6 +12,7 @@ from audit_clouds import (
     kinds,
     lines,
 )
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import rollups
@@ -50,12 +51,12 @@ def test_a_correct_cloud_is_clean():
 # Memberships.
 
 
-@pytest.mark.parametrize(
+@cases(
     ('metadata', 'severity'),
-    [
-        pytest.param(LOCK, Severity.ERROR, id='locked: open to everyone'),
-        pytest.param({}, Severity.WARNING, id='not locked'),
-    ],
+    {
+        'locked: open to everyone': (LOCK, Severity.ERROR),
+        'not locked': ({}, Severity.WARNING),
+    },
 )
 def test_a_host_missing_from_an_aggregate_in_placement_is_found(
     metadata, severity
@@ -107,24 +108,18 @@ def test_a_host_that_only_placement_has_in_an_aggregate():
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     'provider',
-    [
-        pytest.param(
-            make_compute_node(
-                'h2', aggregates=['f7b3c2f4-6d33-4c7f-8b0a-31d0b7a1c001']
-            ),
-            id='an aggregate that Nova does not know',
+    {
+        'an aggregate that Nova does not know': make_compute_node(
+            'h2', aggregates=['f7b3c2f4-6d33-4c7f-8b0a-31d0b7a1c001']
         ),
-        pytest.param(
-            make_provider(
-                'nfs',
-                traits=['MISC_SHARES_VIA_AGGREGATE'],
-                aggregates=[WIN],
-            ),
-            id='a provider that shares with the aggregate',
+        'a provider that shares with the aggregate': make_provider(
+            'nfs',
+            traits=['MISC_SHARES_VIA_AGGREGATE'],
+            aggregates=[WIN],
         ),
-    ],
+    },
 )
 def test_memberships_of_others_are_left_alone(provider):
     assert kinds([WIN], [LICENSED_H1, provider], [KEYED]) == []
@@ -272,12 +267,12 @@ def test_the_child_provider_with_the_trait_is_named():
     assert first(finding).endswith(child.uuid)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('tagged', 'kind'),
-    [
-        pytest.param(True, 'trait-outside', id='another host still needs it'),
-        pytest.param(False, 'trait-left', id='no longer needed'),
-    ],
+    {
+        'another host still needs it': (True, 'trait-outside'),
+        'no longer needed': (False, 'trait-left'),
+    },
 )
 def test_sync_removes_traits_that_it_left_behind(tagged, kind):
     left = make_compute_node('h2', traits=[LICENSED, marks.of_trait(LICENSED)])

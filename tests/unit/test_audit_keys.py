@@ -15,6 +15,7 @@ from audit_clouds import (
     server,
     servers,
 )
+from cases import cases
 import pytest
 
 from isolate_aggregates.filters import RequestFilter
@@ -355,24 +356,19 @@ def test_a_resource_amount_of_zero_is_ignored():
 # Keys.
 
 
-@pytest.mark.parametrize(
+@cases(
     ('flavors', 'images', 'sources', 'expected'),
-    [
-        pytest.param([KEYED], [], ['flavor', 'image'], [], id='flavor'),
-        pytest.param(
-            [PLAIN], [KEYED_IMAGE], ['flavor', 'image'], [], id='image'
-        ),
-        pytest.param(
+    {
+        'flavor': ([KEYED], [], ['flavor', 'image'], []),
+        'image': ([PLAIN], [KEYED_IMAGE], ['flavor', 'image'], []),
+        'image that does not count': (
             [PLAIN],
             [KEYED_IMAGE],
             ['flavor'],
             ['nothing-opens'],
-            id='image that does not count',
         ),
-        pytest.param(
-            [PLAIN], [], ['flavor', 'image'], ['nothing-opens'], id='no key'
-        ),
-    ],
+        'no key': ([PLAIN], [], ['flavor', 'image'], ['nothing-opens']),
+    },
 )
 def test_a_lock_needs_a_flavor_or_image_with_the_key(
     flavors, images, sources, expected
@@ -436,18 +432,14 @@ def test_the_least_used_trait_is_granted_or_removed():
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('name', 'extra_specs', 'repair'),
-    [
-        pytest.param('win.big', {}, 'grant', id='a word of the name'),
-        pytest.param(
-            'other', {f'trait:{LICENSED}': 'require'}, 'set', id='the value'
-        ),
-        pytest.param(
-            'other', {f'trait:{LICENSED}S': 'required'}, 'set', id='the trait'
-        ),
-        pytest.param('other', {}, 'FLAVOR', id='nothing'),
-    ],
+    {
+        'a word of the name': ('win.big', {}, 'grant'),
+        'the value': ('other', {f'trait:{LICENSED}': 'require'}, 'set'),
+        'the trait': ('other', {f'trait:{LICENSED}S': 'required'}, 'set'),
+        'nothing': ('other', {}, 'FLAVOR'),
+    },
 )
 def test_the_key_is_given_before_the_lock_is_taken_away(
     name, extra_specs, repair

@@ -10,7 +10,7 @@ from audit_clouds import (
     kinds,
     lines,
 )
-import pytest
+from cases import cases
 
 from isolate_aggregates.testing import (
     make_aggregate,
@@ -31,13 +31,13 @@ BOTH = configuration(
     enabled_filters=[HOST_FILTER],
 )
 # The filters that use it, and the message.
-LOOKING = pytest.mark.parametrize(
+LOOKING = cases(
     ('conf', 'name'),
-    [
-        pytest.param(BEFORE, REQUEST_FILTER, id='before Placement'),
-        pytest.param(AFTER, HOST_FILTER, id='after Placement'),
-        pytest.param(BOTH, REQUEST_FILTER, id='both'),
-    ],
+    {
+        'before Placement': (BEFORE, REQUEST_FILTER),
+        'after Placement': (AFTER, HOST_FILTER),
+        'both': (BOTH, REQUEST_FILTER),
+    },
 )
 
 
@@ -143,23 +143,21 @@ def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('more', 'images', 'options'),
-    [
-        pytest.param(NEED_X, [], {}, id='the flavor has the key'),
-        pytest.param(
+    {
+        'the flavor has the key': (NEED_X, [], {}),
+        'an image has it': (
             {},
             [make_image('i', NEED_X)],
             {'trait_sources': ['flavor', 'image']},
-            id='an image has it',
         ),
-        pytest.param(
+        'locks have no effect': (
             {},
             [],
             {'enable_isolated_aggregate_filtering': False},
-            id='locks have no effect',
         ),
-    ],
+    },
 )
 def test_a_flavor_that_can_reach_the_required_hosts_is_accepted(
     more, images, options

@@ -13,6 +13,7 @@ from audit_clouds import (
     server,
     servers,
 )
+from cases import cases
 from function_filter import FunctionFilter
 import pytest
 
@@ -88,26 +89,24 @@ def test_trials_of_repairs_do_not_judge_servers_again(monkeypatch):
 # What has changed since.
 
 
-@pytest.mark.parametrize(
+@cases(
     ('host', 'then', 'now', 'said'),
-    [
-        pytest.param(
+    {
+        'it was booted while its flavor had lost the key': (
             'h2',
             {},
             LOCK,
             'the host has no trait CUSTOM_LICENSED. Since then, flavor '
             'win.small has got trait:CUSTOM_LICENSED=required',
-            id='it was booted while its flavor had lost the key',
         ),
-        pytest.param(
+        'its flavor has lost the key since': (
             'h1',
             LOCK,
             {},
             'which neither flavor win.small nor image debian requires. Since '
             'then, flavor win.small has lost trait:CUSTOM_LICENSED',
-            id='its flavor has lost the key since',
         ),
-    ],
+    },
 )
 def test_a_server_whose_flavor_or_lock_has_changed(host, then, now, said):
     present = servers(
@@ -139,15 +138,15 @@ def licensed_on_h2(traits=(), image_properties=None, image=DEBIAN):
     return [f for f in found if f.kind.startswith('server-')]
 
 
-@pytest.mark.parametrize(
+@cases(
     'traits',
-    [
-        pytest.param((), id='it has lost the trait'),
-        pytest.param(
-            (LICENSED, marks.of_trait(LICENSED)),
-            id='sync has not yet removed the trait',
+    {
+        'it has lost the trait': (),
+        'sync has not yet removed the trait': (
+            LICENSED,
+            marks.of_trait(LICENSED),
         ),
-    ],
+    },
 )
 @pytest.mark.parametrize('image', [DEBIAN, WINDOWS])
 def test_a_server_with_a_key_on_a_host_that_left_the_lock(traits, image):
@@ -323,12 +322,12 @@ def test_a_key_added_to_an_image_later_misplaces_no_server(
     assert (found.kind, found.severity) == (kind, severity)
 
 
-@pytest.mark.parametrize(
+@cases(
     'image_id',
-    [
-        pytest.param(None, id='volume'),
-        pytest.param('gone', id='image that is gone'),
-    ],
+    {
+        'volume': None,
+        'image that is gone': 'gone',
+    },
 )
 def test_a_server_of_unknown_image_properties_is_not_accused(image_id):
     present = servers(server(host='h1', flavor=PLAIN, image_id=image_id))

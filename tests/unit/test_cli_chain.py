@@ -3,6 +3,7 @@
 
 import json
 
+from cases import cases
 from explained import rows
 import pytest
 
@@ -139,47 +140,38 @@ def test_host_filters_do_not_run_for_a_forced_host(on_cloud, forced):
     assert result.code == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ('zone', 'asks_for_az1', 'ignored'),
-    [
-        pytest.param('az1:cn1', True, '', id='the zone of the host'),
-        pytest.param(
+    {
+        'the zone of the host': ('az1:cn1', True, ''),
+        'another zone': (
             'az1:cn3',
             False,
             'forced host cn3 is not in availability zone az1, so Nova ignores '
             'the zone',
-            id='another zone',
         ),
-        pytest.param(
+        'the default zone': (
             ':cn3',
             False,
             'forced host cn3 is not in availability zone az1, so Nova ignores '
             'the zone',
-            id='the default zone',
         ),
-        pytest.param(':cn1', True, '', id='the default zone of the host'),
-        pytest.param(
-            'az1:',
-            True,
-            '',
-            id='no host',
-        ),
-        pytest.param(
+        'the default zone of the host': (':cn1', True, ''),
+        'no host': ('az1:', True, ''),
+        'the zone of hosts in none': (
             'nova:cn1',
             False,
             'forced host cn1 is not in availability zone nova, so Nova '
             'ignores the zone',
-            id='the zone of hosts in none',
         ),
-        pytest.param(
+        'a node': (
             'az1::cn1.example.org',
             False,
             'Nova ignores availability zone az1, because a compute node is '
             'forced',
-            id='a node',
         ),
-        pytest.param('az1:cn1:cn1.example.org', True, '', id='host and node'),
-    ],
+        'host and node': ('az1:cn1:cn1.example.org', True, ''),
+    },
 )
 def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
     run, on_cloud, tmp_path, zone, asks_for_az1, ignored
@@ -201,13 +193,13 @@ def test_nova_ignores_the_zone_of_a_request_if_it_is_not_the_forced_hosts(
     assert 'candidate' not in rows(on_cloud('explain', *arguments)).values()
 
 
-@pytest.mark.parametrize(
+@cases(
     'zone',
-    [
-        pytest.param('az1:cn1.example.org', id='a node as a host'),
-        pytest.param('az1::cn1', id='a host as a node'),
-        pytest.param('az1:cn1:cn2.example.org', id='a node of another host'),
-    ],
+    {
+        'a node as a host': 'az1:cn1.example.org',
+        'a host as a node': 'az1::cn1',
+        'a node of another host': 'az1:cn1:cn2.example.org',
+    },
 )
 def test_nova_finds_a_forced_host_and_a_forced_node_by_their_own_names(
     on_cloud, zone

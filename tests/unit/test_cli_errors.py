@@ -6,6 +6,7 @@ import pathlib
 import sys
 import warnings
 
+from cases import cases
 from http_fakes import (
     CREDENTIALS,
     GLANCE,
@@ -49,25 +50,22 @@ def write(tmp_path):
 # What a request names
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'said'),
-    [
-        pytest.param(
+    {
+        'no such flavor': (
             ('--flavor', 'huge'),
             f"There is no flavor with the name or id 'huge' in {EXAMPLE}.",
-            id='no such flavor',
         ),
-        pytest.param(
+        'no such image': (
             (*SMALL, '--image', 'beos'),
             f"There is no image with the name or id 'beos' in {EXAMPLE}.",
-            id='no such image',
         ),
-        pytest.param(
+        'no such host': (
             (*SMALL, '--host', 'nowhere'),
             'Request refused: there is no compute host named nowhere.',
-            id='no such host',
         ),
-    ],
+    },
 )
 @pytest.mark.parametrize(
     'command', ['candidate list', 'candidate list --query']
@@ -205,52 +203,45 @@ def test_without_a_command_the_help_is_shown(run):
 # Configuration files
 
 
-@pytest.mark.parametrize(
+@cases(
     ('text', 'said'),
-    [
-        pytest.param(
+    {
+        'an unknown filter': (
             '[isolate_aggregates]\nrequest_filters = nope\n',
             'Request filter nope is not installed; choose from ',
-            id='an unknown filter',
         ),
-        pytest.param(
+        'a filter twice': (
             '[isolate_aggregates]\nrequest_filters = isolate_tenants, '
             'isolate_tenants\n',
             'Configuration option [isolate_aggregates] request_filters names '
             'isolate_tenants twice; name each filter once.',
-            id='a filter twice',
         ),
-        pytest.param(
+        'a prefix that Nova uses': (
             '[scheduler]\nplacement_req_required_member_prefix = trait:\n',
             'Configuration option [scheduler] '
             "placement_req_required_member_prefix has the prefix 'trait:', "
             "which also matches keys such as 'trait' that have another "
             'meaning in Nova; choose another prefix, such as "reservation:".',
-            id='a prefix that Nova uses',
         ),
-        pytest.param(
+        'neither true nor false': (
             '[scheduler]\nenable_isolated_aggregate_filtering = perhaps\n',
             'Configuration option [scheduler] '
             'enable_isolated_aggregate_filtering cannot be used: Unexpected '
             "boolean value 'perhaps'.",
-            id='neither true nor false',
         ),
-        pytest.param(
+        'too small a number': (
             '[scheduler]\nmax_placement_results = 0\n',
             'Configuration option [scheduler] max_placement_results cannot '
             'be used: Should be greater than or equal to 1.',
-            id='too small a number',
         ),
-    ],
+    },
 )
-@pytest.mark.parametrize(
+@cases(
     'command',
-    [
-        pytest.param(
-            ('candidate', 'list', '--query', *ON_EXAMPLE, *SMALL), id='query'
-        ),
-        pytest.param(('filter', 'list'), id='filter list'),
-    ],
+    {
+        'query': ('candidate', 'list', '--query', *ON_EXAMPLE, *SMALL),
+        'filter list': ('filter', 'list'),
+    },
 )
 def test_an_invalid_configuration_names_the_option(
     run, write, text, said, command
@@ -294,34 +285,30 @@ def test_help_needs_no_valid_configuration(run, write):
     assert result.out.startswith('usage: ')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('content', 'said'),
-    [
-        pytest.param(
+    {
+        'no file': (
             None,
             'The configuration {path} cannot be read: No such file or '
             'directory.',
-            id='no file',
         ),
-        pytest.param(
+        'no section': (
             b'auth_type = password\n',
             'The configuration {path} cannot be read: {path}, line 1: '
             'Section must be started before assignment.',
-            id='no section',
         ),
-        pytest.param(
+        'the line with the password, but not the password': (
             f'[isolate_aggregates]\n\npassword {PASSWORD}\n'.encode(),
             'The configuration {path} cannot be read: {path}, line 3: No '
             "':' or '=' found in assignment.",
-            id='the line with the password, but not the password',
         ),
-        pytest.param(
+        'not text': (
             b'[scheduler]\n\xff\n',
             "The configuration {path} cannot be read: 'utf-8' codec can't "
             'decode byte 0xff in position 12: invalid start byte.',
-            id='not text',
         ),
-    ],
+    },
 )
 def test_an_unreadable_configuration_file_is_named(
     run, tmp_path, content, said
@@ -359,50 +346,44 @@ def test_a_missing_configuration_directory_is_named(run):
 # Cloud files
 
 
-@pytest.mark.parametrize(
+@cases(
     ('settings', 'said'),
-    [
-        pytest.param(
+    {
+        'neither true nor false': (
             'scheduler: {enable_isolated_aggregate_filtering: perhaps}',
             'settings.scheduler.enable_isolated_aggregate_filtering '
             "(line 2): cannot be 'perhaps': Unexpected boolean value "
             "'perhaps'.",
-            id='neither true nor false',
         ),
-        pytest.param(
+        'nothing, which is not "false"': (
             'scheduler: {enable_isolated_aggregate_filtering: }',
             'settings.scheduler.enable_isolated_aggregate_filtering (line 2): '
             'cannot be empty: it must be text, a number, true, false or a '
             'list of these.',
-            id='nothing, which is not "false"',
         ),
-        pytest.param(
+        'no number': (
             'scheduler: {max_placement_results: true}',
             'settings.scheduler.max_placement_results (line 2): cannot be '
             "True: 'True' is not an integer.",
-            id='no number',
         ),
-        pytest.param(
+        'too small a number': (
             'scheduler: {max_placement_results: 0}',
             'settings.scheduler.max_placement_results (line 2): cannot be 0: '
             'Should be greater than or equal to 1.',
-            id='too small a number',
         ),
-        pytest.param(
+        'a mapping for a list': (
             'isolate_aggregates: {request_filters: {isolate_tenants: true}}',
             'settings.isolate_aggregates.request_filters (line 2): cannot be '
             "{'isolate_tenants': True}: it must be text, a number, true, "
             'false or a list of these.',
-            id='a mapping for a list',
         ),
-        pytest.param(
+        'an unknown setting': (
             'scheduler: {host_manager: x}',
             'settings.scheduler.host_manager (line 2): is not a setting of a '
             'cloud file; the settings are '
             'DEFAULT.default_availability_zone, ',
-            id='an unknown setting',
         ),
-    ],
+    },
 )
 def test_invalid_settings_of_a_cloud_file_are_named(
     run, write_cloud, settings, said
@@ -461,44 +442,36 @@ NO_CREDENTIALS = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('command', 'instead'),
-    [
-        pytest.param(
+    {
+        'one that can ask a file': (
             ('candidate', 'list', '--query', *SMALL),
             ', or use a cloud file with --snapshot',
-            id='one that can ask a file',
         ),
-        pytest.param(
+        'one that cannot': (
             ('snapshot', 'save', '--output', 'saved.yaml'),
             '',
-            id='one that cannot',
         ),
-    ],
+    },
 )
 def test_without_credentials_the_sources_are_named(run, command, instead):
     assert sentence(run(*command)) == f'{NO_CREDENTIALS}{instead}.'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('options', 'said'),
-    [
-        pytest.param(
-            ('--os-cloud', 'mine'),
-            'Cloud mine was not found',
-            id='no such cloud',
-        ),
-        pytest.param(
+    {
+        'no such cloud': (('--os-cloud', 'mine'), 'Cloud mine was not found'),
+        'no such auth type': (
             ('--os-auth-type', 'kerberos9'),
             'An invalid auth-type was specified: kerberos9',
-            id='no such auth type',
         ),
-        pytest.param(
+        'not all it needs': (
             ('--os-auth-type', 'v3password'),
             'Auth plugin requires parameters which were not given: auth_url',
-            id='not all it needs',
         ),
-    ],
+    },
 )
 def test_invalid_credentials_name_what_to_check(run, options, said):
     assert sentence(run(*options, 'candidate', 'list', '--query', *SMALL)) == (
@@ -507,44 +480,39 @@ def test_invalid_credentials_name_what_to_check(run, options, said):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('text', 'said'),
-    [
-        pytest.param(
+    {
+        'no YAML': (
             'clouds: {mine: [}',
             'The file {path} cannot be read: line 1: invalid YAML; put values '
             'with special characters in quotes.',
-            id='no YAML',
         ),
-        pytest.param(
+        'no end of a password, which is not shown': (
             'clouds:\n  mine:\n    auth:\n      password: "pa55word',
             'The file {path} cannot be read: line 4: found unexpected end '
             'of stream.',
-            id='no end of a password, which is not shown',
         ),
-        pytest.param(
+        'no clouds': (
             'clouds: [mine]',
             'The credentials for the cloud cannot be used: openstacksdk '
             "failed with AttributeError: 'list' object has no attribute "
             "'get'; check the --os-* options, the OS_* variables and "
             'clouds.yaml.',
-            id='no clouds',
         ),
-        pytest.param(
+        'hardly anything': (
             'mine',
             'The credentials for the cloud cannot be used: Configuration file '
             '{path} is empty or not a valid mapping; check the --os-* '
             'options, the OS_* variables and clouds.yaml.',
-            id='hardly anything',
         ),
-        pytest.param(
+        'no such region': (
             'clouds: {mine: {regions: [north, south]}}',
             'The credentials for the cloud cannot be used: Region east is not '
             'a valid region name for cloud mine; check the --os-* options, '
             'the OS_* variables and clouds.yaml.',
-            id='no such region',
         ),
-    ],
+    },
 )
 def test_an_unusable_clouds_yaml_is_an_error(
     run, write, monkeypatch, text, said
@@ -613,27 +581,24 @@ REFUSED = requests.ConnectionError('Max retries exceeded, and so on')
 REFUSED.__cause__ = ConnectionRefusedError(111, 'Connection refused')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'said'),
-    [
-        pytest.param(
+    {
+        'no such flavor': (
             ('--flavor', 'huge'),
             "There is no flavor with the name or id 'huge' in Nova at "
             f'{NOVA}.',
-            id='no such flavor',
         ),
-        pytest.param(
+        'no such image': (
             (*SMALL, '--image', 'beos'),
             "There is no image with the name or id 'beos' in Glance at "
             f'{GLANCE}.',
-            id='no such image',
         ),
-        pytest.param(
+        'no such host': (
             (*SMALL, '--host', 'nowhere'),
             'Request refused: there is no compute host named nowhere.',
-            id='no such host',
         ),
-    ],
+    },
 )
 def test_a_missing_live_resource_is_named_with_its_endpoint(
     run, live, arguments, said
@@ -641,39 +606,35 @@ def test_a_missing_live_resource_is_named_with_its_endpoint(
     assert sentence(run('candidate', 'list', '--query', *arguments)) == said
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'said'),
-    [
-        pytest.param(
+    {
+        'it is down': (
             {'exc': REFUSED},
             'cannot be reached: Connection refused; check that it is running '
             'and that this is its address.',
-            id='it is down',
         ),
-        pytest.param(
+        'it is busy for good': (
             {'status_code': 503, 'headers': HTML, 'text': '<h1>Busy</h1>'},
             'answered GET /allocation_candidates?limit=1000&resources=VCPU%3A1'
             '&root_required=%21COMPUTE_STATUS_DISABLED with 503: no reason '
             'was given.',
-            id='it is busy for good',
         ),
-        pytest.param(
+        'it is too old': (
             {
                 'status_code': 406,
                 'json': {'errors': [{'max_version': '1.30'}]},
             },
             'offers microversions up to 1.30; requiring traits of the root '
             'provider needs 1.35 (Train).',
-            id='it is too old',
         ),
-        pytest.param(
+        'it does not let us': (
             {'status_code': 403, 'text': 'You are nobody.'},
             'denied GET /allocation_candidates?limit=1000&resources=VCPU%3A1'
             '&root_required=%21COMPUTE_STATUS_DISABLED (403): You are nobody; '
             'use credentials with the admin or service role.',
-            id='it does not let us',
         ),
-    ],
+    },
 )
 def test_an_unreachable_placement_is_one_sentence_for_all_retries(
     run, live, http, write, answer, said
@@ -712,12 +673,12 @@ def test_an_interruption_shows_no_traceback(run, live, http):
     assert (result.out, result.err) == ('', '')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('options', 'shown'),
-    [
-        pytest.param((), False, id='not by default'),
-        pytest.param(('--debug',), True, id='with --debug'),
-    ],
+    {
+        'not by default': ((), False),
+        'with --debug': (('--debug',), True),
+    },
 )
 def test_warnings_of_libraries_are_not_shown_to_users(
     run, live, http, monkeypatch, options, shown
@@ -742,15 +703,15 @@ def test_debug_shows_the_traceback(run, live):
     assert 'Traceback (most recent call last)' in result.err
 
 
-@pytest.mark.parametrize(
+@cases(
     ('password', 'where'),
-    [
-        pytest.param('*pa55word', 'line 4: ', id='an alias'),
-        pytest.param('!pa55word', 'line 4: ', id='a tag'),
-        pytest.param('!pa55word!x y', 'line 4: ', id='a handle of a tag'),
-        pytest.param('!!int pa55word', '', id='a number'),
-        pytest.param('!!bool pa55word', '', id='neither true nor false'),
-    ],
+    {
+        'an alias': ('*pa55word', 'line 4: '),
+        'a tag': ('!pa55word', 'line 4: '),
+        'a handle of a tag': ('!pa55word!x y', 'line 4: '),
+        'a number': ('!!int pa55word', ''),
+        'neither true nor false': ('!!bool pa55word', ''),
+    },
 )
 @pytest.mark.parametrize(
     'variable', ['OS_CLIENT_CONFIG_FILE', 'OS_CLIENT_SECURE_FILE']

@@ -8,6 +8,7 @@ import pathlib
 import re
 import textwrap
 
+from cases import cases
 from explained import rows
 import pytest
 import yaml
@@ -312,22 +313,20 @@ def test_a_cloud_without_hosts_is_reported(run, write_cloud):
     assert result.out.startswith('There are no compute hosts.\n')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'host', 'said'),
-    [
-        pytest.param(
+    {
+        'a requested host': (
             on_example('shared-storage', '--flavor', 'small', '--host', 'cn1'),
             'cn2',
             "not in the requested host's tree",
-            id='a requested host',
         ),
-        pytest.param(
+        'a reservation': (
             on_example('reservations', '--flavor', 'reserved.small'),
             'open-1',
             'not in aggregate lease-4d17d41a',
-            id='a reservation',
         ),
-        pytest.param(
+        'a reservation of another project': (
             on_example(
                 'reservations',
                 *('--flavor', 'm1.small', '--project', 'other'),
@@ -335,15 +334,13 @@ def test_a_cloud_without_hosts_is_reported(run, write_cloud):
             ),
             'reserved-1',
             'reservation:4d17d41a is named by the image or a hint',
-            id='a reservation of another project',
         ),
-        pytest.param(
+        'a tree in an aggregate': (
             on_example('nested-aggregates', '--flavor', 'm1.small'),
             'cn1',
             'in aggregate aggA',
-            id='a tree in an aggregate',
         ),
-    ],
+    },
 )
 def test_each_filter_explains_its_example(run, arguments, host, said):
     assert rows(run(*arguments))[host].startswith(said)
@@ -362,31 +359,24 @@ def test_the_table_has_only_the_host_that_is_requested(run):
 # Mistakes
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'said'),
-    [
-        pytest.param(
-            (),
-            '--flavor or --server is required',
-            id='no flavor',
-        ),
-        pytest.param(
+    {
+        'no flavor': ((), '--flavor or --server is required'),
+        'a flavor and a server': (
             ('--flavor', 'a', '--server', 'b'),
             '--server cannot be used with --flavor',
-            id='a flavor and a server',
         ),
-        pytest.param(
+        'only some, and only the others': (
             ('--flavor', 'a', '--excluded', '--candidates'),
             '--candidates cannot be used with --excluded',
-            id='only some, and only the others',
         ),
-        pytest.param(
+        'a hint without a value': (
             ('--flavor', 'a', '--hint', 'group'),
             "--hint: 'group' is not a valid scheduler hint; write "
             '<key>=<value>',
-            id='a hint without a value',
         ),
-    ],
+    },
 )
 def test_invalid_arguments_are_refused(run, arguments, said):
     result = run('explain', *arguments)

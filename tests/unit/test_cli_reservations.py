@@ -4,6 +4,7 @@
 import argparse
 import datetime
 
+from cases import cases
 import pytest
 import units
 
@@ -103,64 +104,50 @@ def test_times_are_shown_in_utc():
 CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'said'),
-    [
-        pytest.param(
+    {
+        'a start without a zone': (
             [*CREATE, '--start', '2027-03-01T08:00'],
             '--start: ',
-            id='a start without a zone',
         ),
-        pytest.param(
+        'an end out of time': (
             [*CREATE, '--end', '9999999d'],
             'the time 9999999 days after',
-            id='an end out of time',
         ),
-        pytest.param(
+        'two sizes': (
             [*CREATE, '--like', 'm1.small'],
             '--like cannot be combined with --property or with options for '
             'the size',
-            id='two sizes',
         ),
-        pytest.param(
+        'like, and more': (
             ['create', '--project', 'p', '--like', 'x', '--property', 'a=b'],
             '--like cannot be combined with --property or with options for '
             'the size',
-            id='like, and more',
         ),
-        pytest.param(
+        'half a size': (
             ['create', '--project', 'p', '--vcpus', '1'],
             'give --vcpus and --ram, or --like',
-            id='half a size',
         ),
-        pytest.param(
-            [*CREATE, '--amount', '0'], '--amount must be', id='no slot'
-        ),
-        pytest.param(
+        'no slot': ([*CREATE, '--amount', '0'], '--amount must be'),
+        'no size': (
             [*CREATE, '--disk', 'x'],
             "must be a non-negative integer, not 'x'",
-            id='no size',
         ),
-        pytest.param(
+        'no extra spec': (
             [*CREATE, '--property', 'x'],
             "'x' is not a valid extra spec; write <key>=<value>",
-            id='no extra spec',
         ),
-        pytest.param(
-            [*CREATE, '--affinity', 'some'], 'invalid choice', id='affinity'
-        ),
-        pytest.param(['create', *CREATE[3:]], '--project', id='no project'),
-        pytest.param(
-            ['set', ID], '--unshare or --warn-before', id='no change'
-        ),
-        pytest.param(
+        'affinity': ([*CREATE, '--affinity', 'some'], 'invalid choice'),
+        'no project': (['create', *CREATE[3:]], '--project'),
+        'no change': (['set', ID], '--unshare or --warn-before'),
+        'within a point in time': (
             ['list', '--ending-within', '2027-03-01T08:00Z'],
             'is not a duration such as 2h, 7d or PT90M',
-            id='within a point in time',
         ),
-        pytest.param(['reconcile', '--watch', '0'], '--watch', id='no pause'),
-        pytest.param(['host', 'set', '--enable'], '<host>', id='no host'),
-    ],
+        'no pause': (['reconcile', '--watch', '0'], '--watch'),
+        'no host': (['host', 'set', '--enable'], '<host>'),
+    },
 )
 def test_invalid_arguments_are_refused(run, arguments, said):
     result = run('reservation', *arguments)

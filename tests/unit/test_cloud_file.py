@@ -9,6 +9,7 @@ import random
 import re
 import tempfile
 
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from oslo_config import cfg
@@ -76,79 +77,67 @@ def load(write_cloud):
 # What cannot be read at all.
 
 
-@pytest.mark.parametrize(
+@cases(
     ('content', 'problem'),
-    [
-        pytest.param(b'', 'is empty', id='empty'),
-        pytest.param(b'# later\n', 'is empty', id='only a comment'),
-        pytest.param(
+    {
+        'empty': (b'', 'is empty'),
+        'only a comment': (b'# later\n', 'is empty'),
+        'no YAML': (
             b'version: 1\naggregates: [\n',
             'is not YAML: line 3, column 1: expected the node content, but '
             "found '<stream end>'",
-            id='no YAML',
         ),
-        pytest.param(
+        'two documents': (
             b'version: 1\n---\nversion: 1\n',
             'is not YAML: line 2, column 1: but found another document',
-            id='two documents',
         ),
-        pytest.param(
+        'a tag that would run code': (
             b'version: 1\nflavors: !!python/object:os.system []\n',
             'is not YAML: line 2, column 10: could not determine a '
             "constructor for the tag 'tag:yaml.org,2002:python/object:"
             "os.system'",
-            id='a tag that would run code',
         ),
-        pytest.param(
+        'a character YAML cannot have': (
             b'version: 1\nflavors: "\0"\n',
             'is not YAML: unacceptable character #x0000: special characters '
             'are not allowed in "<unicode string>", position 21',
-            id='a character YAML cannot have',
         ),
-        pytest.param(
+        'a key twice': (
             b'version: 1\nflavors: []\nimages: []\nflavors: []\n',
             "is not YAML: line 4, column 1: the key 'flavors' is given twice",
-            id='a key twice',
         ),
-        pytest.param(
+        'a key twice, further down': (
             b'version: 1\naggregates:\n- name: a\n  metadata: {x: 1, x: 2}\n',
             "is not YAML: line 4, column 20: the key 'x' is given twice",
-            id='a key twice, further down',
         ),
-        pytest.param(
+        'a key that is a number': (
             b'version: 1\naggregates:\n- {name: a, metadata: {7: x}}\n',
             'is not YAML: line 3, column 24: a key must be text; put it in '
             'quotes',
-            id='a key that is a number',
         ),
-        pytest.param(
+        'a key that is a truth value': (
             b'version: 1\nimages:\n- {name: a, properties: {yes: x}}\n',
             'is not YAML: line 3, column 26: a key must be text; put it in '
             'quotes',
-            id='a key that is a truth value',
         ),
-        pytest.param(
+        'a key that is a list': (
             b'version: 1\n? [a]\n: x\n',
             'is not YAML: line 2, column 3: a key must be text; put it in '
             'quotes',
-            id='a key that is a list',
         ),
-        pytest.param(
+        'a list that contains itself': (
             b'version: 1\nproviders: &p\n- {name: a, children: *p}\n',
             'is nested too deeply, or contains itself',
-            id='a list that contains itself',
         ),
-        pytest.param(
+        'too many brackets': (
             b'version: 1\nproviders: ' + b'[' * 1000,
             'is nested too deeply, or contains itself',
-            id='too many brackets',
         ),
-        pytest.param(
+        'latin-1': (
             'version: 1  # für später'.encode('latin-1'),
             'is not UTF-8 text: invalid start byte at byte 15',
-            id='latin-1',
         ),
-    ],
+    },
 )
 def test_invalid_yaml_is_refused_with_line_and_column(
     tmp_path, content, problem
@@ -158,21 +147,19 @@ def test_invalid_yaml_is_refused_with_line_and_column(
     assert problem_of(path) == problem
 
 
-@pytest.mark.parametrize(
+@cases(
     ('path', 'problem'),
-    [
-        pytest.param(
+    {
+        'missing': (
             'missing.yaml',
             'cannot be read: No such file or directory',
-            id='missing',
         ),
-        pytest.param('.', 'cannot be read: Is a directory', id='directory'),
-        pytest.param(
+        'directory': ('.', 'cannot be read: Is a directory'),
+        'failing device': (
             '/proc/self/mem',
             'cannot be read: Input/output error',
-            id='failing device',
         ),
-    ],
+    },
 )
 def test_an_unreadable_file_is_refused_with_the_reason(
     tmp_path, path, problem
@@ -191,35 +178,27 @@ def test_a_file_without_permission_is_refused_with_the_reason(tmp_path):
 # What is YAML, but no cloud.
 
 
-@pytest.mark.parametrize(
+@cases(
     ('content', 'problem'),
-    [
-        pytest.param(
+    {
+        'text': (
             'hello',
             "line 1: must be a mapping of keys to values, not 'hello'",
-            id='text',
         ),
-        pytest.param(
+        'list': (
             '[]',
             'line 1: must be a mapping of keys to values, not a list',
-            id='list',
         ),
-        pytest.param(
-            'flavors: []',
-            "line 1: has no 'version'",
-            id='no version',
-        ),
-        pytest.param(
+        'no version': ('flavors: []', "line 1: has no 'version'"),
+        'a later version': (
             'version: 2',
             'version (line 1): must be 1, not 2',
-            id='a later version',
         ),
-        pytest.param(
+        'quoted version': (
             'version: "1"',
             "version (line 1): must be 1, not '1'",
-            id='quoted version',
         ),
-    ],
+    },
 )
 def test_a_document_must_be_a_mapping_with_a_known_version(
     tmp_path, content, problem
@@ -229,126 +208,106 @@ def test_a_document_must_be_a_mapping_with_a_known_version(
     assert problem_of(path) == problem
 
 
-@pytest.mark.parametrize(
+@cases(
     ('text', 'problem'),
-    [
-        pytest.param(
+    {
+        'misspelt section': (
             'provider: []',
             'provider (line 2): is not a known key (did you mean providers?)',
-            id='misspelt section',
         ),
-        pytest.param(
+        'mapping for a list': (
             'providers: {name: a}',
             'providers (line 2): must be a list, not a mapping',
-            id='mapping for a list',
         ),
-        pytest.param(
+        'no name': (
             'aggregates: [{metadata: {}}]',
             "aggregate number 1 (line 2): has no 'name'",
-            id='no name',
         ),
-        pytest.param(
+        'number for a name': (
             'flavors: [{name: 1}]',
             'flavor 1, name (line 2): must be text, not 1',
-            id='number for a name',
         ),
-        pytest.param(
+        'number for a uuid': (
             'aggregates: [{name: a, uuid: 123}]',
             'aggregate a, uuid (line 2): must be text, not 123',
-            id='number for a uuid',
         ),
-        pytest.param(
+        'bad uuid of an aggregate': (
             'aggregates: [{name: a, uuid: win-hosts}]',
             "aggregate a, uuid (line 2): must be a uuid, not 'win-hosts'",
-            id='bad uuid of an aggregate',
         ),
-        pytest.param(
+        'bad uuid of a child': (
             'providers: [{name: a, children: [{name: b, uuid: "1"}]}]',
             "provider a, child b, uuid (line 2): must be a uuid, not '1'",
-            id='bad uuid of a child',
         ),
-        pytest.param(
+        'one host instead of a list': (
             'aggregates: [{name: a, hosts: cn1}]',
             "aggregate a, hosts (line 2): must be a list, not 'cn1'",
-            id='one host instead of a list',
         ),
-        pytest.param(
+        'list as metadata': (
             'aggregates: [{name: a, metadata: {x: [1]}}]',
             'aggregate a, metadata.x (line 2): must be text or a number '
             'or true or false, not a list',
-            id='list as metadata',
         ),
-        pytest.param(
+        'text for a total': (
             'providers: [{name: a, inventories: {VCPU: many}}]',
             'provider a, inventories.VCPU (line 2): must be an integer, not '
             "'many'",
-            id='text for a total',
         ),
-        pytest.param(
+        'fraction for a total': (
             'providers: [{name: a, inventories: {VCPU: 4.0}}]',
             'provider a, inventories.VCPU (line 2): must be an integer, not '
             '4.0',
-            id='fraction for a total',
         ),
-        pytest.param(
+        'total of zero': (
             'providers: [{name: a, inventories: {VCPU: 0}}]',
             'provider a, inventories.VCPU (line 2): must be at least 1, not 0',
-            id='total of zero',
         ),
-        pytest.param(
+        'misspelt part of an inventory': (
             'providers: [{name: a, inventories: {VCPU: {resreved: 1}}}]',
             "provider a, inventories.VCPU (line 2): has no 'total'; "
             'provider a, inventories.VCPU.resreved (line 2): is not a known '
             'key (did you mean reserved?)',
-            id='misspelt part of an inventory',
         ),
-        pytest.param(
+        'infinite ratio': (
             'providers: [{name: a, inventories: '
             '{VCPU: {total: 1, allocation_ratio: .inf}}}]',
             'provider a, inventories.VCPU.allocation_ratio (line 2): must'
             ' be a number, not inf',
-            id='infinite ratio',
         ),
-        pytest.param(
+        'resource class in lower case': (
             'providers: [{name: a, inventories: {vcpu: 1}}]',
             'provider a, inventories (line 2): vcpu is not a standard '
             'resource class (did you mean VCPU?); the name of a custom one '
             'must be CUSTOM_ followed by A-Z, 0-9 and _',
-            id='resource class in lower case',
         ),
-        pytest.param(
+        'trait in lower case': (
             'providers: [{name: a, traits: [custom_a]}]',
             'provider a, traits (line 2): custom_a is not a standard trait; '
             'the name of a custom one must be CUSTOM_ followed by A-Z, 0-9 '
             'and _',
-            id='trait in lower case',
         ),
-        pytest.param(
+        'declared names': (
             'traits: [CUSTOM_A, custom_b]\nresource_classes: [VCPUS]',
             'traits (line 2): custom_b is not a standard trait; the name of a '
             'custom one must be CUSTOM_ followed by A-Z, 0-9 and _; '
             'resource_classes (line 3): VCPUS is not a standard resource '
             'class (did you mean VCPU?); the name of a custom one must be '
             'CUSTOM_ followed by A-Z, 0-9 and _',
-            id='declared names',
         ),
-        pytest.param(
+        'the same trait twice': (
             'providers: [{name: a, traits: [CUSTOM_A, CUSTOM_A]}]',
             'provider a, traits (line 2): has CUSTOM_A more than once',
-            id='the same trait twice',
         ),
-        pytest.param(
+        'negative usage': (
             'providers: [{name: a, usages: {VCPU: -1}}]',
             'provider a, usages.VCPU (line 2): must be at least 0, not -1',
-            id='negative usage',
         ),
-        pytest.param(
+        'settings without a group': (
             'settings: {scheduler: true}',
             'settings.scheduler (line 2): must be a mapping of keys to '
             'values, not True',
-            id='settings without a group',
         ),
-    ],
+    },
 )
 def test_a_value_of_the_wrong_type_is_named_by_its_path(
     write_cloud, text, problem
@@ -356,84 +315,72 @@ def test_a_value_of_the_wrong_type_is_named_by_its_path(
     assert problem_of(write_cloud(text)) == problem
 
 
-@pytest.mark.parametrize(
+@cases(
     ('text', 'problem'),
-    [
-        pytest.param(
+    {
+        'unknown aggregate': (
             'providers: [{name: a, aggregates: [rack-1]}]',
             "provider a, aggregates (line 2): names 'rack-1', which is "
             'neither a uuid nor an aggregate of this file',
-            id='unknown aggregate',
         ),
-        pytest.param(
+        'usage without inventory': (
             'providers: [{name: a, children: [{name: b, usages: {VGPU: 1}}]}]',
             'provider a, child b, usages.VGPU (line 2): has usage but no '
             'inventory',
-            id='usage without inventory',
         ),
-        pytest.param(
+        'a child as a compute node': (
             'providers: [{name: a, children: [{name: b, host: b}]}]',
             'provider a, child b, host (line 2): is set, but only a root '
             'provider can be a compute node',
-            id='a child as a compute node',
         ),
-        pytest.param(
+        'two aggregates of one name': (
             'aggregates: [{name: a}, {name: a}]',
             "aggregate a (line 2): another one also has the name 'a'; each "
             'must have its own',
-            id='two aggregates of one name',
         ),
-        pytest.param(
+        'two aggregates with one uuid, written differently': (
             f'aggregates: [{{name: a, uuid: {AGG}}}, '
             f'{{name: b, uuid: {AGG.upper()}}}]',
             f"aggregate b (line 2): another one also has the uuid '{AGG}'; "
             'each must have its own',
-            id='two aggregates with one uuid, written differently',
         ),
-        pytest.param(
+        'a host aggregate and a placement aggregate of one name': (
             'aggregates: [{name: a}]\nplacement_aggregates: [{name: a}]',
             'placement aggregate a (line 3): another one also has the name '
             "'a'; each must have its own",
-            id='a host aggregate and a placement aggregate of one name',
         ),
-        pytest.param(
+        'two placement aggregates with one uuid': (
             f'placement_aggregates: [{{name: a, uuid: {AGG}}}, '
             f'{{name: b, uuid: {AGG}}}]',
             'placement aggregate b (line 2): another one also has the uuid '
             f"'{AGG}'; each must have its own",
-            id='two placement aggregates with one uuid',
         ),
-        pytest.param(
+        'two providers of one name, in different trees': (
             'providers: [{name: a}, {name: b, children: [{name: a}]}]',
             "provider b, child a (line 2): another one also has the name 'a'; "
             'each must have its own',
-            id='two providers of one name, in different trees',
         ),
-        pytest.param(
+        'three flavors of one name': (
             'flavors: [{name: a}, {name: a}, {name: a}]',
             "flavor a (line 2): another one also has the name 'a'; each must "
             'have its own',
-            id='three flavors of one name',
         ),
-        pytest.param(
+        'two flavors with one id, as a number and as text': (
             'flavors: [{name: a, id: 1}, {name: b, id: "1"}]',
             "flavor b (line 2): another one also has the id '1'; each must "
             'have its own',
-            id='two flavors with one id, as a number and as text',
         ),
-        pytest.param(
+        'two images with one id': (
             'images: [{name: a, id: x}, {name: b, id: x}]',
             "image b (line 2): another one also has the id 'x'; each must "
             'have its own',
-            id='two images with one id',
         ),
-        pytest.param(
+        'two images that nothing tells apart': (
             'images: [{name: a}, {name: a}]',
             "image a (line 2): another one also has no id and the name 'a'; "
             'each must have its own',
-            id='two images that nothing tells apart',
         ),
-    ],
+    },
 )
 def test_contradictory_parts_are_named(write_cloud, text, problem):
     assert problem_of(write_cloud(text)) == problem
@@ -481,20 +428,18 @@ def test_an_unknown_name_is_reported_once(write_cloud):
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('metadata', 'place'),
-    [
-        pytest.param(
+    {
+        'for a mapping': (
             '    trait:CUSTOM_WIN:required\n',
             'aggregate win, metadata (line 4)',
-            id='for a mapping',
         ),
-        pytest.param(
+        'for a key': (
             '    x: y\n    ? trait:CUSTOM_WIN:required\n',
             'aggregate win, metadata.trait:CUSTOM_WIN:required (line 6)',
-            id='for a key',
         ),
-    ],
+    },
 )
 def test_a_colon_without_a_space_is_reported(write_cloud, metadata, place):
     path = write_cloud(f'aggregates:\n- name: win\n  metadata:\n{metadata}')
@@ -530,14 +475,14 @@ def test_a_missing_uuid_is_derived_from_kind_and_name(load):
     assert derived == cloud_document.derived_uuid('aggregate', 'p')
 
 
-@pytest.mark.parametrize(
+@cases(
     'written',
-    [
-        pytest.param('rack', id='by name'),
-        pytest.param(AGG, id='by uuid'),
-        pytest.param(AGG.upper(), id='by uuid in upper case'),
-        pytest.param(AGG.replace('-', ''), id='by uuid without dashes'),
-    ],
+    {
+        'by name': 'rack',
+        'by uuid': AGG,
+        'by uuid in upper case': AGG.upper(),
+        'by uuid without dashes': AGG.replace('-', ''),
+    },
 )
 @pytest.mark.parametrize('uuid', [AGG, AGG.upper()])
 @pytest.mark.parametrize('section', ['aggregates', 'placement_aggregates'])
@@ -747,19 +692,19 @@ def test_an_incomplete_mirror_does_not_change(tmp_path):
     assert again.providers == original.providers
 
 
-@pytest.mark.parametrize(
+@cases(
     'text',
-    [
-        pytest.param('yes', id='like a truth value'),
-        pytest.param('1.10', id='like a number'),
-        pytest.param('null', id='like nothing'),
-        pytest.param('{a: [b', id='like YAML'),
-        pytest.param(' a  b ', id='blanks'),
-        pytest.param('a\tb\r\nc\n', id='breaks'),
-        pytest.param('a\x85b\u2028c\u2029', id='rarer breaks'),
-        pytest.param('\ufeffa\x00\x07', id='not printable'),
-        pytest.param('Rechner für Größeres 🖥', id='beyond ASCII'),
-    ],
+    {
+        'like a truth value': 'yes',
+        'like a number': '1.10',
+        'like nothing': 'null',
+        'like YAML': '{a: [b',
+        'blanks': ' a  b ',
+        'breaks': 'a\tb\r\nc\n',
+        'rarer breaks': 'a\x85b\u2028c\u2029',
+        'not printable': '\ufeffa\x00\x07',
+        'beyond ASCII': 'Rechner für Größeres 🖥',
+    },
 )
 def test_any_text_is_written_so_that_it_reads_back_the_same(tmp_path, text):
     original = Snapshot('x', images=(Image('i', 'i', {text: text}),))
@@ -1010,25 +955,22 @@ def test_a_save_replaces_an_existing_file_at_once(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('target', 'problem'),
-    [
-        pytest.param(
+    {
+        'missing directory': (
             'missing/cloud.yaml',
             'cannot be written: No such file or directory',
-            id='missing directory',
         ),
-        pytest.param(
+        'a file for a directory': (
             'file/cloud.yaml',
             'cannot be written: Not a directory',
-            id='a file for a directory',
         ),
-        pytest.param(
+        'a directory for the file': (
             'directory',
             'cannot be written: Is a directory',
-            id='a directory for the file',
         ),
-    ],
+    },
 )
 def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
     tmp_path, target, problem

@@ -3,6 +3,7 @@
 
 import textwrap
 
+from cases import cases
 from http_fakes import (
     AUTH_URL,
     NOVA,
@@ -45,18 +46,15 @@ def refused(path, text):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     'text',
-    [
-        pytest.param(
-            f'[isolate_aggregates]\n{CREDENTIALS}', id='in their own group'
-        ),
-        pytest.param(
+    {
+        'in their own group': f'[isolate_aggregates]\n{CREDENTIALS}',
+        'those that nova.conf has for Placement': (
             '[isolate_aggregates]\nauth_section = placement\n'
-            f'[placement]\n{CREDENTIALS}',
-            id='those that nova.conf has for Placement',
+            f'[placement]\n{CREDENTIALS}'
         ),
-    ],
+    },
 )
 def test_credentials_of_the_configuration_give_a_token_and_endpoints(
     keystone, tmp_path, text
@@ -84,12 +82,12 @@ def test_region_and_interfaces_choose_the_endpoint(http, tmp_path):
     assert endpoint == 'http://elsewhere.test'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('line', 'seconds'),
-    [
-        pytest.param('', 60, id='by default'),
-        pytest.param('timeout = 5', 5, id='as configured'),
-    ],
+    {
+        'by default': ('', 60),
+        'as configured': ('timeout = 5', 5),
+    },
 )
 def test_requests_have_a_timeout(tmp_path, line, seconds):
     text = f'[isolate_aggregates]\n{line}\n{CREDENTIALS}'

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import random
 
+from cases import cases
 import pytest
 
 from isolate_aggregates import exception
@@ -166,41 +167,35 @@ def test_an_unknown_domain_changes_nothing():
     assert world.acme == PLAIN
 
 
-@pytest.mark.parametrize(
+@cases(
     ('metadata', 'change'),
-    [
-        pytest.param(
+    {
+        'a lock would let the domain in beside others': (
             {'filter_tenant_id': 'x'},
             lambda w: domain_locks.lock(w, 'acme-hosts', ['sales']),
-            id='a lock would let the domain in beside others',
         ),
-        pytest.param(
+        'a grant would keep all others out': (
             {},
             lambda w: domain_locks.grant(w, 'acme-hosts', 'sales'),
-            id='a grant would keep all others out',
         ),
-        pytest.param(
+        'a revocation would open the aggregate': (
             domains.tag('sales-id')
             | tools_domains.tags('sales-id', SALES.projects),
             lambda w: domain_locks.revoke(w, 'acme-hosts', 'sales'),
-            id='a revocation would open the aggregate',
         ),
-        pytest.param(
+        'the other may be about to be revoked too': (
             domains.tag('sales-id') | domains.tag('lab-id'),
             lambda w: domain_locks.revoke(w, 'acme-hosts', 'sales'),
-            id='the other may be about to be revoked too',
         ),
-        pytest.param(
+        'it would not be unlocked': (
             domains.tag('sales-id') | {'filter_tenant_id2': 'x'},
             lambda w: domain_locks.unlock(w, 'acme-hosts', ['sales']),
-            id='it would not be unlocked',
         ),
-        pytest.param(
+        'it is not locked': (
             {},
             lambda w: domain_locks.unlock(w, 'acme-hosts', ['sales']),
-            id='it is not locked',
         ),
-    ],
+    },
 )
 def test_a_change_that_does_something_else_is_refused(metadata, change):
     world = World(dataclasses.replace(PLAIN, metadata=metadata))

@@ -6,6 +6,7 @@ Requests are written as the query string that they come to.
 
 import dataclasses
 
+from cases import cases
 from mirrors import mirrored
 import pytest
 
@@ -198,90 +199,77 @@ def test_a_disabled_compute_service_is_reported():
 # One requirement of the request
 
 
-@pytest.mark.parametrize(
+@cases(
     ('providers', 'query', 'message'),
-    [
-        pytest.param(
+    {
+        'a required trait': (
             [node()],
             f'{VCPU_8}&required=HW_CPU_X86_AVX512F',
             'has no trait HW_CPU_X86_AVX512F',
-            id='a required trait',
         ),
-        pytest.param(
+        'one of several traits': (
             [node()],
             f'{VCPU_8}&required=in:HW_CPU_X86_AVX2,HW_CPU_X86_AVX512F',
             'has none of traits HW_CPU_X86_AVX2, HW_CPU_X86_AVX512F',
-            id='one of several traits',
         ),
-        pytest.param(
+        'a forbidden trait': (
             [node(traits=['CUSTOM_GPU'])],
             f'{VCPU_8}&required=!CUSTOM_GPU',
             'has forbidden trait CUSTOM_GPU',
-            id='a forbidden trait',
         ),
-        pytest.param(
+        'a trait required of the root': (
             [node()],
             f'{VCPU_8}&root_required=CUSTOM_GPU',
             'root provider has no trait CUSTOM_GPU',
-            id='a trait required of the root',
         ),
-        pytest.param(
+        'a trait forbidden to the root': (
             [node(traits=['CUSTOM_GPU'])],
             f'{VCPU_8}&root_required=!CUSTOM_GPU',
             'root provider has forbidden trait CUSTOM_GPU',
-            id='a trait forbidden to the root',
         ),
-        pytest.param(
+        'an aggregate': (
             [node()],
             f'{VCPU_8}&member_of={LEASE.uuid}',
             'not in aggregate lease-1',
-            id='an aggregate',
         ),
-        pytest.param(
+        'one of several aggregates': (
             [node()],
             f'{VCPU_8}&member_of=in:{LEASE.uuid},{OTHER_LEASE.uuid}',
             'not in aggregates lease-1, lease-2',
-            id='one of several aggregates',
         ),
-        pytest.param(
+        'a forbidden aggregate': (
             [node(aggregates=[LEASE])],
             f'{VCPU_8}&member_of=!in:{LEASE.uuid}',
             'in aggregate lease-1',
-            id='a forbidden aggregate',
         ),
-        pytest.param(
+        'the tree of an unknown provider': (
             [node()],
             f'{VCPU_8}&in_tree={LEASE.uuid}',
             "not in the requested host's tree",
-            id='the tree of an unknown provider',
         ),
-        pytest.param(
+        'a resource class that it does not have': (
             [node()],
             'resources=VGPU:1',
             'VGPU: has none',
-            id='a resource class that it does not have',
         ),
-        pytest.param(
+        'a group': (
             [node()],
             'resources_GPU=VGPU:1',
             'group _GPU: VGPU: has none',
-            id='a group',
         ),
-        pytest.param(
+        'group_policy': (
             [node()],
             'resources1=VCPU:1&resources2=VCPU:1&group_policy=isolate',
             'group_policy isolate: groups 1, 2 find no separate providers',
-            id='group_policy',
         ),
-        pytest.param(
+        'several constraints on several groups': (
             [tree(numa('numa0'), numa('numa1'), inventories={})],
             'resources1=VCPU:9&resources2=VCPU:9&same_subtree=1,2'
             '&group_policy=isolate',
             'cannot be met together: group_policy isolate; '
             'same_subtree of groups 1, 2',
-            id='several constraints on several groups',
         ),
-        pytest.param(
+        'same_subtree': (
             [
                 tree(
                     numa('numa0'),
@@ -291,66 +279,56 @@ def test_a_disabled_compute_service_is_reported():
             'resources1=VCPU:1&resources2=VGPU:1&same_subtree=1,2'
             '&group_policy=none',
             'groups 1, 2 find no providers in a single subtree',
-            id='same_subtree',
         ),
-    ],
+    },
 )
 def test_the_unmet_constraint_of_a_host_is_named(providers, query, message):
     assert reasons(explained(providers, query)) == {'host': [message]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('inventory', 'used', 'said'),
-    [
-        pytest.param(
-            Inventory(64), 61, 'free 3 (64 total x 1.0 - 61 used)', id='used'
-        ),
-        pytest.param(
+    {
+        'used': (Inventory(64), 61, 'free 3 (64 total x 1.0 - 61 used)'),
+        'a ratio that is a whole number': (
             Inventory(1, allocation_ratio=4),
             0,
             'free 4 (1 total x 4.0 - 0 used)',
-            id='a ratio that is a whole number',
         ),
-        pytest.param(
+        'reserved, and a fraction': (
             Inventory(4, 1, allocation_ratio=1.5),
             1,
             'free 3 ((4 total - 1 reserved) x 1.5 rounded down - 1 used)',
-            id='reserved, and a fraction',
         ),
-        pytest.param(
+        'a product that floating point does not hit': (
             Inventory(10, allocation_ratio=1.1),
             5,
             'free 6 (10 total x 1.1 - 5 used)',
-            id='a product that floating point does not hit',
         ),
-        pytest.param(
+        'a ratio as a database of single precision tells it': (
             Inventory(4, allocation_ratio=16.000000476837158),
             63,
             'free 1 (4 total x 16.0 - 63 used)',
-            id='a ratio as a database of single precision tells it',
         ),
-        pytest.param(
+        'more reserved than there is': (
             Inventory(64, 70),
             0,
             'free 0 ((64 total - 70 reserved) x 1.0 - 0 used)',
-            id='more reserved than there is',
         ),
-        pytest.param(
+        'more used than there is': (
             Inventory(8),
             20,
             'free 0 (8 total x 1.0 - 20 used)',
-            id='more used than there is',
         ),
-        pytest.param(Inventory(64, max_unit=4), 0, 'max_unit 4', id='max'),
-        pytest.param(Inventory(64, min_unit=16), 0, 'min_unit 16', id='min'),
-        pytest.param(Inventory(64, step_size=3), 0, 'step_size 3', id='step'),
-        pytest.param(
+        'max': (Inventory(64, max_unit=4), 0, 'max_unit 4'),
+        'min': (Inventory(64, min_unit=16), 0, 'min_unit 16'),
+        'step': (Inventory(64, step_size=3), 0, 'step_size 3'),
+        'all at once': (
             Inventory(64, max_unit=4, step_size=3),
             60,
             'max_unit 4, step_size 3, free 4 (64 total x 1.0 - 60 used)',
-            id='all at once',
         ),
-    ],
+    },
 )
 def test_a_requested_amount_is_compared_with_the_free_amount(
     inventory, used, said
@@ -402,55 +380,48 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
 # Trees of providers
 
 
-@pytest.mark.parametrize(
+@cases(
     ('providers', 'query', 'message'),
-    [
-        pytest.param(
+    {
+        'no provider has the room': (
             [tree(numa('numa0', 13), numa('numa1', 12))],
             VCPU_8,
             'VCPU: numa0: requested 8, free 3 (16 total x 1.0 - 13 used); '
             'numa1: requested 8, free 4 (16 total x 1.0 - 12 used)',
-            id='no provider has the room',
         ),
-        pytest.param(
+        'all have as little room': (
             [tree(numa('numa0', 13), numa('numa1', 13))],
             VCPU_8,
             'VCPU: numa0, numa1: requested 8, free 3 (16 total x 1.0 - 13 '
             'used)',
-            id='all have as little room',
         ),
-        pytest.param(
+        'the root alone has any': (
             [tree(numa('numa0'), usages={'DISK_GB': 99})],
             DISK_8,
             'DISK_GB: requested 8, free 1 (100 total x 1.0 - 99 used)',
-            id='the root alone has any',
         ),
-        pytest.param(
+        'no provider has the trait': (
             [tree(numa('numa0'), numa('numa1'))],
             f'{VCPU_8}&required=HW_NUMA_ROOT',
             'has no trait HW_NUMA_ROOT',
-            id='no provider has the trait',
         ),
-        pytest.param(
+        'the trait is where nothing is asked from': (
             [tree(numa('numa0'), traits=['CUSTOM_A'])],
             f'{VCPU_8}&required=CUSTOM_A',
             'trait CUSTOM_A is only on host, where none of the requested '
             'resources are',
-            id='the trait is where nothing is asked from',
         ),
-        pytest.param(
+        'all that could give have the forbidden trait': (
             [tree(numa('numa0', traits=['CUSTOM_A']))],
             f'{VCPU_8}&required=!CUSTOM_A',
             'has forbidden trait CUSTOM_A',
-            id='all that could give have the forbidden trait',
         ),
-        pytest.param(
+        'only they could give one of the resource classes': (
             [tree(numa('numa0', traits=['CUSTOM_A']))],
             'resources=VCPU:8,DISK_GB:8&required=!CUSTOM_A',
             'numa0: has forbidden trait CUSTOM_A',
-            id='only they could give one of the resource classes',
         ),
-        pytest.param(
+        'one has the room and another the trait': (
             [
                 tree(
                     numa('numa0', 13, traits=['CUSTOM_A']),
@@ -461,9 +432,8 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
             'group _NUMA: no single provider meets everything: numa0: VCPU: '
             'requested 8, free 3 (16 total x 1.0 - 13 used); numa1: has no '
             'trait CUSTOM_A',
-            id='one has the room and another the trait',
         ),
-        pytest.param(
+        'the same without a suffix': (
             [
                 tree(
                     numa('numa0', 13, traits=['CUSTOM_A']),
@@ -477,9 +447,8 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
             'no provider of VCPU meets everything: numa0: VCPU: requested 8, '
             'free 3 (16 total x 1.0 - 13 used); numa1, numa2: has no trait '
             'CUSTOM_A',
-            id='the same without a suffix',
         ),
-        pytest.param(
+        'each has one of two traits': (
             [
                 tree(
                     numa('numa0', traits=['CUSTOM_A']),
@@ -489,9 +458,8 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
             'resources_NUMA=VCPU:8&required_NUMA=CUSTOM_A,CUSTOM_B',
             'group _NUMA: no single provider meets everything: numa0: has no '
             'trait CUSTOM_B; numa1: has no trait CUSTOM_A',
-            id='each has one of two traits',
         ),
-        pytest.param(
+        'a trait without requested resources': (
             [
                 tree(
                     numa('numa0', traits=['CUSTOM_A']),
@@ -502,9 +470,8 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
             'resources=VCPU:8&required=CUSTOM_A,CUSTOM_B',
             'trait CUSTOM_B is only on host, where none of the requested '
             'resources are',
-            id='a trait without requested resources',
         ),
-        pytest.param(
+        'the provider with the trait is full': (
             [
                 make_tree(
                     make_compute_node(
@@ -522,9 +489,8 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
             'has no trait CUSTOM_A; numa0: MEMORY_MB: requested 8, free 4 (4 '
             'total x 1.0 - 0 used), VCPU: requested 8, free 4 (4 total x 1.0 '
             '- 0 used)',
-            id='the provider with the trait is full',
         ),
-        pytest.param(
+        'one provider has to give all of a group': (
             [
                 make_tree(
                     make_compute_node('host', inventories={'MEMORY_MB': 64}),
@@ -534,23 +500,20 @@ def test_an_aggregate_without_a_name_is_shown_by_its_uuid():
             'resources1=VCPU:8,MEMORY_MB:8',
             'group 1: no single provider meets everything: host: has no VCPU; '
             'numa0: has no MEMORY_MB',
-            id='one provider has to give all of a group',
         ),
-        pytest.param(
+        'two groups ask for the same': (
             [tree(numa('numa0', 4))],
             'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
             'cannot be met together: group 1: requests VCPU 8; group 2: '
             'requests VCPU 8; VCPU: numa0: free 12 (16 total x 1.0 - 4 used)',
-            id='two groups ask for the same',
         ),
-        pytest.param(
+        'two groups ask for the same of a host without a tree': (
             [node(vcpus=12)],
             'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
             'cannot be met together: group 1: requests VCPU 8; group 2: '
             'requests VCPU 8; VCPU: free 12 (12 total x 1.0 - 0 used)',
-            id='two groups ask for the same of a host without a tree',
         ),
-    ],
+    },
 )
 def test_in_a_tree_the_providers_are_named(providers, query, message):
     assert reasons(explained(providers, query)) == {'host': [message]}
@@ -577,22 +540,20 @@ def test_providers_that_lack_a_trait_together_are_explained():
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ('constraint', 'said'),
-    [
-        pytest.param(
+    {
+        'forbidden': (
             Forbid((LEASE,), 'locked'),
             'no provider of VCPU meets everything: numa0: VCPU: requested 8, '
             'free 3 (16 total x 1.0 - 13 used); numa1: in aggregate lease-1, '
             'locked',
-            id='forbidden',
         ),
-        pytest.param(
+        'required': (
             Require((LEASE,), 'reserved'),
             'host: not in aggregate lease-1: reserved',
-            id='required',
         ),
-    ],
+    },
 )
 def test_a_provider_below_the_root_may_be_in_an_aggregate(constraint, said):
     cloud = tree(numa('numa0', 13), numa('numa1', aggregates=[LEASE]))
@@ -657,44 +618,39 @@ def shared(used=0, **more):
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('providers', 'query', 'message'),
-    [
-        pytest.param(
+    {
+        'it is full': (
             shared(used=99),
             'resources=VCPU:8,DISK_GB:8',
             'DISK_GB: storage: requested 8, free 1 (100 total x 1.0 - 99 '
             'used)',
-            id='it is full',
         ),
-        pytest.param(
+        'the host is full, and it is not to blame': (
             shared(vcpus=4),
             'resources=VCPU:8,DISK_GB:8',
             'VCPU: requested 8, free 4 (4 total x 1.0 - 0 used)',
-            id='the host is full, and it is not to blame',
         ),
-        pytest.param(
+        'it would give everything': (
             shared(),
             DISK_8,
             'DISK_GB: only storage has enough, and the host itself would '
             'provide nothing',
-            id='it would give everything',
         ),
-        pytest.param(
+        'it has the trait': (
             shared(),
             f'{DISK_8}&required={SHARES[0]}',
             'trait MISC_SHARES_VIA_AGGREGATE is only on storage, and the host '
             'itself would provide nothing',
-            id='it has the trait',
         ),
-        pytest.param(
+        'it has the trait, but nothing to give': (
             shared(),
             f'{VCPU_8}&required={SHARES[0]}',
             'trait MISC_SHARES_VIA_AGGREGATE is only on storage, where none '
             'of the requested resources are',
-            id='it has the trait, but nothing to give',
         ),
-    ],
+    },
 )
 def test_the_provider_of_shared_resources_is_named(providers, query, message):
     assert reasons(explained(providers, query))['host'][0] == message
@@ -942,16 +898,16 @@ def test_a_query_with_a_trait_that_does_not_exist_is_not_explained(query):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     'constraints',
-    [
-        pytest.param([Forbid((LEASE,), 'locked')], id='an aggregate'),
-        pytest.param([InTree(LEASE.uuid, 'wanted')], id='a tree'),
-        pytest.param(
-            [Refuse('no'), Forbid((LEASE,), 'locked')],
-            id='an aggregate, and a refusal',
-        ),
-    ],
+    {
+        'an aggregate': [Forbid((LEASE,), 'locked')],
+        'a tree': [InTree(LEASE.uuid, 'wanted')],
+        'an aggregate, and a refusal': [
+            Refuse('no'),
+            Forbid((LEASE,), 'locked'),
+        ],
+    },
 )
 def test_aggregates_need_an_unsuffixed_group(constraints):
     with pytest.raises(exception.BadQuery) as caught:

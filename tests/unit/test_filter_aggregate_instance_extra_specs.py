@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter aggregate_instance_extra_specs."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -25,25 +26,22 @@ def conclusions(extra_specs, index=INDEX):
     return list(AggregateInstanceExtraSpecs()(request, index))
 
 
-@pytest.mark.parametrize(
+@cases(
     ('extra_specs', 'required'),
-    [
-        pytest.param({SCOPED + 'ssd': 'true'}, [(FAST,)], id='scoped'),
-        pytest.param({'ssd': 'false'}, [(SLOW,)], id='without a scope'),
-        pytest.param({'hw:ssd': 'x', ':ssd': 'x'}, [], id='other scopes'),
-        pytest.param({}, [], id='nothing is required'),
-        pytest.param(
-            {'ssd': '<or> true <or> false'}, [(FAST, SLOW)], id='alternatives'
-        ),
-        pytest.param({'gpus': '>= 2'}, [(FAST,)], id='one of a list'),
-        pytest.param({'gpus': '!= 4'}, [(FAST, SLOW)], id='any of a list'),
-        pytest.param(
+    {
+        'scoped': ({SCOPED + 'ssd': 'true'}, [(FAST,)]),
+        'without a scope': ({'ssd': 'false'}, [(SLOW,)]),
+        'other scopes': ({'hw:ssd': 'x', ':ssd': 'x'}, []),
+        'nothing is required': ({}, []),
+        'alternatives': ({'ssd': '<or> true <or> false'}, [(FAST, SLOW)]),
+        'one of a list': ({'gpus': '>= 2'}, [(FAST,)]),
+        'any of a list': ({'gpus': '!= 4'}, [(FAST, SLOW)]),
+        'both of two': (
             {'ssd': 's!= x', 'gpus': '<= 1'},
             [(FAST, SLOW), (SLOW,)],
-            id='both of two',
         ),
-        pytest.param({'availability_zone': 'az1'}, [(ZONE,)], id='a zone'),
-    ],
+        'a zone': ({'availability_zone': 'az1'}, [(ZONE,)]),
+    },
 )
 def test_required_metadata_requires_the_aggregates_that_have_it(
     extra_specs, required

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter blazar_reservation, rule by rule."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -44,14 +45,14 @@ def conclusions(extra_specs=(), hint=(), index=INDEX, **settings):
     return list(request_filter(request, index))
 
 
-@pytest.mark.parametrize(
+@cases(
     ('hint', 'required'),
-    [
-        pytest.param(['r1'], (MINE,), id='owner'),
-        pytest.param(['r2'], (GRANTED,), id='granted project, old zone'),
-        pytest.param(['r1', 'r3'], (MINE,), id='only what is owned'),
-        pytest.param(['r1', 'r2'], (MINE, GRANTED), id='either of two'),
-    ],
+    {
+        'owner': (['r1'], (MINE,)),
+        'granted project, old zone': (['r2'], (GRANTED,)),
+        'only what is owned': (['r1', 'r3'], (MINE,)),
+        'either of two': (['r1', 'r2'], (MINE, GRANTED)),
+    },
 )
 def test_rule_1_a_hint_requires_the_reservations_the_project_owns(
     hint, required

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter isolate_aggregates."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -25,16 +26,14 @@ def forbidden(request, *aggregates):
     return sorted(uuid for one in constraints for uuid in one.uuids)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('traits', 'uuids'),
-    [
-        pytest.param([], ['uuid-gpu', 'uuid-lab'], id='asks for nothing'),
-        pytest.param(['HW_GPU'], ['uuid-lab'], id='one of two is too few'),
-        pytest.param(['HW_GPU', 'HW_NIC'], [], id='asks for both'),
-        pytest.param(
-            ['hw_gpu'], ['uuid-gpu', 'uuid-lab'], id='case is not ignored'
-        ),
-    ],
+    {
+        'asks for nothing': ([], ['uuid-gpu', 'uuid-lab']),
+        'one of two is too few': (['HW_GPU'], ['uuid-lab']),
+        'asks for both': (['HW_GPU', 'HW_NIC'], []),
+        'case is not ignored': (['hw_gpu'], ['uuid-gpu', 'uuid-lab']),
+    },
 )
 def test_an_aggregate_opens_only_to_requests_asking_for_all_its_traits(
     traits, uuids

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter isolate_tenants."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -23,17 +24,17 @@ def conclusions(project):
     return list(IsolateTenants()(request, INDEX))
 
 
-@pytest.mark.parametrize(
+@cases(
     ('project', 'closed'),
-    [
-        pytest.param('a', (EMPTY,), id='named everywhere'),
-        pytest.param('b', (ONE, KEYS, EMPTY), id='one of a list'),
-        pytest.param('d', (ONE, LIST, EMPTY), id='a second key'),
-        pytest.param('x', (ONE, LIST, KEYS, EMPTY), id='named nowhere'),
-        pytest.param('', (ONE, LIST, KEYS, EMPTY), id='an empty project'),
-        pytest.param(None, (ONE, LIST, KEYS, EMPTY), id='no project'),
-        pytest.param('a, b ,c', (ONE, LIST, KEYS, EMPTY), id='not a list'),
-    ],
+    {
+        'named everywhere': ('a', (EMPTY,)),
+        'one of a list': ('b', (ONE, KEYS, EMPTY)),
+        'a second key': ('d', (ONE, LIST, EMPTY)),
+        'named nowhere': ('x', (ONE, LIST, KEYS, EMPTY)),
+        'an empty project': ('', (ONE, LIST, KEYS, EMPTY)),
+        'no project': (None, (ONE, LIST, KEYS, EMPTY)),
+        'not a list': ('a, b ,c', (ONE, LIST, KEYS, EMPTY)),
+    },
 )
 def test_an_aggregate_that_names_projects_is_closed_to_the_others(
     project, closed

@@ -3,6 +3,7 @@
 
 import dataclasses
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -327,52 +328,37 @@ HELD = Require(
 ALL_FORBIDDEN = {FREE, ONE, TWO, GRANTED}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('request_', 'expected'),
-    [
-        pytest.param(rebuilt('reservation:2'), MINE, id='its own key'),
-        pytest.param(
-            rebuilt('reservation:2', **REFUSED), MINE, id='own, refused'
-        ),
-        pytest.param(
-            rebuilt('reservation:1'), ALL_FORBIDDEN, id='a foreign key'
-        ),
-        pytest.param(
-            rebuilt('reservation:9'), ALL_FORBIDDEN, id='an unknown key'
-        ),
-        pytest.param(rebuilt(held=[TWO]), HELD, id='its host had a key'),
-        pytest.param(
-            rebuilt(held=[TWO], **REFUSED), HELD, id='had a key, refused'
-        ),
-        pytest.param(
-            rebuilt(held=[ONE]), ALL_FORBIDDEN, id='had a foreign key'
-        ),
-        pytest.param(rebuilt(), ALL_FORBIDDEN, id='nothing'),
-        pytest.param(rebuilt(**REFUSED), 'image-lost', id='in doubt'),
-        pytest.param(
-            rebuilt(project='other', **REFUSED), ALL_FORBIDDEN,
-            id='in doubt, but owns nothing',
-        ),
-        pytest.param(rebuilt(**DIRECTED), {FREE, ONE}, id='directed'),
-        pytest.param(
-            rebuilt('reservation:2', **DIRECTED), {FREE, ONE},
-            id='directed away from its key',
-        ),
-        pytest.param(
-            rebuilt('reservation:2', directed=True), MINE,
-            id='directed, nothing refused',
-        ),
-        pytest.param(
+    {
+        'its own key': (rebuilt('reservation:2'), MINE),
+        'own, refused': (
+            rebuilt('reservation:2', **REFUSED), MINE),
+        'a foreign key': (
+            rebuilt('reservation:1'), ALL_FORBIDDEN),
+        'an unknown key': (
+            rebuilt('reservation:9'), ALL_FORBIDDEN),
+        'its host had a key': (rebuilt(held=[TWO]), HELD),
+        'had a key, refused': (
+            rebuilt(held=[TWO], **REFUSED), HELD),
+        'had a foreign key': (
+            rebuilt(held=[ONE]), ALL_FORBIDDEN),
+        'nothing': (rebuilt(), ALL_FORBIDDEN),
+        'in doubt': (rebuilt(**REFUSED), 'image-lost'),
+        'in doubt, but owns nothing': (
+            rebuilt(project='other', **REFUSED), ALL_FORBIDDEN),
+        'directed': (rebuilt(**DIRECTED), {FREE, ONE}),
+        'directed away from its key': (
+            rebuilt('reservation:2', **DIRECTED), {FREE, ONE}),
+        'directed, nothing refused': (
+            rebuilt('reservation:2', directed=True), MINE),
+        'the flavor explains the host': (
             rebuilt(held=[TWO], specs=['reservation:1']),
-            Require((ONE,), named('reservation:1')),
-            id='the flavor explains the host',
-        ),
-        pytest.param(
+            Require((ONE,), named('reservation:1'))),
+        'a hint explains the host': (
             rebuilt(held=[TWO], hints=['reservation:3'], **REFUSED),
-            Require((GRANTED,), named('reservation:3')),
-            id='a hint explains the host',
-        ),
-    ],
+            Require((GRANTED,), named('reservation:3'))),
+    },
 )  # fmt: skip
 def test_what_is_left_of_the_past_only_holds_a_server_in(request_, expected):
     conclusion, *_ = conclusions(request_, RESERVATION, RESERVATION)

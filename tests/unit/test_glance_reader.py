@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read from Glance."""
 
+from cases import cases
 from http_fakes import GLANCE, connection
 import pytest
 
@@ -31,17 +32,17 @@ def test_an_image_comes_with_its_custom_properties_and_no_others(http, glance):
     assert reader().images() == [DEBIAN, WINDOWS]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('name', 'number'),
-    [
-        pytest.param(f'{ID}2', 2, id='by id'),
-        pytest.param('windows-2022', 1, id='by name'),
-        pytest.param(f'{ID}9', 3, id='a name that looks like an id'),
-        pytest.param('Ubuntu', 4, id='another case is another name'),
-        pytest.param('ubuntu', 5, id='and the other way round'),
-        pytest.param('in:ubuntu,debian', 6, id='a name with a meaning'),
-        pytest.param('a/b?c d=ä&e', 7, id='a name to be quoted'),
-    ],
+    {
+        'by id': (f'{ID}2', 2),
+        'by name': ('windows-2022', 1),
+        'a name that looks like an id': (f'{ID}9', 3),
+        'another case is another name': ('Ubuntu', 4),
+        'and the other way round': ('ubuntu', 5),
+        'a name with a meaning': ('in:ubuntu,debian', 6),
+        'a name to be quoted': ('a/b?c d=ä&e', 7),
+    },
 )
 def test_an_image_is_found_by_id_or_any_name(http, glance, name, number):
     glance.images = [
@@ -195,19 +196,16 @@ def test_an_image_need_not_have_a_name_or_an_owner(http, glance):
     assert reader().images() == [Image('', f'{ID}1')]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'lacking'),
-    [
-        pytest.param({}, "KeyError('images')", id='no images'),
-        pytest.param(
-            {'images': [{'name': 'x'}]}, "KeyError('id')", id='no id'
-        ),
-        pytest.param(
+    {
+        'no images': ({}, "KeyError('images')"),
+        'no id': ({'images': [{'name': 'x'}]}, "KeyError('id')"),
+        'invalid images': (
             {'images': ['x']},
             "AttributeError(\"'str' object has no attribute 'get'\")",
-            id='invalid images',
         ),
-    ],
+    },
 )
 def test_an_incomplete_answer_is_an_error(http, glance, answer, lacking):
     http.get(f'{GLANCE}/v2/images', json=answer)

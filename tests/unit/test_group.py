@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request groups: what they serialize to, and what Placement that needs."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.tools import errors
@@ -17,80 +18,59 @@ def request(*groups, **fields):
 VCPU = {'VCPU': 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('query', 'microversion'),
-    [
-        pytest.param(
-            request(RequestGroup(resources=VCPU)), '1.10', id='plain'
-        ),
-        pytest.param(
-            request(RequestGroup(resources=VCPU), limit=5), '1.16', id='limit'
-        ),
-        pytest.param(
+    {
+        'plain': (request(RequestGroup(resources=VCPU)), '1.10'),
+        'limit': (request(RequestGroup(resources=VCPU), limit=5), '1.16'),
+        'required trait': (
             request(RequestGroup(resources=VCPU, required_traits={'A'})),
             '1.17',
-            id='required trait',
         ),
-        pytest.param(
+        'required aggregates': (
             request(RequestGroup(resources=VCPU, aggregates=[{'a', 'b'}])),
             '1.21',
-            id='required aggregates',
         ),
-        pytest.param(
+        'forbidden trait': (
             request(RequestGroup(resources=VCPU, forbidden_traits={'A'})),
             '1.22',
-            id='forbidden trait',
         ),
-        pytest.param(
+        'repeated member_of': (
             request(RequestGroup(resources=VCPU, aggregates=[{'a'}, {'b'}])),
             '1.24',
-            id='repeated member_of',
         ),
-        pytest.param(
-            request(RequestGroup('1', VCPU)), '1.25', id='numbered group'
-        ),
-        pytest.param(
+        'numbered group': (request(RequestGroup('1', VCPU)), '1.25'),
+        'group policy': (
             request(RequestGroup(resources=VCPU), group_policy='none'),
             '1.25',
-            id='group policy',
         ),
-        pytest.param(
+        'in_tree': (
             request(RequestGroup(resources=VCPU, in_tree='u')),
             '1.31',
-            id='in_tree',
         ),
-        pytest.param(
+        'forbidden aggregates': (
             request(RequestGroup(resources=VCPU, forbidden_aggregates={'a'})),
             '1.32',
-            id='forbidden aggregates',
         ),
-        pytest.param(
-            request(RequestGroup('_NET', VCPU)), '1.33', id='named group'
-        ),
-        pytest.param(
-            request(RequestGroup('01', VCPU)), '1.33', id='leading zero'
-        ),
-        pytest.param(
+        'named group': (request(RequestGroup('_NET', VCPU)), '1.33'),
+        'leading zero': (request(RequestGroup('01', VCPU)), '1.33'),
+        'required root trait': (
             request(RequestGroup(resources=VCPU), root_required={'A'}),
             '1.35',
-            id='required root trait',
         ),
-        pytest.param(
+        'forbidden root trait': (
             request(RequestGroup(resources=VCPU), root_forbidden={'A'}),
             '1.35',
-            id='forbidden root trait',
         ),
-        pytest.param(
+        'same subtree': (
             request(RequestGroup('1', VCPU), same_subtree=[{'1'}]),
             '1.36',
-            id='same subtree',
         ),
-        pytest.param(
+        'any traits': (
             request(RequestGroup(resources=VCPU, any_traits=[{'A', 'B'}])),
             '1.39',
-            id='any traits',
         ),
-    ],
+    },
 )
 def test_a_query_needs_the_oldest_microversion_that_understands_it(
     query, microversion

@@ -3,26 +3,21 @@
 
 import re
 
-import pytest
+from cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ('words', 'said'),
-    [
-        pytest.param('explain --flavor --help', 'explain', id='value'),
-        pytest.param(
-            'explain --flavor m1 --image x --help',
-            'explain',
-            id='after values',
-        ),
-        pytest.param('lock show host1 --help', 'lock show', id='after a name'),
-        pytest.param(
+    {
+        'value': ('explain --flavor --help', 'explain'),
+        'after values': ('explain --flavor m1 --image x --help', 'explain'),
+        'after a name': ('lock show host1 --help', 'lock show'),
+        'of two words': (
             'reservation create --vcpus 1 -h',
             'reservation create',
-            id='of two words',
         ),
-        pytest.param('--config-file --help', '[options]', id='of the program'),
-    ],
+        'of the program': ('--config-file --help', '[options]'),
+    },
 )
 def test_help_is_shown_behind_any_option(run, words, said):
     result = run(*words.split())

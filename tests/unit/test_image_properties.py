@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A filter sees the image properties that filters declare, and no others."""
 
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
@@ -54,18 +55,16 @@ def seen_by(*filters, image=Image('i', properties=GLANCE)):  # noqa: B008
     return [one.seen for one in filters]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('declared', 'keys', 'names'),
-    [
-        pytest.param((), (), [], id='nothing'),
-        pytest.param(('os_distro',), (), ['os_distro'], id='a name'),
-        pytest.param(
-            ('os_*',), (), ['os_distro', 'os_version'], id='a beginning'
-        ),
-        pytest.param((), ('license:*',), ['license:oracle'], id='a key'),
-        pytest.param(('os_dist',), (), [], id='a name is no beginning'),
-        pytest.param(('trait:*',), (), [], id='traits that nothing requires'),
-    ],
+    {
+        'nothing': ((), (), []),
+        'a name': (('os_distro',), (), ['os_distro']),
+        'a beginning': (('os_*',), (), ['os_distro', 'os_version']),
+        'a key': ((), ('license:*',), ['license:oracle']),
+        'a name is no beginning': (('os_dist',), (), []),
+        'traits that nothing requires': (('trait:*',), (), []),
+    },
 )
 def test_a_filter_sees_required_traits_and_declared_properties(
     declared, keys, names
@@ -110,27 +109,22 @@ RECORD = {'r:1': 'x', 'r:2': None, 'os': 'y', 'z': 'z', **TRAIT}
 KEYS = {'patterns': {'r:*'}, 'keys': {'r:*'}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('declared', 'properties', 'is_refused', 'expected'),
-    [
-        pytest.param(KEYS, RECORD, False, {'r:1': 'x'}, id='keys'),
-        pytest.param(KEYS, RECORD, True, {}, id='keys of a refused image'),
-        pytest.param(KEYS, None, False, {}, id='keys without a record'),
-        pytest.param(
-            {'patterns': {'os'}}, RECORD, False, {'os': 'y'}, id='needed'
-        ),
-        pytest.param({'patterns': {'r:*'}}, RECORD, False, 'r:2', id='lost'),
-        pytest.param({'patterns': {'os'}}, None, False, 'os', id='no record'),
-        pytest.param({'patterns': {'os'}}, RECORD, True, 'os', id='refused'),
-        pytest.param(
-            {'patterns': {'os'}, 'judged': {'os'}}, RECORD, True, {'os': 'y'},
-            id='judged by the filter',
-        ),
-        pytest.param(
-            KEYS | {'judged': {'r:*'}}, RECORD, True, 'r:2',
-            id='judged, but lost',
-        ),
-    ],
+    {
+        'keys': (KEYS, RECORD, False, {'r:1': 'x'}),
+        'keys of a refused image': (KEYS, RECORD, True, {}),
+        'keys without a record': (KEYS, None, False, {}),
+        'needed': (
+            {'patterns': {'os'}}, RECORD, False, {'os': 'y'}),
+        'lost': ({'patterns': {'r:*'}}, RECORD, False, 'r:2'),
+        'no record': ({'patterns': {'os'}}, None, False, 'os'),
+        'refused': ({'patterns': {'os'}}, RECORD, True, 'os'),
+        'judged by the filter': (
+            {'patterns': {'os'}, 'judged': {'os'}}, RECORD, True, {'os': 'y'}),
+        'judged, but lost': (
+            KEYS | {'judged': {'r:*'}}, RECORD, True, 'r:2'),
+    },
 )  # fmt: skip
 def test_what_counts_of_a_record_or_is_missing(
     declared, properties, is_refused, expected

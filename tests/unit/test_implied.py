@@ -4,6 +4,7 @@
 That Nova comes to the same is tested where Nova is.
 """
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.tools import errors
@@ -68,18 +69,17 @@ def test_an_image_does_not_pin_what_the_flavor_shares(flavor, image):
         ask({'hw:cpu_policy': flavor}, {'hw_cpu_policy': image})
 
 
-@pytest.mark.parametrize(
+@cases(
     ('flavor', 'image', 'pinned'),
-    [
-        pytest.param(OWN_THREADS, {}, 5, id='one more for the emulator'),
-        pytest.param(SHARED_THREADS, {}, 4, id='shared'),
-        pytest.param(
+    {
+        'one more for the emulator': (OWN_THREADS, {}, 5),
+        'shared': (SHARED_THREADS, {}, 4),
+        'images are ignored': (
             {},
             {'hw_emulator_threads_policy': 'isolate'},
             4,
-            id='images are ignored',
         ),
-    ],
+    },
 )
 def test_threads_of_the_emulator_may_need_a_cpu(flavor, image, pinned):
     implications = ask({'hw:cpu_policy': 'dedicated', **flavor}, image)
@@ -113,36 +113,32 @@ def test_a_mask_must_name_some_cpus_but_not_all(mask):
         ask(MIXED | {'hw:cpu_dedicated_mask': mask})
 
 
-@pytest.mark.parametrize(
+@cases(
     ('flavor', 'image', 'pinned'),
-    [
-        pytest.param({'hw:cpu_realtime_mask': '0-2'}, None, 3, id='flavor'),
-        pytest.param(
+    {
+        'flavor': ({'hw:cpu_realtime_mask': '0-2'}, None, 3),
+        'the image takes precedence': (
             {'hw:cpu_realtime_mask': '0-2'},
             {'hw_cpu_realtime_mask': '^0-1'},
             2,
-            id='the image takes precedence',
         ),
-        pytest.param(
+        'the dedicated mask takes precedence': (
             {'hw:cpu_realtime_mask': '0', 'hw:cpu_dedicated_mask': '0-2'},
             None,
             3,
-            id='the dedicated mask takes precedence',
         ),
-        pytest.param(
+        'no realtime': (
             {'hw:cpu_realtime_mask': '0-2', 'hw:cpu_realtime': 'no'},
             None,
             0,
-            id='no realtime',
         ),
-        pytest.param(SHARED_THREADS, None, 4, id='all, without a mask'),
-        pytest.param(
+        'all, without a mask': (SHARED_THREADS, None, 4),
+        'all by a mask': (
             SHARED_THREADS | {'hw:cpu_realtime_mask': '0-3'},
             None,
             4,
-            id='all by a mask',
         ),
-    ],
+    },
 )
 def test_cpus_for_realtime_are_pinned(flavor, image, pinned):
     implications = ask(REALTIME | flavor, image)

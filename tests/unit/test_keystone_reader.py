@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects are found by id or name; denied requests are reported."""
 
+from cases import cases
 from fake_projects import ACME, DOMAINS, OTHER, PROJECTS, SALES, FakeProjects
 from http_fakes import AUTH_URL, TOKEN, connection
 from keystoneauth1 import session, token_endpoint
@@ -25,19 +26,19 @@ def reader():
     return KeystoneClient(connection())
 
 
-@pytest.mark.parametrize(
+@cases(
     ('name', 'domain', 'project_id'),
-    [
-        pytest.param(ACME, None, ACME, id='an id'),
-        pytest.param(ACME.upper(), None, ACME, id='as MySQL compares ids'),
-        pytest.param('acme', SALES.upper(), OTHER, id='and those of domains'),
-        pytest.param('acme', 'default', ACME, id='a name and a domain id'),
-        pytest.param('acme', 'Default', ACME, id='a name and a domain name'),
-        pytest.param('acme', SALES, OTHER, id='a name and a domain uuid'),
-        pytest.param('acme', 'sales', OTHER, id='the other domain'),
-        pytest.param('a&b=c/d', None, '3d' * 16, id='what URLs are made of'),
-        pytest.param('6a' * 16, None, '5f' * 16, id='a name like an id'),
-    ],
+    {
+        'an id': (ACME, None, ACME),
+        'as MySQL compares ids': (ACME.upper(), None, ACME),
+        'and those of domains': ('acme', SALES.upper(), OTHER),
+        'a name and a domain id': ('acme', 'default', ACME),
+        'a name and a domain name': ('acme', 'Default', ACME),
+        'a name and a domain uuid': ('acme', SALES, OTHER),
+        'the other domain': ('acme', 'sales', OTHER),
+        'what URLs are made of': ('a&b=c/d', None, '3d' * 16),
+        'a name like an id': ('6a' * 16, None, '5f' * 16),
+    },
 )
 def test_a_project_is_found(projects, name, domain, project_id):
     assert reader().project(name, domain) == project_id
@@ -90,13 +91,13 @@ def test_without_permission_an_id_is_used_unchanged():
 
 
 @pytest.mark.usefixtures('denied')
-@pytest.mark.parametrize(
+@cases(
     ('domain', 'what'),
-    [
-        pytest.param(None, "project 'acme'", id='a project'),
-        pytest.param('default', "project 'acme'", id='of a domain id'),
-        pytest.param('sales', "domain 'sales'", id='of a domain name'),
-    ],
+    {
+        'a project': (None, "project 'acme'"),
+        'of a domain id': ('default', "project 'acme'"),
+        'of a domain name': ('sales', "domain 'sales'"),
+    },
 )
 def test_without_rights_a_name_is_refused(domain, what):
     with pytest.raises(exception.ServiceDenied) as caught:
@@ -130,19 +131,16 @@ def test_without_keystone_a_name_is_refused(http):
 # Answers that are of no use
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'said'),
-    [
-        pytest.param(
-            {'status_code': 500, 'text': 'oops'}, 'with 500: oops', id='500'
-        ),
-        pytest.param({'text': '<html>'}, 'is not a JSON object', id='no JSON'),
-        pytest.param(
+    {
+        '500': ({'status_code': 500, 'text': 'oops'}, 'with 500: oops'),
+        'no JSON': ({'text': '<html>'}, 'is not a JSON object'),
+        'no id': (
             {'json': {'projects': [{'name': 'acme'}]}},
             "lacks expected data: KeyError('id')",
-            id='no id',
         ),
-    ],
+    },
 )
 def test_a_failed_request_is_not_an_empty_list(http, keystone, answer, said):
     http.get(PROJECTS, **answer)

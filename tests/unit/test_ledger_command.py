@@ -4,6 +4,7 @@
 import json
 import pathlib
 
+from cases import cases
 import jsonschema
 from oslo_config import cfg
 import pytest
@@ -48,36 +49,31 @@ def test_the_document_has_the_schema(run, subject):
     assert document['stays']
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'sentence'),
-    [
-        pytest.param(
+    {
+        'no time': (
             (*WINDOWS, '--since', 'monday'),
             "--since 'monday' is not a time such as 2027-01-01 or "
             '2027-01-01T08:00+01:00',
-            id='no time',
         ),
-        pytest.param(
+        'backwards': (
             (*WINDOWS, '--since', '2026-03-04', '--until', '2026-03-01'),
             '--since must be before --until',
-            id='backwards',
         ),
-        pytest.param(
+        'future': (
             (*WINDOWS, '--since', '2026-03-04', '--until', '9999-03-01'),
             '--until must not be in the future',
-            id='future',
         ),
-        pytest.param(
+        'nothing to read': (
             (*WINDOWS, *MARCH, '--no-cloud'),
             '--no-cloud needs --file',
-            id='nothing to read',
         ),
-        pytest.param(
+        'whose': (
             (*MARCH, '--no-cloud', '--file', FILE),
             '--lock or --aggregate or --project is required',
-            id='whose',
         ),
-    ],
+    },
 )
 def test_invalid_arguments(run, arguments, sentence):
     result = run('ledger', *arguments)

@@ -4,6 +4,7 @@
 import weakref
 
 from audit_clouds import configuration
+from cases import cases
 from function_filter import FunctionFilter
 from mirrors import mirrored
 import pytest
@@ -215,12 +216,12 @@ def test_a_required_trait_can_be_on_a_sharing_provider():
     assert verdicts(findings)['keyed'] == {'near': 'yes', 'far': 'no'}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('key', 'outcome'),
-    [
-        pytest.param('trait:CUSTOM_WINDOWS', 'no', id='of the compute node'),
-        pytest.param('trait1:CUSTOM_WINDOWS', 'yes', id='of another group'),
-    ],
+    {
+        'of the compute node': ('trait:CUSTOM_WINDOWS', 'no'),
+        'of another group': ('trait1:CUSTOM_WINDOWS', 'yes'),
+    },
 )
 def test_a_forbidden_trait_must_be_absent(key, outcome):
     tree = make_tree(
@@ -249,20 +250,16 @@ def test_an_invalid_request_has_no_hosts(snapshot):
     assert 'nonsense' in objection.text
 
 
-@pytest.mark.parametrize(
+@cases(
     ('constraint', 'expected'),
-    [
-        pytest.param(Refuse('closed'), [], id='refuse'),
-        pytest.param(ForbidRootTrait('CUSTOM_X', 'no X'), ['b'], id='trait'),
-        pytest.param(
-            InTree(make_provider('card').uuid, 'tree'), ['b'], id='tree'
-        ),
-        pytest.param(InTree('unknown', 'tree'), [], id='unknown tree'),
-        pytest.param(
-            Require((make_aggregate('rack'),), 'rack'), ['a'], id='require'
-        ),
-        pytest.param(Require((), 'rack'), [], id='require nothing'),
-    ],
+    {
+        'refuse': (Refuse('closed'), []),
+        'trait': (ForbidRootTrait('CUSTOM_X', 'no X'), ['b']),
+        'tree': (InTree(make_provider('card').uuid, 'tree'), ['b']),
+        'unknown tree': (InTree('unknown', 'tree'), []),
+        'require': (Require((make_aggregate('rack'),), 'rack'), ['a']),
+        'require nothing': (Require((), 'rack'), []),
+    },
 )
 def test_constraints_of_any_filter_count(constraint, expected):
     snapshot = make_snapshot(

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 
+from cases import cases
 import pytest
 import yaml
 
@@ -22,20 +23,19 @@ def test_similar_hosts_share_a_column_of_a_table(run):
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('options', 'output'),
-    [
-        pytest.param((), ['--long names the hosts of each column.'], id='not'),
-        pytest.param(
+    {
+        'not': ((), ['--long names the hosts of each column.']),
+        'with --long': (
             ('--long',),
             [
                 'gpu-1 and 2 more: gpu-1, gpu-2, gpu-3',
                 'rack-a-1 and 5 more: rack-a-1, rack-a-2, rack-a-3, rack-b-1, '
                 'rack-b-2, rack-b-3',
             ],
-            id='with --long',
         ),
-    ],
+    },
 )
 def test_hosts_that_share_a_column_are_named_on_request(run, options, output):
     result = run(
@@ -122,12 +122,12 @@ def test_the_project_is_taken_into_account(run):
     assert reached == {'demo': ['reserved-1'], 'other': []}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'kind'),
-    [
-        pytest.param(['--flavor', 'gone'], 'flavor', id='flavor'),
-        pytest.param(['--image', 'gone'], 'image', id='image'),
-    ],
+    {
+        'flavor': (['--flavor', 'gone'], 'flavor'),
+        'image': (['--image', 'gone'], 'image'),
+    },
 )
 def test_an_unknown_name_is_an_error(run, arguments, kind):
     result = run(*WINDOWS, *arguments)

@@ -3,6 +3,7 @@
 
 import dataclasses
 
+from cases import cases
 import prometheus_client
 import pytest
 from samples import parsed
@@ -184,12 +185,12 @@ def test_a_host_that_placement_has_in_no_zone_is_in_none(meter):
     assert ('zone_slots', '', 's', 'small') not in numbers
 
 
-@pytest.mark.parametrize(
+@cases(
     ('zones', 'expected'),
-    [
-        pytest.param('z1, z2', (3, 3), id='fully for each zone'),
-        pytest.param('z1', (3, 0), id='not from outside a zone'),
-    ],
+    {
+        'fully for each zone': ('z1, z2', (3, 3)),
+        'not from outside a zone': ('z1', (3, 0)),
+    },
 )
 def test_shared_storage_counts(conf, write_cloud, zones, expected):
     meter = Cloud(conf, write_cloud("""
@@ -318,15 +319,15 @@ def test_configured_flavors_are_counted_once_each(meter, caplog):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     'extra_specs',
-    [
-        pytest.param({'hw:cpu_policy': 'x'}, id='makes no sense'),
-        pytest.param({'pci_passthrough:alias': 'gpu:1'}, id='PCI devices'),
-        pytest.param({'accel:device_profile': 'fpga'}, id='accelerators'),
+    {
+        'makes no sense': {'hw:cpu_policy': 'x'},
+        'PCI devices': {'pci_passthrough:alias': 'gpu:1'},
+        'accelerators': {'accel:device_profile': 'fpga'},
         # Nova requests VCPU by default.
-        pytest.param({'hw:cpu_policy': 'dedicated'}, id='PCPU nowhere'),
-    ],
+        'PCPU nowhere': {'hw:cpu_policy': 'dedicated'},
+    },
 )
 def test_a_flavor_that_cannot_be_counted_does_not_stop_others(
     meter, caplog, extra_specs

@@ -7,6 +7,7 @@ import pathlib
 import re
 import threading
 
+from cases import cases
 from oslo_utils import netutils
 from pages import SOURCE, blocks
 import prometheus_client
@@ -285,13 +286,13 @@ def test_findings_are_counted_by_kind_and_severity(
     assert max(found.values()) > 1
 
 
-@pytest.mark.parametrize(
+@cases(
     'name',
-    [
-        pytest.param('x"} 1 evil{a="', id='what ends a label'),
-        pytest.param('back\\slash\\n', id='a backslash'),
-        pytest.param('für ☃', id='other letters'),
-    ],
+    {
+        'what ends a label': 'x"} 1 evil{a="',
+        'a backslash': 'back\\slash\\n',
+        'other letters': 'für ☃',
+    },
 )
 def test_lock_names_are_escaped_in_labels(cloud_of, name):
     metadata = {f'trait:{name}': 'required'}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image properties as Nova stores them."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.tools.mirrored import nova_image
@@ -8,16 +9,14 @@ from isolate_aggregates.tools.mirrored import nova_image
 ADAPTER = 'vmware_adaptertype'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('properties', 'bus', 'model'),
-    [
-        pytest.param({ADAPTER: 'ide'}, 'ide', None, id='IDE'),
-        pytest.param(
-            {ADAPTER: 'paraVirtual'}, 'scsi', 'vmpvscsi', id='another adapter'
-        ),
-        pytest.param({ADAPTER: ''}, None, None, id='an empty adapter'),
-        pytest.param({}, None, None, id='no adapter'),
-        pytest.param(
+    {
+        'IDE': ({ADAPTER: 'ide'}, 'ide', None),
+        'another adapter': ({ADAPTER: 'paraVirtual'}, 'scsi', 'vmpvscsi'),
+        'an empty adapter': ({ADAPTER: ''}, None, None),
+        'no adapter': ({}, None, None),
+        'the new properties, too': (
             {
                 ADAPTER: 'ide',
                 'hw_disk_bus': 'virtio',
@@ -25,9 +24,8 @@ ADAPTER = 'vmware_adaptertype'
             },
             'virtio',
             'virtio-scsi',
-            id='the new properties, too',
         ),
-    ],
+    },
 )
 def test_the_adapter_of_vmware_is_disk_bus_and_scsi_model(
     properties, bus, model

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read from Nova, through the real novaclient."""
 
+from cases import cases
 from http_fakes import NOVA, PLACEMENT, connection
 import pytest
 
@@ -77,14 +78,14 @@ def test_a_cloud_without_aggregates_has_none(http, nova):
     assert reader().aggregates() == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ('newest', 'spoken'),
-    [
-        pytest.param('2.41', '2.41', id='the oldest that tells uuids'),
-        pytest.param('2.60', '2.60', id='what the server knows'),
-        pytest.param('2.61', '2.61', id='the newest known here'),
-        pytest.param('2.100', '2.61', id='not newer than known here'),
-    ],
+    {
+        'the oldest that tells uuids': ('2.41', '2.41'),
+        'what the server knows': ('2.60', '2.60'),
+        'the newest known here': ('2.61', '2.61'),
+        'not newer than known here': ('2.100', '2.61'),
+    },
 )
 def test_the_newest_common_microversion_is_used(http, nova, newest, spoken):
     nova.newest = newest
@@ -94,15 +95,15 @@ def test_the_newest_common_microversion_is_used(http, nova, newest, spoken):
     assert sent.headers['OpenStack-API-Version'] == f'compute {spoken}'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('newest', 'releases'),
-    [
-        pytest.param('2.96', (31,), id='older than all that are known'),
-        pytest.param('2.100', (31, 32), id='the same in two releases'),
-        pytest.param('2.103', (33,), id='33'),
-        pytest.param('2.104', (34,), id='34'),
-        pytest.param('2.110', (34,), id='newer than all that are known'),
-    ],
+    {
+        'older than all that are known': ('2.96', (31,)),
+        'the same in two releases': ('2.100', (31, 32)),
+        '33': ('2.103', (33,)),
+        '34': ('2.104', (34,)),
+        'newer than all that are known': ('2.110', (34,)),
+    },
 )
 def test_the_release_is_recognized_by_the_newest_microversion(
     http, nova, newest, releases
@@ -112,14 +113,12 @@ def test_the_release_is_recognized_by_the_newest_microversion(
     assert reader().releases == releases
 
 
-@pytest.mark.parametrize(
+@cases(
     ('newest', 'offers'),
-    [
-        pytest.param(
-            '2.38', 'offers microversions up to 2.38', id='before Ocata'
-        ),
-        pytest.param('', 'is too old', id='no microversions'),
-    ],
+    {
+        'before Ocata': ('2.38', 'offers microversions up to 2.38'),
+        'no microversions': ('', 'is too old'),
+    },
 )
 def test_a_nova_without_uuids_is_too_old(http, nova, newest, offers):
     nova.newest = newest
@@ -267,16 +266,14 @@ def test_compute_nodes_are_read_page_by_page(http, nova):
     assert reader().compute_nodes() == NODES
 
 
-@pytest.mark.parametrize(
+@cases(
     ('name', 'providers'),
-    [
-        pytest.param('host-1', ('uuid-node-1',), id='a compute service'),
-        pytest.param(
-            'ironic', ('uuid-node-2', 'uuid-node-3'), id='one with two nodes'
-        ),
-        pytest.param('node-2.example', ('uuid-node-2',), id='a node'),
-        pytest.param('host-9', (), id='unknown'),
-    ],
+    {
+        'a compute service': ('host-1', ('uuid-node-1',)),
+        'one with two nodes': ('ironic', ('uuid-node-2', 'uuid-node-3')),
+        'a node': ('node-2.example', ('uuid-node-2',)),
+        'unknown': ('host-9', ()),
+    },
 )
 def test_a_host_is_found_by_its_service_or_by_its_node(
     http, nova, conf, name, providers
@@ -316,14 +313,12 @@ def test_node_uuids_missing_in_nova_come_from_placement(http, nova, conf):
     ) == ComputeHost('node-1.example', ('uuid-node-1',))
 
 
-@pytest.mark.parametrize(
+@cases(
     ('newest', 'nodes'),
-    [
-        pytest.param(
-            '2.53', {node.uuid: node.host for node in NODES}, id='Nova tells'
-        ),
-        pytest.param('2.52', {}, id='Nova does not tell'),
-    ],
+    {
+        'Nova tells': ('2.53', {node.uuid: node.host for node in NODES}),
+        'Nova does not tell': ('2.52', {}),
+    },
 )
 def test_the_compute_nodes_are_those_of_nova(http, nova, conf, newest, nodes):
     nova.newest, nova.nodes = newest, NODES
@@ -334,10 +329,10 @@ def test_the_compute_nodes_are_those_of_nova(http, nova, conf, newest, nodes):
 # Errors
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'kind', 'said'),
-    [
-        pytest.param(
+    {
+        'no administrator': (
             {
                 'status_code': 403,
                 'json': {
@@ -352,44 +347,38 @@ def test_the_compute_nodes_are_those_of_nova(http, nova, conf, newest, nodes):
             "denied GET /os-aggregates (403): Policy doesn't allow "
             'os_compute_api:os-aggregates:index to be performed; use '
             'credentials with the admin or service role.',
-            id='no administrator',
         ),
-        pytest.param(
+        'a token it does not know': (
             {'status_code': 401, 'json': {'error': {'message': 'Who?'}}},
             exception.ServiceDenied,
             'does not accept the token of GET /os-aggregates (401): Who?; '
             'check the credentials, and [keystone_authtoken] of the service.',
-            id='a token it does not know',
         ),
-        pytest.param(
+        'a fault': (
             {'status_code': 500, 'text': '<html>'},
             exception.ServiceFailed,
             'answered GET /os-aggregates with 500: Unknown Error.',
-            id='a fault',
         ),
-        pytest.param(
+        'HTML': (
             {'text': '<html>Welcome to nginx</html>'},
             exception.ServiceError,
             'returned something other than the host aggregates: TypeError("'
             "'NoneType' object is not subscriptable\"); is this the right "
             'endpoint?',
-            id='HTML',
         ),
-        pytest.param(
+        'no uuid in spite of the microversion': (
             {'json': {'aggregates': [{'id': 1, 'name': 'old'}]}},
             exception.ServiceError,
             'returned something other than the host aggregates: '
             "AttributeError('"
             "uuid'); is this the right endpoint?",
-            id='no uuid in spite of the microversion',
         ),
-        pytest.param(
+        'busy for good': (
             {'status_code': 503, 'text': ''},
             exception.ServiceError,
             'answered GET /os-aggregates with 503: Unknown Error.',
-            id='busy for good',
         ),
-    ],
+    },
 )
 def test_an_error_names_the_request_and_what_to_check(
     http, nova, answer, kind, said
@@ -401,28 +390,25 @@ def test_an_error_names_the_request_and_what_to_check(
     assert str(error) == f'Nova at http://nova.test/v2.1 {said}'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'said'),
-    [
-        pytest.param(
+    {
+        'not even its versions': (
             {'status_code': 401},
             'does not accept the token of GET its versions (401): '
             'Unauthorized; check the credentials, and [keystone_authtoken] of '
             'the service.',
-            id='not even its versions',
         ),
-        pytest.param(
+        'an invalid version': (
             {'json': {'version': {'version': 'newest'}}},
             'returned something other than its versions: UnsupportedVersion("',
-            id='an invalid version',
         ),
-        pytest.param(
+        'no version': (
             {'json': {'version': {}}},
             'returned something other than its versions: '
             "AttributeError('version",
-            id='no version',
         ),
-    ],
+    },
 )
 def test_a_nova_without_a_version_document_is_not_called_too_old(
     http, nova, answer, said

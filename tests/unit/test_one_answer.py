@@ -3,6 +3,7 @@
 
 import json
 
+from cases import cases
 import pytest
 
 HOSTS = """
@@ -153,26 +154,23 @@ def hosts(run, write_cloud, tmp_path):
     return ask
 
 
-@pytest.mark.parametrize(
+@cases(
     ('cloud', 'image', 'expected'),
-    [
-        pytest.param(
-            ENCRYPTED, ['--image', 'efi'], {'h2'}, id='what Nova 31 requires'
-        ),
-        pytest.param(ZONES, [], {'h1'}, id='the default zone'),
-        pytest.param(
+    {
+        'what Nova 31 requires': (ENCRYPTED, ['--image', 'efi'], {'h2'}),
+        'the default zone': (ZONES, [], {'h1'}),
+        'a default zone without hosts': (
             ZONES.replace('_zone: west}', '_zone: typo}', 1),
             [],
             set(),
-            id='a default zone without hosts',
         ),
-        pytest.param(TENANTS, [], set(), id='no project, and one is required'),
-        pytest.param(LARGE, [], {'h2'}, id='larger than a host'),
-        pytest.param(UNMIRRORED, [], {'h1', 'h2'}, id='not in Placement'),
-        pytest.param(LEFT, [], {'h2'}, id='left in Placement'),
-        pytest.param(DOWN, [], {'h3'}, id='down or disabled'),
-        pytest.param(OFF, [], {'h1', 'h2'}, id='the filter is off'),
-    ],
+        'no project, and one is required': (TENANTS, [], set()),
+        'larger than a host': (LARGE, [], {'h2'}),
+        'not in Placement': (UNMIRRORED, [], {'h1', 'h2'}),
+        'left in Placement': (LEFT, [], {'h2'}),
+        'down or disabled': (DOWN, [], {'h3'}),
+        'the filter is off': (OFF, [], {'h1', 'h2'}),
+    },
 )
 def test_each_command_names_the_same_hosts(hosts, cloud, image, expected):
     assert hosts(cloud, *image) == dict.fromkeys(

@@ -3,6 +3,7 @@
 
 import copy
 
+from cases import cases
 from http_fakes import PLACEMENT, client
 import pytest
 import requests
@@ -93,17 +94,16 @@ def refused(placement, request=PLAIN):
     return caught.value
 
 
-@pytest.mark.parametrize(
+@cases(
     ('request_', 'microversion'),
-    [
-        pytest.param(PLAIN, '1.29', id='at least what tells trees apart'),
-        pytest.param(FORBIDDING, '1.32', id='what forbidding needs'),
-        pytest.param(
+    {
+        'at least what tells trees apart': (PLAIN, '1.29'),
+        'what forbidding needs': (FORBIDDING, '1.32'),
+        'what the newest of its parts needs': (
             ResourceRequest(root_forbidden={'COMPUTE_STATUS_DISABLED'}),
             '1.35',
-            id='what the newest of its parts needs',
         ),
-    ],
+    },
 )
 def test_a_query_uses_the_oldest_sufficient_microversion(
     http, placement, request_, microversion
@@ -187,16 +187,16 @@ HANGING = {'exc': requests.ReadTimeout}
 FINE = {'json': ANSWER}
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answers', 'calls'),
-    [
-        pytest.param([FINE], 1, id='no need to'),
-        pytest.param([BUSY, FINE], 2, id='once busy'),
-        pytest.param([SLOW_DOWN, BUSY, FINE], 3, id='busy in two ways'),
-        pytest.param([DOWN, DOWN, DOWN, FINE], 4, id='down three times'),
-        pytest.param([HANGING, FINE], 2, id='a time-out'),
-        pytest.param([DOWN, BUSY, FINE], 3, id='down, then busy'),
-    ],
+    {
+        'no need to': ([FINE], 1),
+        'once busy': ([BUSY, FINE], 2),
+        'busy in two ways': ([SLOW_DOWN, BUSY, FINE], 3),
+        'down three times': ([DOWN, DOWN, DOWN, FINE], 4),
+        'a time-out': ([HANGING, FINE], 2),
+        'down, then busy': ([DOWN, BUSY, FINE], 3),
+    },
 )
 def test_temporary_failures_are_retried(http, placement, answers, calls):
     http.get(f'{PLACEMENT}/allocation_candidates', answers)
@@ -204,45 +204,40 @@ def test_temporary_failures_are_retried(http, placement, answers, calls):
     assert http.call_count == calls
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'calls', 'said'),
-    [
-        pytest.param(
+    {
+        'always busy': (
             BUSY,
             4,
             'answered GET /allocation_candidates?resources=VCPU%3A2 with 503: '
             'no reason was given.',
-            id='always busy',
         ),
-        pytest.param(
+        'always too many requests': (
             SLOW_DOWN,
             4,
             'answered GET /allocation_candidates?resources=VCPU%3A2 with 429: '
             'no reason was given.',
-            id='always too many requests',
         ),
-        pytest.param(
+        'always a time-out': (
             HANGING,
             4,
             'does not answer in time; check whether it is overloaded, or '
             'allow more seconds with --timeout or [isolate_aggregates] '
             'timeout.',
-            id='always a time-out',
         ),
-        pytest.param(
+        'a fault does not pass': (
             {'status_code': 500, 'text': '<html>', 'reason': 'Oops'},
             1,
             'answered GET /allocation_candidates?resources=VCPU%3A2 with '
             '500: Oops.',
-            id='a fault does not pass',
         ),
-        pytest.param(
+        'a bad query stays bad': (
             {'status_code': 400, 'text': 'No such trait.'},
             1,
             'rejected the request as invalid (400): No such trait.',
-            id='a bad query stays bad',
         ),
-    ],
+    },
 )
 def test_lasting_failures_are_reported_after_three_retries(
     http, placement, answer, calls, said
@@ -256,24 +251,22 @@ def test_lasting_failures_are_reported_after_three_retries(
 # A Placement that is too old
 
 
-@pytest.mark.parametrize(
+@cases(
     ('request_', 'newest', 'said'),
-    [
-        pytest.param(
+    {
+        'it cannot forbid': (
             FORBIDDING,
             '1.30',
             'Placement at http://placement.test offers microversions up to '
             '1.30; forbidding aggregates needs 1.32 (Train).',
-            id='it cannot forbid',
         ),
-        pytest.param(
+        'it does not support the oldest one used': (
             PLAIN,
             '1.17',
             'Placement at http://placement.test offers microversions up to '
             '1.17; reading nested resource providers needs 1.29 (Rocky).',
-            id='it does not support the oldest one used',
         ),
-    ],
+    },
 )
 def test_an_old_placement_is_named_with_the_missing_feature(
     http, placement, request_, newest, said
@@ -285,14 +278,14 @@ def test_an_old_placement_is_named_with_the_missing_feature(
     assert str(error) == said
 
 
-@pytest.mark.parametrize(
+@cases(
     'body',
-    [
-        pytest.param({'text': '<html>406</html>'}, id='HTML'),
-        pytest.param({'json': {'errors': ['no']}}, id='errors as words'),
-        pytest.param({'json': {'errors': []}}, id='no errors'),
-        pytest.param({'json': []}, id='no object'),
-    ],
+    {
+        'HTML': {'text': '<html>406</html>'},
+        'errors as words': {'json': {'errors': ['no']}},
+        'no errors': {'json': {'errors': []}},
+        'no object': {'json': []},
+    },
 )
 def test_a_406_of_a_proxy_does_not_mean_an_old_placement(
     http, placement, body
@@ -323,36 +316,31 @@ def without(*path):
     return answer
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'lacking'),
-    [
-        pytest.param({}, "KeyError('allocation_requests')", id='nothing'),
-        pytest.param(
+    {
+        'nothing': ({}, "KeyError('allocation_requests')"),
+        'no summaries': (
             without('provider_summaries'),
             "KeyError('provider_summaries')",
-            id='no summaries',
         ),
-        pytest.param(
+        'no summary of a provider': (
             without('provider_summaries', HOST),
             "KeyError('uuid-host')",
-            id='no summary of a provider',
         ),
-        pytest.param(
+        'no root': (
             without('provider_summaries', HOST, 'root_provider_uuid'),
             "KeyError('root_provider_uuid')",
-            id='no root',
         ),
-        pytest.param(
+        'no traits': (
             without('provider_summaries', HOST, 'traits'),
             "KeyError('traits')",
-            id='no traits',
         ),
-        pytest.param(
+        'no allocations': (
             without('allocation_requests', 0, 'allocations'),
             "KeyError('allocations')",
-            id='no allocations',
         ),
-    ],
+    },
 )
 def test_an_incomplete_answer_is_refused(http, placement, answer, lacking):
     http.get(requests_mock.ANY, json=answer)
@@ -377,21 +365,18 @@ def test_an_answer_in_the_format_of_old_microversions_is_refused(
 # Resource providers
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'query'),
-    [
-        pytest.param({}, '', id='all'),
-        pytest.param({'name': 'ä & b'}, '?name=%C3%A4+%26+b', id='by name'),
-        pytest.param({'in_tree': HOST}, '?in_tree=uuid-host', id='by tree'),
-        pytest.param(
-            {'member_of': {'b', 'a'}}, '?member_of=in%3Aa%2Cb', id='members'
-        ),
-        pytest.param(
+    {
+        'all': ({}, ''),
+        'by name': ({'name': 'ä & b'}, '?name=%C3%A4+%26+b'),
+        'by tree': ({'in_tree': HOST}, '?in_tree=uuid-host'),
+        'members': ({'member_of': {'b', 'a'}}, '?member_of=in%3Aa%2Cb'),
+        'by both': (
             {'name': 'x', 'in_tree': HOST},
             '?name=x&in_tree=uuid-host',
-            id='by both',
         ),
-    ],
+    },
 )
 def test_providers_can_be_filtered(http, placement, arguments, query):
     http.get(requests_mock.ANY, json={'resource_providers': [PROVIDER]})

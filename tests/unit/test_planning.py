@@ -4,16 +4,17 @@
 import json
 import pathlib
 
+from cases import cases
 import pytest
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
 KEY = ('--trait', 'CUSTOM_LICENSED_WINDOWS')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'changes'),
-    [
-        pytest.param(
+    {
+        'lock': (
             ('lock', 'create', 'win-hosts', '--trait', 'CUSTOM_NEW'),
             [
                 'create trait CUSTOM_NEW',
@@ -22,24 +23,20 @@ KEY = ('--trait', 'CUSTOM_LICENSED_WINDOWS')
                 'add trait CUSTOM_NEW to host win-1',
                 'add trait CUSTOM_NEW to host win-2',
             ],
-            id='lock',
         ),
-        pytest.param(
+        'unlock': (
             ('lock', 'delete', 'win-hosts'),
             ['untag aggregate win-hosts trait:CUSTOM_LICENSED_WINDOWS'],
-            id='unlock',
         ),
-        pytest.param(
+        'grant': (
             ('key', 'add', '--flavor', 'm1.small', *KEY),
             ['set trait:CUSTOM_LICENSED_WINDOWS=required on flavor m1.small'],
-            id='grant',
         ),
-        pytest.param(
+        'revoke': (
             ('key', 'remove', '--flavor', 'win.small', *KEY),
             ['unset trait:CUSTOM_LICENSED_WINDOWS on flavor win.small'],
-            id='revoke',
         ),
-    ],
+    },
 )
 def test_changes_are_planned_on_a_file(run, tmp_path, arguments, changes):
     path = tmp_path / 'cloud.yaml'

@@ -4,6 +4,7 @@
 import json
 from urllib import parse
 
+from cases import cases
 from http_fakes import HTML, PLACEMENT, client
 import pytest
 import requests
@@ -69,34 +70,22 @@ CLOSED = {'cause': ConnectionResetError()}
 
 
 @pytest.mark.parametrize('limit', [200, 65_500])
-@pytest.mark.parametrize(
+@cases(
     ('beyond', 'happened'),
-    [
-        pytest.param(
-            {'status_code': 414, 'headers': HTML}, 'answered 414', id='414'
-        ),
-        pytest.param(
-            {'status_code': 400, 'headers': HTML},
-            'answered 400',
-            id='HAProxy',
-        ),
-        pytest.param(
+    {
+        '414': ({'status_code': 414, 'headers': HTML}, 'answered 414'),
+        'HAProxy': ({'status_code': 400, 'headers': HTML}, 'answered 400'),
+        'a proxy before uWSGI': (
             {'status_code': 502, 'headers': HTML},
             'answered 502',
-            id='a proxy before uWSGI',
         ),
-        pytest.param(
+        'Apache before uWSGI': (
             {'status_code': 500, 'headers': HTML},
             'answered 500',
-            id='Apache before uWSGI',
         ),
-        pytest.param(CLOSED, 'closed the connection', id='uWSGI'),
-        pytest.param(
-            NO_RESOURCES,
-            'did not receive the query',
-            id='uWSGI drops the query',
-        ),
-    ],
+        'uWSGI': (CLOSED, 'closed the connection'),
+        'uWSGI drops the query': (NO_RESOURCES, 'did not receive the query'),
+    },
 )
 def test_the_limit_is_found_with_few_requests(http, limit, beyond, happened):
     way = Way(http, limit, beyond)
@@ -135,62 +124,50 @@ def test_queries_for_the_measurement_are_cheap_for_placement(http):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ('fault', 'kind'),
-    [
-        pytest.param(
+    {
+        '401': (
             {'status_code': 401, 'headers': JSON},
             exception.ServiceDenied,
-            id='401',
         ),
-        pytest.param(
+        '403': (
             {'status_code': 403, 'headers': JSON},
             exception.ServiceDenied,
-            id='403',
         ),
-        pytest.param(
-            {'status_code': 503, 'headers': HTML},
-            exception.ServiceError,
-            id='503',
-        ),
-        pytest.param(
+        '503': ({'status_code': 503, 'headers': HTML}, exception.ServiceError),
+        '500 of Placement itself': (
             {'status_code': 500, 'headers': JSON},
             exception.ServiceFailed,
-            id='500 of Placement itself',
         ),
-        pytest.param(
+        'time-out': (
             {'cause': requests.ReadTimeout()},
             exception.ServiceUnreachable,
-            id='time-out',
         ),
-        pytest.param(
+        'nothing listens': (
             {'cause': ConnectionRefusedError()},
             exception.ServiceUnreachable,
-            id='nothing listens',
         ),
-        pytest.param(
+        '400 of Placement itself': (
             {
                 'status_code': 400,
                 'json': {'errors': [{'detail': 'No such class: VCPU'}]},
                 'headers': JSON,
             },
             exception.BadQuery,
-            id='400 of Placement itself',
         ),
-        pytest.param(
+        'another service': (
             {'json': {'versions': []}, 'headers': JSON},
             exception.ServiceError,
-            id='another service',
         ),
-        pytest.param(
+        'candidates that were not asked for': (
             {
                 'json': NONE | {'allocation_requests': [{}]},
                 'headers': JSON,
             },
             exception.ServiceError,
-            id='candidates that were not asked for',
         ),
-    ],
+    },
 )
 @pytest.mark.parametrize('number', [1, 5])
 def test_a_fault_is_not_reported_as_a_limit(http, number, fault, kind):
@@ -201,14 +178,14 @@ def test_a_fault_is_not_reported_as_a_limit(http, number, fault, kind):
     assert not isinstance(caught.value, exception.QueryTooLong)
 
 
-@pytest.mark.parametrize(
+@cases(
     'fault',
-    [
-        pytest.param(CLOSED, id='closed'),
-        pytest.param({'status_code': 500, 'headers': HTML}, id='500'),
-        pytest.param({'status_code': 502, 'headers': HTML}, id='502'),
-        pytest.param({'status_code': 400, 'headers': HTML}, id='400'),
-    ],
+    {
+        'closed': CLOSED,
+        '500': {'status_code': 500, 'headers': HTML},
+        '502': {'status_code': 502, 'headers': HTML},
+        '400': {'status_code': 400, 'headers': HTML},
+    },
 )
 @pytest.mark.parametrize('number', [1, 2, 9, 14, 18])
 def test_a_temporary_failure_is_not_mistaken_for_the_limit(

@@ -4,51 +4,44 @@
 import itertools
 import re
 
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-import pytest
 
 from isolate_aggregates.tools import ranges
 
 
-@pytest.mark.parametrize(
+@cases(
     ('names', 'said'),
-    [
-        pytest.param(['cn1'], 'cn1', id='one'),
-        pytest.param(['b', 'a'], 'a, b', id='without numbers'),
-        pytest.param(
+    {
+        'one': (['cn1'], 'cn1'),
+        'without numbers': (['b', 'a'], 'a, b'),
+        'zeros in front': (
             [f'cn-{n:04}' for n in range(1, 51)],
             'cn-[0001-0050]',
-            id='zeros in front',
         ),
-        pytest.param(
+        'in natural order, with gaps': (
             [f'cn{n}' for n in (10, 8, 9, 12, 1)],
             'cn[1,8-10,12]',
-            id='in natural order, with gaps',
         ),
-        pytest.param(['cn-09', 'cn-10'], 'cn-[09-10]', id='more digits'),
-        pytest.param(['n1', 'n01', 'n2'], 'n[01,1-2]', id='as written'),
-        pytest.param(
+        'more digits': (['cn-09', 'cn-10'], 'cn-[09-10]'),
+        'as written': (['n1', 'n01', 'n2'], 'n[01,1-2]'),
+        'two numbers, and one that is the same': (
             [f'r{r}-n{n:02}.dc1' for r in (1, 2) for n in (1, 2, 3)],
             'r[1-2]-n[01-03].dc1',
-            id='two numbers, and one that is the same',
         ),
-        pytest.param(
+        'no more than there are': (
             ['r1-n1', 'r1-n2', 'r2-n1'],
             'r1-n[1-2], r2-n1',
-            id='no more than there are',
         ),
-        pytest.param(['gpu-1', 'win-1'], 'gpu-1, win-1', id='two kinds'),
-        pytest.param(
+        'two kinds': (['gpu-1', 'win-1'], 'gpu-1, win-1'),
+        'too many': (
             [f'cn{n}' for n in range(0, 200, 2)],
             'cn[0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38] '
             'and 80 more',
-            id='too many',
         ),
-        pytest.param(
-            [70 * 'a', 70 * 'b'], f'{70 * "a"} and 1 more', id='too long'
-        ),
-    ],
+        'too long': ([70 * 'a', 70 * 'b'], f'{70 * "a"} and 1 more'),
+    },
 )
 def test_runs_of_numbers_become_ranges(names, said):
     assert ranges.folded(names) == said
@@ -82,10 +75,10 @@ def test_no_name_is_lost_or_made_up(some):
     assert sorted(results) == sorted(some)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('texts', 'said'),
-    [
-        pytest.param(
+    {
+        'names': (
             [
                 f'in aggregate lock-{n:02}, locked by trait CUSTOM_{n}, which '
                 'flavor m1 does not require'
@@ -95,9 +88,8 @@ def test_no_name_is_lost_or_made_up(some):
                 'in aggregate lock-[01-50], locked by trait CUSTOM_[1-50], '
                 'which flavor m1 does not require',
             ),
-            id='names',
         ),
-        pytest.param(
+        'amounts': (
             [
                 f'VCPU: requested 4, free {16 - used} (16 total x 1.0 - '
                 f'{used} used)'
@@ -107,20 +99,17 @@ def test_no_name_is_lost_or_made_up(some):
                 'VCPU: requested 4, free 0 to 3 (16 total x 1.0 - 13 to 16 '
                 'used)',
             ),
-            id='amounts',
         ),
-        pytest.param(
+        'names without numbers': (
             ['in aggregate gold: full', 'in aggregate tin: full'],
             ('in aggregate gold, tin: full',),
-            id='names without numbers',
         ),
-        pytest.param(['a', 'a', 'b c'], ('a', 'b c'), id='not alike'),
-        pytest.param(
+        'not alike': (['a', 'a', 'b c'], ('a', 'b c')),
+        'too many that are not alike': (
             ['a', 'b c', 'd e f', 'g h i j', 'k l m n o'],
             ('a', 'b c', 'd e f', '2 more like these'),
-            id='too many that are not alike',
         ),
-    ],
+    },
 )
 def test_texts_that_differ_in_names_and_numbers_are_one(texts, said):
     assert ranges.alike(texts) == said

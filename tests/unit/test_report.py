@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.testing.builders import (
@@ -224,14 +225,14 @@ def test_filters_that_do_not_run_are_reported(conf):
     assert 'No aggregate is locked.' in text
 
 
-@pytest.mark.parametrize(
+@cases(
     ('bar', 'percent', 'width', 'free'),
-    [
-        pytest.param(Bar('VCPU', 0, 0), 0, 0, 0, id='nothing there'),
-        pytest.param(Bar('VCPU', 2, 0), 100, 100, -2, id='used all the same'),
-        pytest.param(Bar('VCPU', 30, 20), 150, 100, -10, id='too much used'),
-        pytest.param(Bar('VCPU', 1, 3), 33, 33, 2, id='some used'),
-    ],
+    {
+        'nothing there': (Bar('VCPU', 0, 0), 0, 0, 0),
+        'used all the same': (Bar('VCPU', 2, 0), 100, 100, -2),
+        'too much used': (Bar('VCPU', 30, 20), 150, 100, -10),
+        'some used': (Bar('VCPU', 1, 3), 33, 33, 2),
+    },
 )
 def test_a_bar_never_exceeds_its_track(bar, percent, width, free):
     assert (bar.percent, bar.width, bar.free) == (percent, width, free)
@@ -465,31 +466,28 @@ def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
     assert result.err.startswith('The report cannot be written to ')
 
 
-@pytest.mark.parametrize(
+@cases(
     ('arguments', 'code', 'message'),
-    [
-        pytest.param(
+    {
+        'servers of a file': (
             ['--output', 'page.html', '--servers'],
             1,
             'examples/windows-licensing.yaml has no servers; save it again '
             'without --no-servers.\n',
-            id='servers of a file',
         ),
-        pytest.param(
+        'reservations of a file': (
             ['--output', 'page.html', '--calendar', '30'],
             2,
             '--calendar needs a live cloud: leave out --calendar or '
             '--snapshot',
-            id='reservations of a file',
         ),
-        pytest.param(
+        'no directory': (
             ['--output', 'missing/page.html'],
             1,
             'The report cannot be written to missing/page.html: No such '
             'file or directory.\n',
-            id='no directory',
         ),
-    ],
+    },
 )
 def test_the_command_refuses_invalid_arguments(run, arguments, code, message):
     result = run(
@@ -561,12 +559,12 @@ def test_a_cell_counts_the_servers_that_capacity_counts(
     assert any(shown)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('example', 'usages'),
-    [
-        pytest.param('campus', {}, id='nothing is known to be in use'),
-        pytest.param('shared-storage', {'VCPU': 1}, id='hosts share storage'),
-    ],
+    {
+        'nothing is known to be in use': ('campus', {}),
+        'hosts share storage': ('shared-storage', {'VCPU': 1}),
+    },
 )
 def test_what_is_not_known_of_each_host_has_no_number(
     of_example, example, usages

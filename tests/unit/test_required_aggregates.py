@@ -6,6 +6,7 @@ Every host is looked at: one in each set of the aggregates.
 
 import itertools
 
+from cases import cases
 from function_filter import FunctionFilter
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -233,13 +234,13 @@ def test_requirements_are_left_out_to_fit_forbidden_aggregates():
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('first', 'other', 'forbidden', 'left'),
-    [
-        pytest.param('ab', 'a', '', [], id='the other implies it'),
-        pytest.param('abc', 'ab', 'c', [], id='the others are equal'),
-        pytest.param('cd', 'a', '', ['cd'], id='the other is different'),
-    ],
+    {
+        'the other implies it': ('ab', 'a', '', []),
+        'the others are equal': ('abc', 'ab', 'c', []),
+        'the other is different': ('cd', 'a', '', ['cd']),
+    },
 )
 def test_the_host_filter_need_not_check_what_the_query_does(
     first, other, forbidden, left

@@ -3,6 +3,7 @@
 
 import logging
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.request import Flavor, Image
@@ -23,38 +24,31 @@ def asked(extra_specs=None, properties=None, **fields):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('fields', 'amounts'),
-    [
-        pytest.param(
-            {}, {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 10}, id='plain'
-        ),
-        pytest.param(
+    {
+        'plain': ({}, {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 10}),
+        'a MiB of swap is a GiB of disk': (
             {'swap': 1, 'ephemeral': 3},
             {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 14},
-            id='a MiB of swap is a GiB of disk',
         ),
-        pytest.param(
+        'a GiB of swap is a GiB of disk': (
             {'swap': 1024},
             {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 11},
-            id='a GiB of swap is a GiB of disk',
         ),
-        pytest.param(
+        'a part of a GiB counts as one': (
             {'swap': 1025},
             {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 12},
-            id='a part of a GiB counts as one',
         ),
-        pytest.param(
+        'a volume takes no root disk': (
             {'volume': True, 'ephemeral': 3},
             {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 3},
-            id='a volume takes no root disk',
         ),
-        pytest.param(
+        'nothing on the host, no disk at all': (
             {'volume': True},
             {'VCPU': 2, 'MEMORY_MB': 512},
-            id='nothing on the host, no disk at all',
         ),
-    ],
+    },
 )
 def test_the_size_of_a_flavor_becomes_resources(fields, amounts):
     assert asked(**fields).group().resources == amounts
@@ -204,15 +198,13 @@ def test_invalid_settings_are_refused(extra_specs, properties, said):
     assert str(caught.value) == said
 
 
-@pytest.mark.parametrize(
+@cases(
     ('flavor', 'image', 'forbidden'),
-    [
-        pytest.param(None, 'isolate', True, id='the image alone'),
-        pytest.param(
-            'prefer', 'isolate', False, id='the flavor takes precedence'
-        ),
-        pytest.param('isolate', None, True, id='the flavor alone'),
-    ],
+    {
+        'the image alone': (None, 'isolate', True),
+        'the flavor takes precedence': ('prefer', 'isolate', False),
+        'the flavor alone': ('isolate', None, True),
+    },
 )
 def test_a_thread_policy_of_the_image_counts_only_if_the_flavor_has_none(
     flavor, image, forbidden

@@ -3,6 +3,7 @@
 
 import uuid
 
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
@@ -77,24 +78,20 @@ def branches(locks):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ('starts', 'expected'),
-    [
-        pytest.param(['0'] * 16, {}, id='sixteen need none'),
-        pytest.param(
+    {
+        'sixteen need none': (['0'] * 16, {}),
+        'none for a single lock': (
             ['0'] * 14 + ['1', '1', '2'],
             {'': 17, '0': 14, '1': 2},
-            id='none for a single lock',
         ),
-        pytest.param(
-            ['0'] * 16 + ['1'], {'': 17, '0': 16}, id='a full branch'
-        ),
-        pytest.param(
+        'a full branch': (['0'] * 16 + ['1'], {'': 17, '0': 16}),
+        'a branch that is split again': (
             ['00'] * 15 + ['01', '01', '2'],
             {'': 18, '0': 17, '00': 15, '01': 2},
-            id='a branch that is split again',
         ),
-    ],
+    },
 )
 def test_more_than_sixteen_locks_are_split_by_a_digit(starts, expected):
     assert branches(numbered(*starts)) == expected

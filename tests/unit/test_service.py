@@ -4,6 +4,7 @@
 from http import HTTPStatus
 import socket
 
+from cases import cases
 from http_fakes import (
     AUTH_URL,
     HTML,
@@ -47,45 +48,24 @@ def test_a_missing_ca_file_is_named():
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('status', 'headers', 'path', 'kind'),
-    [
-        pytest.param(
-            414, {}, LONG, exception.QueryTooLong, id='Apache says 414'
-        ),
-        pytest.param(
-            414, {}, '/traits', exception.QueryTooLong, id='414 is clear'
-        ),
-        pytest.param(
-            400, HTML, LONG, exception.QueryTooLong, id='gunicorn says 400'
-        ),
-        pytest.param(
-            431, HTML, LONG, exception.QueryTooLong, id='others say 431'
-        ),
-        pytest.param(
-            502,
-            HTML,
-            LONG,
-            exception.QueryTooLong,
-            id='proxies of uWSGI say 502',
-        ),
-        pytest.param(
-            400, HTML, '/traits', exception.BadQuery, id='400, but short'
-        ),
-        pytest.param(
+    {
+        'Apache says 414': (414, {}, LONG, exception.QueryTooLong),
+        '414 is clear': (414, {}, '/traits', exception.QueryTooLong),
+        'gunicorn says 400': (400, HTML, LONG, exception.QueryTooLong),
+        'others say 431': (431, HTML, LONG, exception.QueryTooLong),
+        'proxies of uWSGI say 502': (502, HTML, LONG, exception.QueryTooLong),
+        '400, but short': (400, HTML, '/traits', exception.BadQuery),
+        '400 of Placement itself': (
             400,
             {'Content-Type': 'application/json'},
             LONG,
             exception.BadQuery,
-            id='400 of Placement itself',
         ),
-        pytest.param(
-            502, HTML, '/traits', exception.ServiceError, id='502, but short'
-        ),
-        pytest.param(
-            500, HTML, LONG, exception.ServiceFailed, id='500, though long'
-        ),
-    ],
+        '502, but short': (502, HTML, '/traits', exception.ServiceError),
+        '500, though long': (500, HTML, LONG, exception.ServiceFailed),
+    },
 )
 def test_answers_to_long_queries_are_recognized(
     http, status, headers, path, kind
@@ -105,74 +85,64 @@ def test_a_too_long_query_is_reported_with_its_length_and_repair(http):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('status', 'body', 'said'),
-    [
-        pytest.param(
+    {
+        '401': (
             401,
             '{"error": {"message": "Expired.", "code": 401}}',
             'does not accept the token of GET /traits (401): Expired; check '
             'the credentials, and [keystone_authtoken] of the service.',
-            id='401',
         ),
-        pytest.param(
+        '403': (
             403,
             '{"errors": [{"detail": "Access was denied.\\n\\n placement:'
             'traits:list is forbidden.  "}]}',
             'denied GET /traits (403): placement:traits:list is forbidden; '
             'use credentials with the admin or service role.',
-            id='403',
         ),
-        pytest.param(
+        '404 that says no more than that': (
             404,
             '{"errors": [{"detail": "The resource could not be found.\\n\\n '
             '  "}]}',
             'answered GET /traits with 404: The resource could not be found.',
-            id='404 that says no more than that',
         ),
-        pytest.param(
+        'a flat message': (
             409,
             '{"code": "409 Conflict", "message": "Changed by another."}',
             'answered GET /traits with 409: Changed by another.',
-            id='a flat message',
         ),
-        pytest.param(
+        'a page in HTML': (
             500,
             '<html><head><title>500</title></head></html>',
             'answered GET /traits with 500: Internal Server Error.',
-            id='a page in HTML',
         ),
-        pytest.param(
+        'plain text': (
             500,
             'Out of\nmemory.',
             'answered GET /traits with 500: Out of memory.',
-            id='plain text',
         ),
-        pytest.param(
+        '400': (
             400,
             '{"errors": [{"detail": "Malformed.\\n\\n No such trait: X.  "}]}',
             'rejected the request as invalid (400): No such trait: X.',
-            id='400',
         ),
-        pytest.param(
+        'JSON of another shape': (
             500,
             '{"errors": []}',
             'answered GET /traits with 500: {"errors": []}.',
-            id='JSON of another shape',
         ),
-        pytest.param(
+        'JSON that is not an object': (
             500,
             '["a list"]',
             'answered GET /traits with 500: ["a list"].',
-            id='JSON that is not an object',
         ),
-        pytest.param(
+        'no reason': (
             500,
             '{"errors": [{"detail": " "}]}',
             'answered GET /traits with 500: no reason was given.',
-            id='no reason',
         ),
-    ],
+    },
 )
 def test_an_error_quotes_the_message_of_the_service(http, status, body, said):
     http.get(
@@ -185,14 +155,14 @@ def test_an_error_quotes_the_message_of_the_service(http, status, body, said):
     assert str(error) == f'Placement at http://placement.test {said}'
 
 
-@pytest.mark.parametrize(
+@cases(
     'body',
-    [
-        pytest.param('<html>Welcome to nginx</html>', id='not JSON'),
-        pytest.param('{"traits": [', id='half of it'),
-        pytest.param('["HW_NIC"]', id='no object'),
-        pytest.param('', id='nothing'),
-    ],
+    {
+        'not JSON': '<html>Welcome to nginx</html>',
+        'half of it': '{"traits": [',
+        'no object': '["HW_NIC"]',
+        'nothing': '',
+    },
 )
 def test_an_answer_that_is_not_a_json_object_is_shown(http, body):
     http.get(f'{PLACEMENT}/traits', text=body)
@@ -236,35 +206,31 @@ def test_a_wrong_password_is_a_refusal_by_keystone(keystone):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'said'),
-    [
-        pytest.param(
+    {
+        'an error': (
             {'status_code': 500, 'headers': HTML},
             'answered 500: Internal Server Error; check the auth URL and the '
             'credentials.',
-            id='an error',
         ),
-        pytest.param(
+        'no answer': (
             {'exc': requests.ConnectTimeout},
             'does not answer in time; check whether it is overloaded, or '
             'allow more seconds with --timeout or [isolate_aggregates] '
             'timeout.',
-            id='no answer',
         ),
-        pytest.param(
+        'JSON, but no token': (
             {'json': {'token': {'expires_at': '2099-01-01T00:00:00Z'}}},
             "gave no token: KeyError('x-subject-token'); check the auth URL "
             'and the credentials.',
-            id='JSON, but no token',
         ),
-        pytest.param(
+        'not Keystone at all': (
             {'text': '<html>Welcome to nginx</html>'},
             'gave no token: Invalid response from server; check the auth URL '
             'and the credentials.',
-            id='not Keystone at all',
         ),
-    ],
+    },
 )
 def test_errors_of_keystone_are_not_blamed_on_placement(
     http, through_keystone, answer, said

@@ -5,6 +5,7 @@ from concurrent import futures
 import threading
 from urllib import parse
 
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
@@ -148,22 +149,16 @@ def replacement(locks, forbidden, most, sizes=None):
     return algorithm.shorten(shortener, destination, index, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('locks', 'sizes', 'forbidden'),
-    [
-        pytest.param(['ab'], {}, ['ab', 'c', 'd'], id='a rollup first'),
-        pytest.param(['abx'], {}, 'abc', id='none that forbids more'),
-        pytest.param(['abc', 'ab'], {}, ['abc', 'd', 'e'], id='none twice'),
-        pytest.param(
-            ['ab', 'cd', 'def', 'fg'], {}, ['def', 'ab', 'cd'], id='largest'
-        ),
-        pytest.param(
-            [], {'b': 2, 'd': 9, 'f': 1}, 'dbf', id='those with most hosts'
-        ),
-        pytest.param(
-            ['ab'], {'a': 9, 'd': 2}, ['ab', 'd', 'c'], id='others first'
-        ),
-    ],
+    {
+        'a rollup first': (['ab'], {}, ['ab', 'c', 'd']),
+        'none that forbids more': (['abx'], {}, 'abc'),
+        'none twice': (['abc', 'ab'], {}, ['abc', 'd', 'e']),
+        'largest': (['ab', 'cd', 'def', 'fg'], {}, ['def', 'ab', 'cd']),
+        'those with most hosts': ([], {'b': 2, 'd': 9, 'f': 1}, 'dbf'),
+        'others first': (['ab'], {'a': 9, 'd': 2}, ['ab', 'd', 'c']),
+    },
 )
 def test_what_excludes_most_hosts_is_forbidden(locks, sizes, forbidden):
     names = {uuid_of(name): name for name in locks}

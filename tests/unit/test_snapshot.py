@@ -3,6 +3,7 @@
 
 import weakref
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate
@@ -37,26 +38,24 @@ CLOUD = Snapshot(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('argument', 'name'),
-    [
-        pytest.param('small', 'small', id='by name'),
-        pytest.param('2', 'large', id='by id'),
-        pytest.param(
-            'large', 'small', id='an id takes precedence over a name'
-        ),
-    ],
+    {
+        'by name': ('small', 'small'),
+        'by id': ('2', 'large'),
+        'an id takes precedence over a name': ('large', 'small'),
+    },
 )
 def test_a_flavor_is_found_by_id_then_by_name(argument, name):
     assert CLOUD.flavor(argument).name == name
 
 
-@pytest.mark.parametrize(
+@cases(
     ('argument', 'id_'),
-    [
-        pytest.param('id-2', 'id-2', id='by id, though its name is not alone'),
-        pytest.param('id-1', 'id-1', id='an id takes precedence over a name'),
-    ],
+    {
+        'by id, though its name is not alone': ('id-2', 'id-2'),
+        'an id takes precedence over a name': ('id-1', 'id-1'),
+    },
 )
 def test_an_image_is_found_by_id_then_by_name(argument, id_):
     assert CLOUD.image(argument).id == id_
@@ -80,22 +79,18 @@ def test_an_unknown_name_is_refused(kind):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('name', 'providers'),
-    [
-        pytest.param('cn1', ['uuid-cn1'], id='a compute service'),
-        pytest.param(
-            'ironic', ['uuid-node1', 'uuid-node2'], id='one with two nodes'
-        ),
-        pytest.param('node2', ['uuid-node2'], id='one node of it'),
-        pytest.param(
-            'swap', ['uuid-old'], id='a service takes precedence over a node'
-        ),
-        pytest.param('numa', [], id='a child is no host'),
-        pytest.param('disk', [], id='a provider without service is no host'),
-        pytest.param('cn', [], id='part of a name'),
-        pytest.param('nowhere', [], id='unknown'),
-    ],
+    {
+        'a compute service': ('cn1', ['uuid-cn1']),
+        'one with two nodes': ('ironic', ['uuid-node1', 'uuid-node2']),
+        'one node of it': ('node2', ['uuid-node2']),
+        'a service takes precedence over a node': ('swap', ['uuid-old']),
+        'a child is no host': ('numa', []),
+        'a provider without service is no host': ('disk', []),
+        'part of a name': ('cn', []),
+        'unknown': ('nowhere', []),
+    },
 )
 def test_a_host_is_found_by_service_then_by_node(name, providers):
     host = CLOUD.requested_host(name)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Taking the snapshot of a live cloud: all of it, or an error."""
 
+from cases import cases
 from http_fakes import PLACEMENT, connection, placement_with
 import pytest
 
@@ -131,31 +132,28 @@ def test_a_provider_without_its_parent_is_an_error_not_left_out(
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('answer', 'said'),
-    [
-        pytest.param(
+    {
+        'it was just deleted': (
             {'status_code': 404, 'text': 'No such provider.'},
             f'answered GET /resource_providers/{NUMA}/inventories with 404: '
             'No such provider.',
-            id='it was just deleted',
         ),
-        pytest.param(
+        'no total': (
             {'json': {'inventories': {'VCPU': {'reserved': 0}}}},
             f'answered /resource_providers/{NUMA}/inventories with JSON that '
             'lacks expected data: TypeError("Inventory.__init__() missing 1 '
             "required positional argument: 'total'\"); is this the right "
             'endpoint?',
-            id='no total',
         ),
-        pytest.param(
+        'nothing': (
             {'json': {}},
             f'answered /resource_providers/{NUMA}/inventories with JSON that '
             "lacks expected data: KeyError('inventories'); is this the right "
             'endpoint?',
-            id='nothing',
         ),
-    ],
+    },
 )
 def test_an_incomplete_provider_is_an_error(
     http, reader, placement, answer, said

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sync plans: each rule, in both directions."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import (
@@ -69,30 +70,22 @@ def after(plan, node):
 TRAITS = [plans.Part.TRAITS]
 
 
-@pytest.mark.parametrize(
+@cases(
     ('required', 'before', 'expected', 'changes'),
-    [
-        pytest.param(
-            True, [], {X, MARK_X}, ['add trait CUSTOM_X'],
-            id='missing: added with its mark',
-        ),
-        pytest.param(True, [X], {X}, [], id="somebody else's: left unmarked"),
-        pytest.param(True, [X, MARK_X], {X, MARK_X}, [], id='done before'),
-        pytest.param(
-            True, [MARK_X], {X, MARK_X}, ['add trait CUSTOM_X'],
-            id='removed by others: added again',
-        ),
-        pytest.param(
-            False, [X, MARK_X], set(), ['remove trait CUSTOM_X'],
-            id='no longer required: removed with its mark',
-        ),
-        pytest.param(False, [X], {X}, [], id="somebody else's: stays"),
-        pytest.param(
-            False, [MARK_X], set(), [f'remove trait {MARK_X}'],
-            id='only the mark is left: removed',
-        ),
-        pytest.param(False, [], set(), [], id='nothing there'),
-    ],
+    {
+        'missing: added with its mark': (
+            True, [], {X, MARK_X}, ['add trait CUSTOM_X']),
+        "somebody else's: left unmarked": (True, [X], {X}, []),
+        'done before': (True, [X, MARK_X], {X, MARK_X}, []),
+        'removed by others: added again': (
+            True, [MARK_X], {X, MARK_X}, ['add trait CUSTOM_X']),
+        'no longer required: removed with its mark': (
+            False, [X, MARK_X], set(), ['remove trait CUSTOM_X']),
+        "somebody else's: stays": (False, [X], {X}, []),
+        'only the mark is left: removed': (
+            False, [MARK_X], set(), [f'remove trait {MARK_X}']),
+        'nothing there': (False, [], set(), []),
+    },
 )  # fmt: skip
 def test_a_trait_is_added_and_removed_with_its_mark(
     required, before, expected, changes

@@ -3,6 +3,7 @@
 
 import re
 
+from cases import cases
 from function_filter import FunctionFilter
 import pytest
 from small_clouds import LOCKED, NESTED, OPEN, TWO, forbid_locked
@@ -160,70 +161,61 @@ def test_a_misspelt_host_is_refused():
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ('aggregates', 'providers', 'kind'),
-    [
-        pytest.param([OPEN, OPEN], TWO.providers, 'aggregates', id='agg'),
-        pytest.param([], [TWO.providers[0]] * 2, 'providers', id='provider'),
-    ],
+    {
+        'agg': ([OPEN, OPEN], TWO.providers, 'aggregates'),
+        'provider': ([], [TWO.providers[0]] * 2, 'providers'),
+    },
 )
 def test_duplicate_uuids_are_refused(aggregates, providers, kind):
     with pytest.raises(ValueError, match=f'^the {kind} .* have the same uuid'):
         testing.make_snapshot(aggregates, providers)
 
 
-@pytest.mark.parametrize(
+@cases(
     ('given', 'problem'),
-    [
-        pytest.param(
+    {
+        'no such standard trait': (
             {'traits': ['HW_CPU_X86_AVX9']},
             'HW_CPU_X86_AVX9 is not a standard trait (did you mean ',
-            id='no such standard trait',
         ),
-        pytest.param(
+        'misspelt custom trait': (
             {'traits': ['CUSTOM-KEY']},
             'CUSTOM-KEY is not a standard trait',
-            id='misspelt custom trait',
         ),
-        pytest.param(
+        'custom trait that is too long': (
             {'traits': [f'CUSTOM_{"A" * 249}']},
             f'CUSTOM_{"A" * 249} is not a standard trait',
-            id='custom trait that is too long',
         ),
-        pytest.param(
+        'misspelt class of an inventory': (
             {'inventories': {'VPCU': 1}},
             'VPCU is not a standard resource class',
-            id='misspelt class of an inventory',
         ),
-        pytest.param(
+        'misspelt class of a usage': (
             {'usages': {'custom_gold': 1}},
             'custom_gold is not a standard resource class',
-            id='misspelt class of a usage',
         ),
-        pytest.param(
+        'usage without inventory': (
             {'inventories': {'VCPU': 1}, 'usages': {'PCPU': 1}},
             'PCPU is used but has no inventory',
-            id='usage without inventory',
         ),
-        pytest.param(
+        'steps of nothing': (
             {'inventories': {'VCPU': Inventory(4, step_size=0)}},
             'the step_size of VCPU must be from 1 to 2147483647, not 0',
-            id='steps of nothing',
         ),
-        pytest.param(
+        'less than nothing': (
             {'inventories': {'VCPU': Inventory(4, reserved=-1)}},
             'the reserved of VCPU must be from 0 to 2147483647, not -1',
-            id='less than nothing',
         ),
-        pytest.param(
+        'more than Placement stores': (
             {'inventories': {'DISK_GB': 2**31}},
             'the total of DISK_GB must be from 1 to 2147483647, not '
             '2147483648',
-            id='more than Placement stores',
         ),
-        pytest.param({'uuid': 'u'}, "'u' is not a uuid", id='no uuid'),
-        pytest.param({'uuid': ''}, "'' is not a uuid", id='empty uuid'),
-    ],
+        'no uuid': ({'uuid': 'u'}, "'u' is not a uuid"),
+        'empty uuid': ({'uuid': ''}, "'' is not a uuid"),
+    },
 )
 @pytest.mark.parametrize(
     'make', [testing.make_provider, testing.make_compute_node]

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names and numbers in sentences."""
 
+from cases import cases
 import pytest
 
 from isolate_aggregates import text
 from isolate_aggregates.tools import wording
 
 
-@pytest.mark.parametrize(
+@cases(
     ('given', 'shown'),
-    [
-        pytest.param('für ☃ a\\b', 'für ☃ a\\b', id='what can be seen'),
-        pytest.param('a\nb\r\tc', r'a\nb\r\tc', id='line breaks'),
-        pytest.param('\x1b[31m\x00\x7f', r'\x1b[31m\x00\x7f', id='C0'),
-        pytest.param('\x85\x9b', r'\x85\x9b', id='C1'),
-        pytest.param('\u2028\u2029', r'\u2028\u2029', id='separators'),
-        pytest.param('\u202e\u2066', r'\u202e\u2066', id='directions'),
-        pytest.param('\ud800', r'\ud800', id='half of a character'),
-    ],
+    {
+        'what can be seen': ('für ☃ a\\b', 'für ☃ a\\b'),
+        'line breaks': ('a\nb\r\tc', r'a\nb\r\tc'),
+        'C0': ('\x1b[31m\x00\x7f', r'\x1b[31m\x00\x7f'),
+        'C1': ('\x85\x9b', r'\x85\x9b'),
+        'separators': ('\u2028\u2029', r'\u2028\u2029'),
+        'directions': ('\u202e\u2066', r'\u202e\u2066'),
+        'half of a character': ('\ud800', r'\ud800'),
+    },
 )
 def test_every_character_is_made_visible(given, shown):
     assert text.escaped(given) == shown
@@ -50,40 +51,40 @@ def test_unabridged_lists_have_all_names():
     assert text.listed('abcdefg') == 'a, b, c, d, e and 2 more'
 
 
-@pytest.mark.parametrize(
+@cases(
     ('names', 'most', 'expected'),
-    [
-        pytest.param(['a'], 5, 'a', id='one'),
-        pytest.param(['c', 'a', 'b'], 5, 'a, b, c', id='sorted'),
-        pytest.param('abcde', 5, 'a, b, c, d, e', id='as-many-as-shown'),
-        pytest.param('abcdef', 5, 'a, b, c, d, e and 1 more', id='one-more'),
-        pytest.param('abc', 1, 'a and 2 more', id='only-one-shown'),
-        pytest.param('gfedcba', None, 'a, b, c, d, e, f, g', id='all'),
-    ],
+    {
+        'one': (['a'], 5, 'a'),
+        'sorted': (['c', 'a', 'b'], 5, 'a, b, c'),
+        'as-many-as-shown': ('abcde', 5, 'a, b, c, d, e'),
+        'one-more': ('abcdef', 5, 'a, b, c, d, e and 1 more'),
+        'only-one-shown': ('abc', 1, 'a and 2 more'),
+        'all': ('gfedcba', None, 'a, b, c, d, e, f, g'),
+    },
 )
 def test_names_are_sorted_and_the_rest_is_counted(names, most, expected):
     assert text.listed(iter(names), most) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ('names', 'expected'),
-    [
-        pytest.param(['a'], 'host a', id='one'),
-        pytest.param(['b', 'a'], 'hosts a, b', id='two'),
-        pytest.param('abcdefg', 'hosts a, b, c, d, e and 2 more', id='many'),
-    ],
+    {
+        'one': (['a'], 'host a'),
+        'two': (['b', 'a'], 'hosts a, b'),
+        'many': ('abcdefg', 'hosts a, b, c, d, e and 2 more'),
+    },
 )
 def test_names_follow_their_noun(names, expected):
     assert text.named('host', iter(names)) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ('number', 'noun', 'verb'),
-    [
-        pytest.param(0, '0 hosts', 'have', id='none'),
-        pytest.param(1, '1 host', 'has', id='one'),
-        pytest.param(2, '2 hosts', 'have', id='two'),
-    ],
+    {
+        'none': (0, '0 hosts', 'have'),
+        'one': (1, '1 host', 'has'),
+        'two': (2, '2 hosts', 'have'),
+    },
 )
 def test_words_agree_with_a_number(number, noun, verb):
     assert text.counted(number, 'host') == noun
