@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sphinx configuration of the documentation."""
 
-import importlib
 from importlib import metadata
 import json
 
@@ -9,6 +8,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
+from isolate_aggregates.reservations.commands import documents
+from isolate_aggregates.tools.commands import schemas as tools
 from isolate_aggregates.tools.placement import microversion
 
 project = 'isolate-aggregates'
@@ -89,16 +90,30 @@ man_pages = [
 ]
 
 
-class JSONSchema(Directive):
-    """Shows a schema, given as ``module:NAME``."""
-
-    required_arguments = 1
+class JSONSchemas(Directive):
+    """Shows the schema of each command, in sections."""
 
     def run(self):
-        module, name = self.arguments[0].split(':')
-        schema = getattr(importlib.import_module(module), name)
-        text = json.dumps(schema, indent=2, ensure_ascii=False)
-        return [nodes.literal_block(text, text, language='json')]
+        commands = {}
+        for schemas in (
+            tools.SCHEMAS,
+            documents.SCHEMAS,
+            {'reservation list --mine': documents.OWN},
+        ):
+            for command, schema in schemas.items():
+                text = json.dumps(schema, indent=2, ensure_ascii=False)
+                commands.setdefault(text, []).append(command)
+        return [
+            nodes.section(
+                '',
+                nodes.title('', ', '.join(sorted(names))),
+                nodes.literal_block(text, text, language='json'),
+                ids=[nodes.make_id(name) for name in sorted(names)],
+            )
+            for text, names in sorted(
+                commands.items(), key=lambda each: min(each[1])
+            )
+        ]
 
 
 class PlacementFeatures(Directive):
@@ -122,5 +137,5 @@ class PlacementFeatures(Directive):
 
 def setup(app):
     """Add the directives."""
-    app.add_directive('json-schema', JSONSchema)
+    app.add_directive('json-schemas', JSONSchemas)
     app.add_directive('placement-features', PlacementFeatures)

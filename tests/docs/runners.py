@@ -36,7 +36,11 @@ ON_NOVA = {
     'admin/upgrade.rst': _LIVE,
     'cli/openstack.rst': _LIVE,
     'cli/status.rst': _LIVE,
+    'install/container.rst': _LIVE,
     'install/index.rst': _LIVE,
+    'install/kolla-ansible.rst': _LIVE,
+    'install/kubernetes.rst': _LIVE,
+    'install/openstack-ansible.rst': _LIVE,
     'user/tutorial.rst': _LIVE,
 }
 
@@ -55,6 +59,7 @@ BY_OTHERS = {
     r'.*tools/outputs\.py ': 'tests/functional/test_commands_on_examples.py',
     r'pip install ': 'tests/docs/test_tools.py',
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
+    r'sudo apt-get install ': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
     r'isolate-aggregates .* \\\n +relocation create ': (
@@ -71,21 +76,24 @@ BY_OTHERS = {
 NOT_RUN = {
     r'kolla-(build|ansible) ': 'it needs a deployment of kolla-ansible',
     r'tox -e nova3': 'it takes an hour; the matrix is its result',
-    r'docker ': 'it needs images of kolla',
-    r'podman ': 'it needs podman and a base image',
+    r'docker build ': 'it needs images of kolla',
+    r'podman build ': 'it needs podman and a base image',
     r'pip download ': 'it fetches what an image needs, which podman builds',
-    r'kubectl ': 'it needs a cluster of Kubernetes',
+    r'kubectl .* (apply|create|patch) ': 'it needs a cluster of Kubernetes',
     r'helm ': 'it needs a deployment of openstack-helm',
     r'(ansible-playbook|/opt/genestack/bin/install-nova) ?': (
         'it needs a deployment of Atmosphere or Genestack'
     ),
     r'openstack-ansible ': 'it needs a deployment of openstack-ansible',
-    r'/openstack/venvs/': 'it needs a deployment of openstack-ansible',
-    r'sudo apt-get install': 'it changes the machine',
 }
 
 # Who gives it asks the cloud that runs with it.
 NOVA_CONF = '/etc/nova/nova.conf'
+# A program of ours in a container or another environment.
+_ELSEWHERE = re.compile(
+    r'(?:docker exec|kubectl .* exec|podman run|/openstack/venvs/)'
+    r'(?:.|\n)*?(isolate-aggregates(?:-status)?)(?::\S+)?(?= )'
+)
 _CLIENT = r'(export OS_|\w+=\$\(openstack |openstack |nova-manage )'
 
 
@@ -109,6 +117,11 @@ def is_ours(words):
     return words[0] == 'isolate-aggregates' or (
         words[0] == 'openstack' and 'isolation' in words
     )
+
+
+def here(text):
+    """Return a command without what runs it in a container."""
+    return _ELSEWHERE.sub(r'\1', text)
 
 
 def shown(page):
@@ -144,6 +157,8 @@ def _runner(name, command, saved):
             return runner
     if name in AS_A_WHOLE:
         return AS_A_WHOLE[name]
+    if _ELSEWHERE.match(command.text):
+        return ON_NOVA.get(name)
     words = command.words
     if is_ours(words) and not {'--os-cloud', NOVA_CONF} & set(words):
         on_file = '--snapshot' in words and not saved & set(words)

@@ -136,6 +136,15 @@ def test_pip_installs_this_package_with_existing_extras(words):
     assert requirement.extras <= set(names)
 
 
+def test_packages_of_a_cloud_are_those_of_bindep():
+    [words] = shown('sudo apt-get install')
+    lines = (pages.ROOT / 'bindep.txt').read_text().splitlines()
+    known = {line.split()[0]: line for line in lines if line[:1] != '#'}
+    named = {word for word in words[3:] if not word.startswith('-')}
+    assert named <= known.keys()
+    assert {n for n, line in known.items() if 'cloud' in line} <= named
+
+
 def test_a_virtual_environment_is_made_and_entered(tmp_path):
     [(*make, folder)] = shown('python3 -m venv')
     [(*enter, script)] = shown('. .venv')
