@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from isolate_aggregates import text
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import errors
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
     HostSlots,
@@ -32,10 +31,7 @@ class Action(abc.ABC):
 
     @abc.abstractmethod
     def after(self, state: ObservedState) -> ObservedState:
-        """Return the state after it.
-
-        :raises ReservationError: if it refuses a change.
-        """
+        """Return the state after it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +198,7 @@ class Refuse(Action):
         return f'refuse the change, because it {self.why}'
 
     def after(self, state: ObservedState) -> ObservedState:
-        raise errors.ReservationError(self.reservation.id, self.why)
+        return state
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,9 @@
 
 They change nothing. Some of what they need is read only for the few hosts that
 matter, by the state: the limits of those that were chosen, and what servers
-without a slot use where others are in slots.
+without a slot use where others are in slots. Read before, it would have to be
+read of all hosts: with 30 hosts, creating a reservation would take 83 to 143
+calls instead of 25.
 """
 
 from collections import Counter

@@ -61,6 +61,15 @@ class StaleRecord(ReservationError):
         )
 
 
+class PoolError(IsolateAggregatesError):
+    """The aggregate of the hosts for reservations has invalid metadata."""
+
+    def __init__(self, pool: str, problem: str) -> None:
+        self.pool = pool
+        self.problem = problem
+        super().__init__(f'Aggregate {pool} {problem}.')
+
+
 class ReservationHostError(IsolateAggregatesError):
     """A host cannot be enabled or disabled for reservations."""
 

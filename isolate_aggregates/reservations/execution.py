@@ -82,7 +82,7 @@ class Run:
     ) -> None:
         self._asked = asked
         self.id = reservation
-        self.notes: list[str] = []
+        self.notes: list[Problem] = []
         # Whether it has ended the reservation as far as possible, or failed.
         self.is_over = False
         # Whether the reservation is gone.
@@ -104,9 +104,13 @@ class Run:
         except tools_errors.NotFound:
             LOG.debug('Reservation %s was ended by another command.', self.id)
         except exception.IsolateAggregatesError as exc:
-            self.notes.append(str(exc).rstrip('.'))
+            self.note(exc)
         self.is_over = True
         return True
+
+    def note(self, error: exception.IsolateAggregatesError) -> None:
+        """Add an error to the problems of the reservation."""
+        self.notes.append(Problem(Kind.OTHER, str(error).rstrip('.')))
 
     def bring(self, state: ObservedState) -> bool:
         """Do what is due.
@@ -126,9 +130,7 @@ class Run:
             if self._store.compute.record(self.id) is not None:
                 raise
             self._executor.delete_class()
-            raise tools_errors.NotFound(
-                'reservation', self.id, 'Nova'
-            ) from None
+            raise errors.unknown(self.id) from None
         finally:
             # There may be as many runs as reservations.
             del self._before
@@ -234,7 +236,8 @@ class Run:
                 self._ended = self._store.compute.write_record(
                     closed, self._now
                 )
-            self.notes.append(waiting)
+            rest = '; reservation reconcile completes the end'
+            self.notes.append(Problem(Kind.OTHER, waiting, rest))
             for name, on in state.slots(self.id).items():
                 shut = HostSlots(on.total, 0, on.used, not on.used)
                 state = state.with_slots(name, self.id, shut)
@@ -261,9 +264,8 @@ class Run:
         if reservation is None or self.is_gone:
             last = self._ended or last
             if last is None:
-                raise tools_errors.NotFound('reservation', self.id, 'Nova')
-            notes = tuple(Problem(Kind.OTHER, note) for note in self.notes)
-            return Status(last, Phase.ENDED, found=notes)
+                raise errors.unknown(self.id)
+            return Status(last, Phase.ENDED, found=tuple(self.notes))
         return status_of(
             self._store, state, reservation, self._now, short, notes=self.notes
         )
@@ -333,6 +335,6 @@ def outcome(
 def not_complete(reservation: str) -> errors.ReservationError:
     return errors.ReservationError(
         reservation,
-        f'is still not complete after {_MOST_PLANS} steps, because another '
-        'program keeps changing it; find out which',
+        'is still not complete, because another program keeps undoing what is '
+        'done; stop that program, and run reservation reconcile',
     )

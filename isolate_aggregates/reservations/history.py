@@ -101,7 +101,7 @@ def _archive_id(reservation: Reservation) -> str:
 def days_kept(pool: Aggregate | None) -> int:
     """Return for how many days an archive is kept.
 
-    :raises InvalidRequest: if the pool has no valid number of days.
+    :raises PoolError: if the pool has no valid number of days.
     """
     days = pool_number(
         pool, names.HISTORY_KEY, 'days', _MOST_DAYS, DEFAULT_DAYS
@@ -279,5 +279,5 @@ def _reading(reservation: str, entry: FlavorRecord) -> Iterator[Any]:
         raise errors.ReservationError(
             reservation,
             f'has an archive {entry.flavor.name} whose description is broken '
-            f'({exc!r}); delete the flavor',
+            f'({exc!r}); run openstack flavor delete {entry.flavor.name}',
         ) from exc

@@ -32,11 +32,7 @@ from isolate_aggregates.tools.placement import (
 
 LOG = logging.getLogger(__name__)
 
-# What to do about a pool that may be Blazar's.
-_POOL_ADVICE = (
-    'set [blazar:physical:host] aggregate_freepool_name to another name, or '
-    f'set {names.POOL_KEY}=true on the pool if no Blazar uses it'
-)
+_DELETE = 'openstack resource provider delete'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,10 +123,11 @@ def read_enablable(
     if provider != node.uuid:
         raise errors.ReservationHostError(
             node.name,
-            'has no resource provider in Placement yet'
+            'has no resource provider in Placement yet; run this command '
+            'again once its nova-compute has created one'
             if provider is None
             else 'has no resource provider in Placement, because that of an '
-            f'earlier compute node, {provider}, has its name; delete that '
+            f'earlier compute node has its name; run {_DELETE} {provider} '
             'once no server uses it',
         )
     host = state.hosts.get(node.name)
@@ -142,8 +139,8 @@ def read_enablable(
             node.name,
             f'cannot join the pool {store.pool}, because it is in aggregate '
             f'{lease.name}, as hosts of a lease of Blazar are; wait until the '
-            'lease ends, or remove the host from an aggregate that is left '
-            'of one',
+            'lease ends, or if the aggregate is left of one run openstack '
+            f'aggregate remove host {lease.name} {node.service}',
         )
     if host and host.provider and not (host.is_ready or host.in_pool):
         # A host joins the pool before it gets its reservation provider.
@@ -151,8 +148,8 @@ def read_enablable(
             node.name,
             f'cannot join the pool {store.pool}, because it has a reservation '
             'provider that was not created here: it may be a host of Blazar, '
-            'which would reserve the same capacity; delete '
-            f'{names.provider(node.name)} if no Blazar uses it',
+            f'which would reserve the same capacity; run {_DELETE} '
+            f'{host.provider} if no Blazar uses it',
         )
     return state, node, host
 
@@ -264,8 +261,18 @@ def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
         raise errors.ReservationHostError(
             host.name,
             'was not enabled here and is in no locked pool, so it may be a '
-            f'host of Blazar; {_POOL_ADVICE}',
+            f'host of Blazar; {_pool_advice(pool)}',
         )
+
+
+def _pool_advice(pool: Aggregate | None) -> str:
+    """Return what to do about a pool that may be Blazar's."""
+    name = pool.name if pool else '<pool>'
+    return (
+        'set [blazar:physical:host] aggregate_freepool_name to another name, '
+        'or if no Blazar uses it run openstack aggregate set --property '
+        f'{names.POOL_KEY}=true {name}'
+    )
 
 
 def delete_pool(store: ReservationStore) -> None:
@@ -333,21 +340,32 @@ def _reason_to_keep(
     state: ObservedState, pool: Aggregate, hosts: Collection[str]
 ) -> str | None:
     if hosts:
-        return f'has hosts: {text.listed(hosts)}'
+        return (
+            f'has hosts: {text.listed(hosts)}; run reservation host set '
+            '--disable with each of them'
+        )
     reservations = {*state.records.reservations, *state.records.problems}
     if reservations:
-        return f'is needed for {text.named("reservation", reservations)}'
+        return (
+            f'is needed for {text.named("reservation", reservations)}; run '
+            'reservation end with each of them'
+        )
     if names.POOL_KEY not in pool.metadata:
         return (
             'was not created by isolate-aggregates: it has no '
-            f'{names.POOL_KEY}'
+            f'{names.POOL_KEY}; run openstack aggregate delete {pool.name} if '
+            'nothing uses it'
         )
     others = pool.metadata.keys() - {
         *names.POOL_METADATA,
         names.CLEANING_KEY,
     }
     if others:
-        return f'has other metadata: {text.listed(others)}'
+        unset = ' '.join(f'--property {key}' for key in sorted(others))
+        return (
+            f'has other metadata: {text.listed(others)}; run openstack '
+            f'aggregate unset {unset} {pool.name} if nothing uses it'
+        )
     return None
 
 
@@ -394,7 +412,9 @@ def _find_node(state: ObservedState, name: str) -> Node:
             'compute service', name, [node.name for node in nodes]
         )
     if not nodes:
-        raise tools_errors.NotFound('compute node', name, 'Nova')
+        raise tools_errors.NotFound(
+            'compute node', name, 'Nova; run openstack hypervisor list'
+        )
     return nodes[0]
 
 
@@ -423,7 +443,7 @@ def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
             node.name,
             f'cannot join the pool {pool.name}, which has hosts but no lock: '
             'it may belong to Blazar, and the lock would keep out the servers '
-            f'of Blazar; {_POOL_ADVICE}',
+            f'of Blazar; {_pool_advice(pool)}',
         )
 
 
@@ -446,7 +466,9 @@ def _lock_pool(store: ReservationStore, pool: Aggregate | None) -> None:
 def _existing_pool(store: ReservationStore) -> Aggregate:
     pool = store.read_pool()
     if pool is None:
-        raise tools_errors.NotFound('aggregate', store.pool, 'Nova')
+        raise tools_errors.NotFound(
+            'aggregate', store.pool, 'Nova; run this command again'
+        )
     return pool
 
 
@@ -530,8 +552,10 @@ def _create_provider(
             store.placement, uuid, lambda before: before | {names.TRAIT}
         )
     except exception.ServiceNotFound:
+        name = names.provider(node.name)
         raise errors.ReservationHostError(
             node.name,
-            f'cannot get the resource provider {names.provider(node.name)}, '
-            'because another provider has that name',
+            f'cannot get the resource provider {name}, because another '
+            'provider has that name; run openstack resource provider list '
+            f'--name {name}, and {_DELETE} with it if nothing uses it',
         ) from None

@@ -5,16 +5,16 @@ All machines that change reservations read it there. ``reservation_limit`` is
 for each project, ``reservation_limit:<project>`` for one.
 """
 
+from collections.abc import Callable, Iterator
 import datetime
 
 from oslo_utils import uuidutils
 
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState, pool_number
-from isolate_aggregates.tools import errors
 
 _MOST = 1_000_000
 
@@ -22,8 +22,24 @@ _MOST = 1_000_000
 def limit_of(pool: Aggregate | None, project: str) -> int | None:
     """Return the most slots of a project at the same time; None for no limit.
 
-    :raises InvalidRequest: if the metadata is invalid, for any project: what
-        has the name of a project would limit nothing.
+    :raises PoolError: if the metadata is invalid, for any project: what has
+        the name of a project would limit nothing.
+    """
+    for problem in of_nobody(pool, uuidutils.is_uuid_like):
+        raise problem
+    for key in (_key(project), names.LIMIT_KEY):
+        limit = pool_number(pool, key, 'slots', _MOST, 10)
+        if limit is not None:
+            return limit
+    return None
+
+
+def of_nobody(
+    pool: Aggregate | None, is_project: Callable[[str], bool]
+) -> Iterator[errors.PoolError]:
+    """Yield the limits that limit nothing, as no project has their id.
+
+    :param is_project: Returns whether there may be a project with an id.
     """
     for key in sorted(pool.metadata if pool else ()):
         prefix, _, owner = key.partition(':')
@@ -31,18 +47,14 @@ def limit_of(pool: Aggregate | None, project: str) -> int | None:
             pool
             and prefix == names.LIMIT_KEY
             and owner
-            and not uuidutils.is_uuid_like(owner)
+            and not is_project(owner)
         ):
-            raise errors.InvalidRequest(
-                f'Aggregate {pool.name}: {text.escaped(key)} must end with '
-                'the id of a project; remove it with "openstack aggregate '
-                f'unset --property {text.escaped(key)} {pool.name}".'
+            yield errors.PoolError(
+                pool.name,
+                f'has a limit {text.escaped(key)}, which must end with the id '
+                'of a project; run openstack aggregate unset --property '
+                f'{text.escaped(key)} {pool.name}',
             )
-    for key in (_key(project), names.LIMIT_KEY):
-        limit = pool_number(pool, key, 'slots', _MOST, 10)
-        if limit is not None:
-            return limit
-    return None
 
 
 def excess(
@@ -68,8 +80,8 @@ def excess(
     return (
         f'exceeds a limit: project {target.project} would have '
         f'{text.counted(slots, "slot")} at the same time, and its limit is '
-        f'{limit}; ask for less, or raise the limit with "openstack aggregate '
-        f'set --property {_key(target.project)}=<number> {state.pool.name}"'
+        f'{limit}; ask for less, or run openstack aggregate set --property '
+        f'{_key(target.project)}=<number> {state.pool.name}'
     )
 
 

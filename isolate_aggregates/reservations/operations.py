@@ -57,6 +57,9 @@ from isolate_aggregates.tools import errors as tools_errors
 # How often a command retries because another one changed the reservation.
 _ATTEMPTS = 10
 
+# What to do instead of changing a reservation that is over.
+_NEW = 'run reservation create for a new one'
+
 
 @dataclasses.dataclass(frozen=True)
 class _Wanted:
@@ -244,7 +247,7 @@ def create(
 def _check_new(
     state: ObservedState, reservation: Reservation, now: datetime.datetime
 ) -> None:
-    """Raise InvalidRequest before a record without a plan is written."""
+    """Raise an error before a record without a plan is written."""
     if reservation.has_ended(now):
         raise tools_errors.InvalidRequest(
             f'A reservation cannot end at {reservation.end}, which is in the '
@@ -261,7 +264,8 @@ def _taken(reservation_id: str) -> errors.ReservationError:
     return errors.ReservationError(
         reservation_id,
         'cannot be created, because another reservation or a flavor already '
-        'has that id',
+        'has that id; run reservation create without --id, which makes a new '
+        'one',
     )
 
 
@@ -292,7 +296,8 @@ def _check_same(
         raise errors.ReservationError(
             reservation.id,
             'cannot be created, because an earlier reservation with that id '
-            'is still ending; try again when reconcile has removed it',
+            'is still ending; run reservation reconcile until it is gone, and '
+            'this command again',
         )
 
 
@@ -338,7 +343,8 @@ def _change(
     def is_met(status: Status) -> bool:
         if status.is_over:
             raise errors.ReservationError(
-                status.reservation.id, 'has ended while it was changed'
+                status.reservation.id,
+                f'has ended while it was changed; {_NEW}',
             )
         return is_done(status)
 
@@ -359,7 +365,7 @@ def _check_changeable(
     if planner.is_ending(reservation, now):
         over = 'has ended' if reservation.has_ended(now) else 'is about to end'
         raise errors.ReservationError(
-            reservation.id, f'cannot be changed, because it {over}'
+            reservation.id, f'cannot be changed, because it {over}; {_NEW}'
         )
 
 
@@ -416,7 +422,8 @@ def update(
             raise tools_errors.InvalidRequest(
                 f'Reservation {reservation.id} cannot be changed to end at '
                 f'{change.end.isoformat()}, which is in the past or before '
-                'its start.'
+                f'its start; run reservation end {reservation.id} to end it '
+                'now.'
             )
         return change
 
@@ -510,7 +517,8 @@ def move(
         for name in hosts:
             if name not in slots:
                 raise tools_errors.InvalidRequest(
-                    f'Reservation {reservation.id} has no slots on {name}.'
+                    f'Reservation {reservation.id} has no slots on {name}; '
+                    f'see reservation show {reservation.id}.'
                 )
         leaving = {*reservation.leaving, *hosts} if hosts else ()
         return dataclasses.replace(

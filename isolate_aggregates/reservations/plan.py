@@ -292,6 +292,16 @@ class Assignment:
         )
 
     @property
+    def advice(self) -> str:
+        """What to do if the demand cannot be met."""
+        if self.used > self.demand.amount:
+            return 'run openstack server delete with those not needed'
+        return (
+            'ask for less, or run reservation host set --enable with another '
+            'host'
+        )
+
+    @property
     def offer(self) -> int:
         """The most slots that fit at the time of the demand."""
         if self.demand.affinity is None:

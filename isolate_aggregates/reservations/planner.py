@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans what is to be done about a reservation, from any state.
 
-These functions change nothing. A plan leads from a state one step towards what
-the record of the reservation says; the plan for the state after it says what
-comes next, until there is nothing left to do.
+These functions change nothing. What depends on the hosts that a plan chooses
+is read by its state; see ``capacity``. A plan leads from a state one step
+towards what the record of the reservation says; the plan for the state after
+it says what comes next, until there is nothing left to do.
 
 The order of the actions keeps every state in between safe:
 
@@ -183,17 +184,21 @@ class _Planning:
 
     def _refusal(self, assignment: Assignment) -> str:
         if self._reservation.amount:
-            return assignment.refusal
+            return f'{assignment.refusal}; {assignment.advice}'
         later = capacity.first_fit(
             self._state, self._reservation.settled, self._now
         )
+        if later.missing:
+            return (
+                f'{assignment.refusal}; it does not fit later either; '
+                f'{assignment.advice}'
+            )
         start = later.demand.start.isoformat(timespec='seconds')
-        when = (
-            'it does not fit later either'
-            if later.missing
-            else f'all of it fits from {start} on'
+        return (
+            f'{assignment.refusal}; all of it fits from {start} on; run '
+            f'reservation create with --start {start}, or '
+            f'{assignment.advice}'
         )
-        return f'{assignment.refusal}; {when}'
 
     # Slots.
 

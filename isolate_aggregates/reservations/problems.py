@@ -36,7 +36,7 @@ def status_of(
     now: datetime.datetime,
     short: Mapping[str, str],
     stale: str = '',
-    notes: Iterable[str] = (),
+    notes: Iterable[Problem] = (),
 ) -> Status:
     """Return the status of a reservation.
 
@@ -52,7 +52,7 @@ def status_of(
         found.phase,
         found.slots,
         (
-            *(Problem(Kind.OTHER, note) for note in notes),
+            *notes,
             *found.missed(),
             *found.unusable(short),
             *found.oversold(),

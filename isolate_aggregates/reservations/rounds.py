@@ -88,7 +88,7 @@ def reconcile_all(
     else:
         for run in due:
             if not run.is_over:
-                run.notes.append(str(not_complete(run.id)).rstrip('.'))
+                run.note(not_complete(run.id))
     short = capacity.shortages(state, now)
     # What was granted meanwhile is not what should not be there.
     state = state.with_access(access)

@@ -20,7 +20,6 @@ from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
-from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement.client import ProviderSummary
 
 _T = TypeVar('_T')
@@ -39,16 +38,17 @@ def pool_number(
 
     :param unit: What is counted, in the plural.
     :param example: A value for the advice in the error.
-    :raises InvalidRequest: if the metadata is invalid.
+    :raises PoolError: if the metadata is invalid.
     """
     if pool is None or key not in pool.metadata:
         return None
     value = pool.metadata[key].strip()
     if not (value.isdecimal() and int(value) <= most):
-        raise tools_errors.InvalidRequest(
-            f'Aggregate {pool.name}: {key} must be a number of {unit} from 0 '
-            f'to {most}, not "{text.escaped(value)}"; set it with "openstack '
-            f'aggregate set --property {key}={example} {pool.name}".'
+        raise errors.PoolError(
+            pool.name,
+            f'has {key}="{text.escaped(value)}", which must be a number of '
+            f'{unit} from 0 to {most}; run openstack aggregate set --property '
+            f'{key}={example} {pool.name}',
         )
     return int(value)
 
@@ -214,7 +214,7 @@ class ObservedState:
     def cleaning_time(self) -> datetime.timedelta:
         """The minimum time between two reservations of the same capacity.
 
-        :raises InvalidRequest: if the pool has no valid number of seconds.
+        :raises PoolError: if the pool has no valid number of seconds.
         """
         seconds = pool_number(
             self.pool, names.CLEANING_KEY, 'seconds', _MOST_CLEANING, 600

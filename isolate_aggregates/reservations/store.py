@@ -66,8 +66,10 @@ _CHECKED = 20
 
 LOG = logging.getLogger(__name__)
 
-# A reservation that cannot be read, or a host with a problem.
-Unreadable = errors.ReservationError | errors.ReservationHostError
+# A reservation that cannot be read, or a host or the pool with a problem.
+Unreadable = (
+    errors.ReservationError | errors.ReservationHostError | errors.PoolError
+)
 
 # Called for each of these.
 OnUnreadable = Callable[[Unreadable], None]

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read-only views of reservations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import datetime
+
+from oslo_utils import uuidutils
 
 from isolate_aggregates import text
 from isolate_aggregates.request import Flavor
@@ -12,6 +14,7 @@ from isolate_aggregates.reservations import (
     errors,
     execution,
     host_health,
+    limits,
     plan,
 )
 from isolate_aggregates.reservations.actions import Refuse
@@ -136,7 +139,8 @@ def earliest(
     if assignment.missing:
         raise errors.ReservationError(
             target.id,
-            f'does not fit at any time, because it {assignment.refusal}',
+            f'does not fit at any time, because it {assignment.refusal}; '
+            f'{assignment.advice}',
         )
     demand = assignment.demand
     return dataclasses.replace(
@@ -190,16 +194,21 @@ def list_reservations(
     now: datetime.datetime,
     on_unreadable: OnUnreadable = log_unreadable,
     is_thorough: bool = False,
+    is_project: Callable[[str], bool] = uuidutils.is_uuid_like,
 ) -> list[Status]:
     """Return the statuses of all reservations, sorted by start.
 
     :param on_unreadable: Called for each reservation whose record cannot be
-        read, and which is missing in the list. By default these are logged.
+        read, and which is missing in the list, and for each problem of a host
+        or of the pool. By default these are logged.
     :param is_thorough: Whether to find records that are older than their
         slots, and access of other projects, with calls for each host with
         slots and for each reservation.
+    :param is_project: Returns whether there may be a project with an id.
     """
     state = store.read()
+    for nobody in limits.of_nobody(state.pool, is_project):
+        on_unreadable(nobody)
     for unreadable in find_unreadable(store, state):
         on_unreadable(unreadable)
     for problem in host_health.host_problems(store, state, now):

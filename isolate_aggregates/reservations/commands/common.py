@@ -189,14 +189,14 @@ class ReservationLister(output.ReportLister):
 
     @lazy_property
     def problems(self) -> dict[str, Unreadable]:
-        """What was logged about reservations and hosts."""
+        """What was logged about reservations, hosts and the pool."""
         return {}
 
     @property
     def is_incomplete(self) -> bool:
         """Whether a reservation could not be read."""
         return any(
-            not isinstance(problem, errors.ReservationHostError)
+            isinstance(problem, errors.ReservationError)
             for problem in self.problems.values()
         )
 

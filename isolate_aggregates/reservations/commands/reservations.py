@@ -8,6 +8,7 @@ import datetime
 
 from oslo_config import cfg
 from oslo_log import log as logging
+from oslo_utils import uuidutils
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import (
@@ -21,6 +22,7 @@ from isolate_aggregates.reservations import (
 from isolate_aggregates.reservations.commands import common, documents, times
 from isolate_aggregates.reservations.views import OwnReservation
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.reservation_review import Review
@@ -99,7 +101,11 @@ class ListReservations(common.ReservationLister):
             return _own(views.list_own(store))
         now = times.now()
         statuses = reservations.list_reservations(
-            store, now, self.log_unreadable, is_thorough=True
+            store,
+            now,
+            self.log_unreadable,
+            is_thorough=True,
+            is_project=self._may_exist,
         )
         within = args.ending_within
         if within is None:
@@ -119,6 +125,16 @@ class ListReservations(common.ReservationLister):
         return self.listed(
             ending, code, 'No reservation ends within that time.'
         )
+
+    def _may_exist(self, project: str) -> bool:
+        """Return whether there is a project with an id, as far as is known."""
+        try:
+            return base.live_cloud(self.app).project(project) == project
+        except (tools_errors.NotFound, tools_errors.NotUnique):
+            return False
+        except exception.ServiceError as exc:
+            LOG.debug('Keystone does not say if it is a project: %s', exc)
+            return uuidutils.is_uuid_like(project)
 
 
 def _own(own: Sequence[OwnReservation]) -> output.Report:

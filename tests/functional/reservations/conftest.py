@@ -4,6 +4,7 @@
 from keystoneauth1 import adapter
 import pytest
 from reservation_world import World
+from sentences_made import made  # noqa: F401
 
 from isolate_aggregates.tools.cli import app
 

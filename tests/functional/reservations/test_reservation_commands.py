@@ -539,7 +539,8 @@ def test_each_host_is_enabled_and_disabled_independently(
         'effect': None,
     }
     assert result.err.splitlines()[1:] == [
-        "There is no compute node with the name or id 'h4' in Nova."
+        "There is no compute node with the name or id 'h4' in Nova; "
+        'run openstack hypervisor list.'
     ]
     run_json(*CREATE, '--id', ID, '--amount', '3')
     result = command('host', 'set', '--disable', 'h1', 'h3')

@@ -8,8 +8,10 @@ import pytest
 import reservation_world
 from reservation_world import HOUR, NOW, PROJECT
 
-from isolate_aggregates import reservations
-from isolate_aggregates.reservations import errors
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations.errors import ReservationError
+from isolate_aggregates.tools import errors
+from isolate_aggregates.tools.cloud.live import live_cloud
 
 OTHER = 'b' * 32
 SIZE = ('--vcpus', '1', '--ram', '64')
@@ -62,9 +64,9 @@ def test_slots_at_the_same_time_are_limited(create, limit, world):
         assert create('--id', SECOND, '--amount', '2', *shown) == (
             f'Reservation {SECOND} exceeds a limit: project {PROJECT} would '
             'have 4 slots at the same time, and its limit is 3; ask for '
-            'less, or raise the limit with "openstack aggregate set '
+            'less, or run openstack aggregate set '
             f'--property reservation_limit:{PROJECT}=<number> '
-            'freepool".\n'
+            'freepool.\n'
         )
     assert world.picture() == before
     assert create('--amount', '1') == ''
@@ -119,9 +121,9 @@ def test_what_asks_for_no_more_is_allowed_after_a_limit_was_lowered(
 def test_an_invalid_limit_refuses_what_it_would_limit(create, limit, value):
     limit(value)
     assert create() == (
-        'Aggregate freepool: reservation_limit must be a number of slots from '
-        f'0 to 1000000, not "{value}"; set it with "openstack aggregate set '
-        '--property reservation_limit=10 freepool".\n'
+        f'Aggregate freepool has reservation_limit="{value}", which must be a '
+        'number of slots from 0 to 1000000; run openstack aggregate set '
+        '--property reservation_limit=10 freepool.\n'
     )
 
 
@@ -142,7 +144,7 @@ def test_two_commands_at_once_do_not_exceed_a_limit_together(
         )
         try:
             reservations.create(world.new_store(), reservation, NOW)
-        except errors.ReservationError as exc:
+        except ReservationError as exc:
             results[name] = str(exc)
         else:
             results[name] = ''
@@ -163,13 +165,49 @@ def test_two_commands_at_once_do_not_exceed_a_limit_together(
     assert sum(total for total, _ in world.slots().values()) == 2
 
 
-def test_the_name_of_a_project_is_no_key_of_a_limit(create, limit, world):
-    limit('2', 'demo')
-    message = create('--amount', '1')
-    assert (
-        'reservation_limit:demo must end with the id of a project' in message
+@pytest.mark.parametrize(
+    ('answer', 'is_told'),
+    [
+        pytest.param(OTHER, False, id='there is one'),
+        pytest.param(PROJECT, True, id='a project has it as its name'),
+        pytest.param(
+            errors.NotFound('project', OTHER, 'Keystone'), True, id='none'
+        ),
+        pytest.param(
+            exception.ServiceDenied('Keystone', None, 'denies it.'),
+            False,
+            id='one may not ask',
+        ),
+        pytest.param(
+            exception.ServiceError('Keystone', None, 'is not there.'),
+            False,
+            id='it cannot be asked',
+        ),
+    ],
+)
+def test_a_limit_of_no_project_is_told(
+    command, limit, monkeypatch, answer, is_told
+):
+    limit('2', OTHER)
+
+    def project(_, name):
+        assert name == OTHER
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(live_cloud.LiveCloud, 'project', project)
+    listed = command('list')
+    assert listed.code == 0
+    assert listed.err == is_told * (
+        f'Aggregate freepool has a limit reservation_limit:{OTHER}, which '
+        'must end with the id of a project; run openstack aggregate unset '
+        f'--property reservation_limit:{OTHER} freepool.\n'
     )
-    assert world.nova.flavors == {}
-    [pool] = world.nova.aggregates.values()
-    del pool['metadata']['reservation_limit:demo']
-    assert create('--amount', '1') == ''
+
+
+def test_without_a_keystone_no_limit_is_of_nobody(command, limit):
+    limit('2', OTHER)
+    assert command('list').err == ''
+    limit('2', 'demo')
+    assert 'reservation_limit:demo' in command('list').err

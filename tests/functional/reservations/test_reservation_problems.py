@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every problem of a reservation names the command that mends it."""
+"""Every problem of a reservation names the command that mends it.
+
+Each row begins with the place where the sentence is made. That there is a row
+for all of them is tested in ``test_reservation_refusals.py``.
+"""
 
 import dataclasses
 
@@ -182,46 +186,78 @@ REPAIR = f'reservation repair {ID}'
 
 
 @pytest.mark.parametrize(
-    ('happen', 'sentence', 'mending'),
+    ('place', 'happen', 'sentence', 'mending'),
     [
-        (fail, 'host h1 is down: 2 slots there', REPAIR),
-        (disable, 'host h1 is disabled: 2 slots there', REPAIR),
-        (leave_the_cloud, 'host h1 left the cloud: 2 slots there', REPAIR),
         (
+            'problems._Problems.unusable 3',
+            fail,
+            'host h1 is down: 2 slots there',
+            REPAIR,
+        ),
+        (
+            'problems._Problems.unusable 3',
+            disable,
+            'host h1 is disabled: 2 slots there',
+            REPAIR,
+        ),
+        (
+            'problems._Problems.unusable 3',
+            leave_the_cloud,
+            'host h1 left the cloud: 2 slots there',
+            REPAIR,
+        ),
+        (
+            'problems._Problems.unusable 3',
             leave_the_pool,
             'host h1 is not enabled for reservations: 2 slots there',
             'reservation host set --enable h1',
         ),
         (
+            'problems._Problems.unusable 1',
             shrink,
             'host h1 has room for 4 of the 8 VCPU that the slots there need',
             REPAIR,
         ),
-        (delete_slots, '2 slots of 2 have no host', 'reservation reconcile'),
         (
+            'problems._Problems._missing 1',
+            delete_slots,
+            '2 slots of 2 have no host',
+            'reservation reconcile',
+        ),
+        (
+            'problems._Problems._missing 1',
             delete_a_slot,
             '1 slot of 2 has no host',
             f'reservation set {ID} --amount 1',
         ),
-        (fill_the_cloud, '2 slots of 2 have no host', f'reservation end {ID}'),
         (
+            'problems._Problems._missing 1',
+            fill_the_cloud,
+            '2 slots of 2 have no host',
+            f'reservation end {ID}',
+        ),
+        (
+            'problems._Problems.unusable 3',
             lock,
             'host h1 is closed to its servers: ',
             REPAIR,
         ),
-        (miss_the_start, 'at ', 'reservation reconcile'),
-        (miss_the_end, 'at ', 'reservation reconcile'),
+        ('problems._missed 1', miss_the_start, 'at ', 'reservation reconcile'),
+        ('problems._missed 1', miss_the_end, 'at ', 'reservation reconcile'),
         (
+            'problems._Problems._tampering 1',
             give_access,
             f'project {STRANGER} has access to its flavor without being one',
             f'reservation set {ID} --share {STRANGER}',
         ),
         (
+            'problems._Problems._tampering 1',
             give_access,
             f'project {STRANGER} has access to its flavor without being one',
             f'openstack flavor unset --project {STRANGER} reservation:{ID}',
         ),
         (
+            'problems._Problems._tampering 2',
             add_extra_spec,
             'its flavor has an extra spec that it was not created with: '
             'hw:numa_nodes=2',
@@ -229,16 +265,19 @@ REPAIR = f'reservation repair {ID}'
             f'reservation:{ID}',
         ),
         (
+            'problems._Problems.oversold 1',
             oversell,
             'host h1 has 1 slot for 2 servers',
             f'reservation set {ID} --amount 2',
         ),
         (
+            'problems.status_of 1',
             lose_the_record,
             'it has a record in Nova that is older than its slots',
             f'reservation end {ID}',
         ),
         (
+            'problems._Problems.unusable 2',
             is_left,
             'host h1 is being left and still has 1 server',
             f'{REPAIR} --call-off',
@@ -246,11 +285,12 @@ REPAIR = f'reservation repair {ID}'
     ],
 )
 def test_the_command_that_a_problem_names_mends_it(
-    world, command, happen, sentence, mending
+    world, command, made, place, happen, sentence, mending
 ):
     create(command)
     happen(world)
     problem = problem_of(command, sentence)
+    assert place in made
     assert mending in problem
     if mending.startswith('openstack '):
         unset(world, *mending.split()[3:5])
@@ -374,24 +414,28 @@ def create_again(command, problem):
 
 
 @pytest.mark.parametrize(
-    ('happen', 'sentence', 'mend'),
+    ('place', 'happen', 'sentence', 'mend'),
     [
         (
+            'record._replaced 1',
             replace_the_description,
             f'has a flavor reservation:{ID} whose description was replaced',
             copy_the_description,
         ),
         (
+            'record.parse 2',
             break_the_description,
             f'has a flavor reservation:{ID} whose description is broken',
             correct_the_description,
         ),
         (
+            'problems.find_unreadable 1',
             delete_the_flavors,
             'has no record in Nova, but 2 slots on host h1',
             delete_the_slots,
         ),
         (
+            'problems.find_unreadable 1',
             delete_the_flavors,
             'has no record in Nova, but 2 slots on host h1',
             create_again,
@@ -399,20 +443,25 @@ def create_again(command, problem):
     ],
 )
 def test_what_cannot_be_read_names_what_mends_it(
-    world, command, happen, sentence, mend
+    world, command, made, place, happen, sentence, mend
 ):
     create(command)
     happen(world)
     [problem] = command('list').err.splitlines()
+    assert place in made
     assert problem.startswith(f'Reservation {ID} {sentence}')
     mend(command if mend is create_again else world, problem)
     assert command('list').err == ''
 
 
-def test_servers_that_keep_an_end_from_completing_are_deleted(world, command):
+@pytest.mark.parametrize('place', ['problems._Problems.remaining 1'])
+def test_servers_that_keep_an_end_from_completing_are_deleted(
+    world, command, made, place
+):
     create(command)
     block_the_end(world)
     problem = problem_of(command, 'host h1 still has server ')
+    assert place in made
     assert 'run reservation reconcile to delete it' in problem
     assert command('reconcile').code == 3
     assert command('reconcile').code == 0
@@ -448,19 +497,36 @@ def delete_the_provider(world):
 
 
 @pytest.mark.parametrize(
-    ('happen', 'sentence'),
+    ('place', 'happen', 'sentence'),
     [
-        (leave_the_pool, 'may get ordinary servers, because it is not in'),
-        (leave_placement, 'may get ordinary servers, because Placement does'),
-        (unlock_the_pool, 'may get ordinary servers, because aggregate'),
-        (delete_the_provider, 'has no reservation provider'),
+        (
+            'host_health.host_problems 1',
+            leave_the_pool,
+            'may get ordinary servers, because it is not in',
+        ),
+        (
+            'host_health.host_problems 1',
+            leave_placement,
+            'may get ordinary servers, because Placement does',
+        ),
+        (
+            'host_health.host_problems 1',
+            unlock_the_pool,
+            'may get ordinary servers, because aggregate',
+        ),
+        (
+            'host_health.host_problems 1',
+            delete_the_provider,
+            'has no reservation provider',
+        ),
     ],
 )
 def test_the_command_that_a_problem_of_a_host_names_mends_it(
-    world, command, happen, sentence
+    world, command, made, place, happen, sentence
 ):
     happen(world)
     problems = command('list').err
+    assert place in made
     assert f'Host h1 {sentence}' in problems
     mending = 'reservation host set --enable h1'
     assert f'; run {mending}.' in problems
@@ -481,21 +547,24 @@ def delete_the_server(world):
 
 
 @pytest.mark.parametrize(
-    ('happen', 'verb', 'sentence', 'mending'),
+    ('place', 'happen', 'verb', 'sentence', 'mending'),
     [
         (
+            'hosts._refuse_slots 1',
             slots_there,
             '--disable',
             f'has slots of reservation {ID}; ',
             'reservation repair --from h1',
         ),
         (
+            'hosts._refuse_slots 1',
             slots_there,
             '--disable',
             f'has slots of reservation {ID}; ',
             'reservation end',
         ),
         (
+            'errors.ordinary_servers 1',
             ordinary_server_there,
             '--enable',
             f'runs servers without a reservation ({uuid(3, "ordinary")})',
@@ -504,7 +573,7 @@ def delete_the_server(world):
     ],
 )
 def test_the_command_that_a_refused_change_of_a_host_names_lets_it_pass(
-    world, command, happen, verb, sentence, mending
+    world, command, made, place, happen, verb, sentence, mending
 ):
     happen(world, command)
     if verb == '--enable':
@@ -514,6 +583,7 @@ def test_the_command_that_a_refused_change_of_a_host_names_lets_it_pass(
         assert command('host', 'set', '--disable', 'h1').code == 0
     refused = command('host', 'set', verb, 'h1')
     assert refused.code == 1
+    assert place in made
     assert f'Host h1 {sentence}' in refused.err
     assert mending in refused.err
     if mending.startswith('openstack '):
@@ -524,13 +594,17 @@ def test_the_command_that_a_refused_change_of_a_host_names_lets_it_pass(
     assert command('host', 'set', verb, 'h1').code == 0
 
 
-def test_an_unknown_reservation_is_told_with_what_lists_all(command):
+@pytest.mark.parametrize('place', ['errors.unknown 1'])
+def test_an_unknown_reservation_is_told_with_what_lists_all(
+    command, made, place
+):
     create(command)
     assert command('end', ID).code == 0
     for name in ('show', 'end', 'repair'):
         error = command(name, ID).err
         assert f"There is no reservation with the name or id '{ID}'" in error
         assert 'run reservation list, or reservation history list' in error
+    assert place in made
     assert ID in command('history', 'list').out
 
 

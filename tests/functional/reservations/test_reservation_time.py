@@ -64,12 +64,12 @@ def test_another_process_does_not_sell_the_cleaning_time(world):
 @pytest.mark.parametrize('seconds', ['5m', '-1', '', '604801', '1e3', '²'])
 def test_an_invalid_cleaning_time_is_named(world, seconds):
     clean(world, seconds)
-    with pytest.raises(tools_errors.InvalidRequest) as caught:
+    with pytest.raises(errors.PoolError) as caught:
         reserve(world, 1, 2)
     assert str(caught.value) == (
-        'Aggregate freepool: reservation_cleaning_time must be a number of '
-        f'seconds from 0 to 604800, not "{seconds}"; set it with "openstack '
-        'aggregate set --property reservation_cleaning_time=600 freepool".'
+        f'Aggregate freepool has reservation_cleaning_time="{seconds}", which '
+        'must be a number of seconds from 0 to 604800; run openstack '
+        'aggregate set --property reservation_cleaning_time=600 freepool.'
     )
     # What exists goes on.
     assert reservations.list_reservations(world.store, NOW) == []
