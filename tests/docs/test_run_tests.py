@@ -59,20 +59,17 @@ def test_a_part_may_select_no_test_unless_all_parts_do(run, capfd):
     assert message == 'No part runs a test: -k nothing'
 
 
-@cases(
-    'text',
-    {
-        'it has none': '',
-        'all are skipped': (
-            'import pytest\npytestmark = pytest.mark.skip("no Chromium")\n'
-            f'{TESTS}'
-        ),
-    },
+ALL_SKIPPED = (
+    'import pytest\npytestmark = pytest.mark.skip("no Chromium")\n' + TESTS
 )
-def test_a_part_that_runs_no_test_fails_unless_it_is_left_out(
+
+
+@cases('text', {'it has none': '', 'all are skipped': ALL_SKIPPED})
+def test_a_part_that_runs_no_test_fails_if_it_may_not_be_left_out(
     run, tmp_path, capfd, monkeypatch, text
 ):
     (tmp_path / 'tests' / 'two' / 'test_two.py').write_text(text)
+    monkeypatch.setenv('WITHOUT', '')
     assert run('one', 'two:rest') == 1
     out = capfd.readouterr().out
     assert 'No test of two:rest ran. Install what is missing, or set' in out
@@ -84,6 +81,21 @@ def test_a_part_that_runs_no_test_fails_unless_it_is_left_out(
     monkeypatch.setenv('WITHOUT', 'two')
     assert run('one', 'two:rest') == 0
     assert total(capfd.readouterr().out) == 'Left out: two'
+
+
+@cases(
+    ('text', 'status', 'said'),
+    {
+        'it has none': ('', 1, 'Failed: two:rest'),
+        'all are skipped': (ALL_SKIPPED, 0, 'Left out: two:rest'),
+    },
+)
+def test_a_part_is_left_out_only_if_all_its_tests_are_skipped(
+    run, tmp_path, capfd, text, status, said
+):
+    (tmp_path / 'tests' / 'two' / 'test_two.py').write_text(text)
+    assert run('one', 'two:rest') == status
+    assert total(capfd.readouterr().out) == said
 
 
 def test_skipped_tests_are_counted_by_reason(
