@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 
+from control_plane.configuration import Configuration
 from control_plane.plane import Plane
 from control_plane.processes import Process
 from control_plane.settings import Settings
 from control_plane.tasks import Task, run_all
 import psutil
 import pytest
+import yaml
 
 SLEEP = 'import time; time.sleep(600)'
 # Prints the pid of its child.
@@ -111,6 +113,20 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
         plane.up()
     plane.down()
     assert list(tmp_path.iterdir()) == [tmp_path / 'etc']
+
+
+def test_a_shell_and_a_client_find_a_folder_with_any_name(tmp_path):
+    settings = Settings(tmp_path / "it's here: #1", 18700)
+    settings.state.mkdir()
+    configuration = Configuration(settings, lambda name: 'sqlite://')
+    for name in ('openrc', 'clouds.yaml'):
+        configuration.write(name, name)
+    found = subprocess.check_output(
+        ['bash', '-c', f'. {settings.openrc} && cat "$OS_CLIENT_CONFIG_FILE"'],
+        text=True,
+    )
+    [one, *_] = yaml.safe_load(found)['clouds'].values()
+    assert one['isolation_config_file'] == f'{settings.etc}/nova/nova.conf'
 
 
 @pytest.mark.parametrize('port', ['abc', '80', '65530'])

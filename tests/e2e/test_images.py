@@ -62,7 +62,7 @@ def test_the_repair_printed_by_an_audit_revokes_the_key(
 
     [repair] = re.findall(f'openstack image unset .* {owned}', message.stdout)
     subprocess.run(
-        ['bash', '-c', f'. {plane.settings.state}/openrc && {repair}'],
+        ['bash', '-c', f'. {plane.settings.openrc} && {repair}'],
         check=True,
     )
     assert KEY not in cloud.sdk.image.find_image(owned).properties

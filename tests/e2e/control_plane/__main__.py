@@ -28,7 +28,7 @@ def main():
     if command == 'up':
         print(
             f'The cloud is up. To be its administrator:\n\n'
-            f'  . {plane.settings.state}/openrc\n'
+            f'  . {plane.settings.openrc}\n'
         )
     return 0
 

@@ -2,6 +2,7 @@
 """Configuration files, written from templates."""
 
 import pathlib
+import shlex
 import shutil
 import sys
 
@@ -42,6 +43,7 @@ class Configuration:
             # No markup, so nothing to escape.
             autoescape=False,
         )
+        self._templates.filters['quoted'] = lambda path: shlex.quote(str(path))
         self._templates.globals.update(
             broker=broker.url(settings),
             database=database,

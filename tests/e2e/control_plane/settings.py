@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import secrets
+import shlex
 import sys
 
 HOST = '127.0.0.1'
@@ -76,6 +77,11 @@ class Settings:
     def kept(self):
         """The file that they are written down in: the folder is ours then."""
         return self.state / _KEPT
+
+    @property
+    def openrc(self):
+        """The file that makes a shell the administrator, quoted for it."""
+        return shlex.quote(str(self.state / 'openrc'))
 
     def port(self, name):
         """Return the port of a service."""
