@@ -498,7 +498,7 @@ def test_what_nova_refuses_is_named_and_left_out(
     'options',
     [
         # A host without servers may change its zone.
-        ['--add-host', 'b', 'h1', '--remove-host', 'a', 'h1'],
+        ['--remove-host', 'a', 'h1', '--add-host', 'b', 'h1'],
         ['--set', 'b', 'availability_zone=c'],
         ['--add-host', 'free', 'h1'],
         ['--add-host', 'a', 'h3'],

@@ -25,28 +25,9 @@ from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Change
 from isolate_aggregates.tools.placement.provider import Provider
 
-# A part of a cloud: the kind of an object, its name, and the part of it. An
-# empty name or part stands for all.
-Part = tuple[str, str, str]
-EVERYTHING: Part = ('', '', '')
-
-_REMOVE = 'aggregate remove'
-# The preferred order, by the first words of commands.
-_RANKS = MappingProxyType(
-    {
-        'trait create': 0,
-        'aggregate create': 1,
-        'resource provider': 2,
-        'aggregate set': 3,
-        'aggregate add': 4,
-        **{f'{kind} {verb}': 5 for kind in ('flavor', 'image')
-           for verb in ('create', 'set', 'unset')},
-        _REMOVE: 6,
-        'aggregate unset': 7,
-        **{f'{kind} delete': 8 for kind in ('aggregate', 'flavor', 'image')},
-    }
-)  # fmt: skip
-_LAST = 9
+# An object: its kind, and its name. Empty ones stand for all.
+Thing = tuple[str, str]
+EVERYTHING: Thing = ('', '')
 
 
 class Command(tuple[str, ...]):
@@ -55,33 +36,26 @@ class Command(tuple[str, ...]):
     Commands are equal if their words are.
 
     :param change: Makes the same change to a snapshot.
-    :param parts: What is changed.
-    :param rank: Its place in the preferred order.
+    :param things: What is changed.
+    :param host: The host that joins or leaves an aggregate; empty if none
+        does.
     """
 
     change: Change
-    parts: frozenset[Part]
-    rank: int
+    things: frozenset[Thing]
+    host: str
 
     def __new__(
         cls,
         words: Iterable[str],
         change: Change = changes.nothing,
-        parts: Iterable[Part] = (EVERYTHING,),
-        rank: int = _LAST,
+        things: Iterable[Thing] = (EVERYTHING,),
+        host: str = '',
     ) -> 'Command':
         self = super().__new__(cls, words)
-        self.change, self.rank = change, rank
-        self.parts = frozenset(parts)
+        self.change, self.host = change, host
+        self.things = frozenset(things)
         return self
-
-    @property
-    def host(self) -> str:
-        """The host that joins or leaves an aggregate; empty if none does."""
-        if self.rank not in (_RANKS['aggregate add'], _RANKS[_REMOVE]):
-            return ''
-        [(_, _, part)] = self.parts
-        return part.removeprefix('=')
 
 
 # Commands to run in order until one fails.
@@ -206,7 +180,7 @@ def delete_aggregate(aggregate: Aggregate) -> Command:
 def set_zone(aggregate: Aggregate, zone: str) -> Command:
     """Return the command that sets the availability zone of an aggregate."""
     change = changes.values(aggregate, {ZONE: zone})
-    return _on(aggregate, ('set', f'--zone={zone}'), change, [ZONE])
+    return _on(aggregate, ('set', f'--zone={zone}'), change)
 
 
 def rename_aggregate(aggregate: Aggregate, name: str) -> Command:
@@ -236,7 +210,7 @@ def _hosts(
         )
 
     return tuple(
-        _on(aggregate, (action, 'host'), change(host), [f'={host}'], [host])
+        _on(aggregate, (action, 'host'), change(host), host)
         for host in sorted(hosts)
     )
 
@@ -248,13 +222,13 @@ def _hosts(
 def set_value(thing: _Thing, key: str, value: str) -> Command:
     """Return the command that sets a value of an object."""
     change = changes.values(thing, {key: value})
-    return _on(thing, ('set', *_property(f'{key}={value}')), change, [key])
+    return _on(thing, ('set', *_property(f'{key}={value}')), change)
 
 
 def unset_value(thing: _Thing, key: str) -> Command:
     """Return the command that removes a value of an object."""
     change = changes.values(thing, {key: None})
-    return _on(thing, ('unset', *_property(key)), change, [key])
+    return _on(thing, ('unset', *_property(key)), change)
 
 
 set_tag = set_spec = set_value
@@ -386,7 +360,7 @@ def delete_image(image: Image) -> Command:
 def set_visibility(image: Image, visibility: str) -> Command:
     """Return the command that sets the visibility of an image."""
     change = changes.fields(image, visibility=visibility)
-    return _on(image, ('set', f'--{visibility}'), change, ['='])
+    return _on(image, ('set', f'--{visibility}'), change)
 
 
 # Placement, services, servers and reservations.
@@ -396,8 +370,7 @@ def create_trait(trait: str) -> Commands:
     """Return the command that creates a trait in Placement."""
     option = ('--os-placement-api-version', _TRAITS)
     words = _openstack((*option, 'trait', 'create'), trait)
-    parts = [('trait', trait, '')]
-    return (Command(words, changes.new_trait(trait), parts, 0),)
+    return (Command(words, changes.new_trait(trait), [('trait', trait)]),)
 
 
 def enable_service(host: str) -> Commands:
@@ -425,9 +398,7 @@ def set_members(provider: Provider, without: Iterable[str]) -> Commands:
 def set_traits(provider: Provider, without: Iterable[str]) -> Commands:
     """Return the command that removes traits from a provider."""
     rest = provider.traits - {*without}
-    # The traits must exist.
-    exist = [('trait', trait, f'={provider.uuid}') for trait in rest]
-    return (_on_provider(provider, 'trait', rest, _TRAITS, exist),)
+    return (_on_provider(provider, 'trait', rest, _TRAITS),)
 
 
 def add_node_traits(nodes: Iterable[Provider], trait: str) -> Commands:
@@ -509,26 +480,20 @@ def _on(
     thing: _Thing,
     words: Sequence[str],
     change: Change,
-    keys: Iterable[str] = ('',),
-    more: Sequence[str] = (),
+    host: str = '',
     name: str | None = None,
 ) -> Command:
     """Return a command on an object.
 
-    :param keys: The parts of the object that it changes.
-    :param more: Further arguments.
+    :param host: The host that joins or leaves it.
     :param name: The name to give; None for the id, if it has one.
     """
     kind = type(thing).__name__.lower()
     # The names of images are not unique.
     label = _id(thing) if isinstance(thing, Image) else thing.name
+    names = (_id(thing) if name is None else name, *filter(None, [host]))
     return Command(
-        _openstack(
-            (kind, *words), _id(thing) if name is None else name, *more
-        ),
-        change,
-        [(kind, label, key) for key in keys],
-        _RANKS[f'{kind} {words[0]}'],
+        _openstack((kind, *words), *names), change, [(kind, label)], host
     )
 
 
@@ -537,7 +502,6 @@ def _on_provider(
     part: str,
     values: Iterable[str],
     microversion: str,
-    parts: Iterable[Part] = (),
 ) -> Command:
     options = (w for v in sorted(values) for w in (f'--{part}', v))
     words = ('provider', part, 'set', *options)
@@ -545,8 +509,7 @@ def _on_provider(
     return Command(
         _placement(microversion, words, provider.uuid),
         changes.provider(provider.uuid, **fields),
-        [('provider', provider.uuid, part), *parts],
-        _RANKS['resource provider'],
+        [('provider', provider.uuid)],
     )
 
 

@@ -234,11 +234,10 @@ def parts(todo: Commands) -> Iterator[frozenset[commands.Command]]:
     """
     by_object: dict[frozenset[tuple[str, str]], list[commands.Command]] = {}
     for command in todo:
-        things = frozenset((kind, name) for kind, name, _ in command.parts)
-        by_object.setdefault(things, []).append(command)
+        by_object.setdefault(command.things, []).append(command)
     for things, some in by_object.items():
         verbs = {command[2:3] for command in some}
-        if len(verbs) > 1 and ('', '') not in things:
+        if len(verbs) > 1 and commands.EVERYTHING not in things:
             yield frozenset(some)
         else:
             yield from (frozenset({command}) for command in some)

@@ -13,6 +13,7 @@ from isolate_aggregates.tools.advice import commands, outcome, refusals
 from isolate_aggregates.tools.cli import base, terminal, usage
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import formats
+from isolate_aggregates.tools.effect.formats.planned import Planned
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.wording import meant
 
@@ -164,15 +165,15 @@ class _Appended(argparse.Action):
         namespace.changes = entries
 
 
-def _planned(snapshot: Snapshot, option: str, words: Any) -> formats.Planned:
+def _planned(snapshot: Snapshot, option: str, words: Any) -> Planned:
     """Return the changes that an option describes."""
     if option == '--sync':
-        return formats.Planned(commands.SYNC)
+        return Planned(commands.SYNC)
     if option in _FILES:
         kind, _ = _FILES[option]
         return formats.read(words, kind, snapshot)
     name, what = words
-    return formats.Planned(tuple(_commands(snapshot, option, name, what)))
+    return Planned(tuple(_commands(snapshot, option, name, what)))
 
 
 def _commands(

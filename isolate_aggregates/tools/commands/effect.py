@@ -24,10 +24,11 @@ from isolate_aggregates.tools.effect import (
     Effect,
     documents,
     effect,
+    gaps,
     refusals,
     shown,
 )
-from isolate_aggregates.tools.effect.formats.order import Order
+from isolate_aggregates.tools.effect.gaps import Gap
 
 
 class ShowEffect(output.ReportLister):
@@ -111,9 +112,7 @@ class ShowEffect(output.ReportLister):
         changes = list(diff.changes(before, after))
         base.apply_settings(self.app.conf, after)
         return _Found(
-            effect(before, after, self.app.conf),
-            Order(()),
-            differences=changes,
+            effect(before, after, self.app.conf), differences=changes
         )
 
     def _changed(self, args: argparse.Namespace) -> '_Found':
@@ -121,13 +120,12 @@ class ShowEffect(output.ReportLister):
             before = preview.read(cloud, not args.no_servers)
         filters = Pipeline(loading.load(self.app.conf))
         changed = change_arguments.changed(before, args.changes, filters)
-        order, refused, after = refusals.made(
-            before, changed.steps, self.app.conf, filters
-        )
+        steps, refused, after = refusals.made(before, changed.steps, filters)
         found = effect(before, after, self.app.conf)
         return _Found(
             found,
-            order,
+            steps,
+            gaps.gaps(before, steps, self.app.conf, filters),
             changed.refused + refused,
             (
                 *changed.unknown,
@@ -146,13 +144,15 @@ class ShowEffect(output.ReportLister):
 class _Found:
     """What changes or differences do, and what is not certain.
 
-    :param order: A safe order of the changes.
+    :param steps: The changes, in their order.
+    :param gaps: Who is let in or refused between them.
     :param unknown: What cannot be said, without a full stop.
     :param differences: Those of two cloud files.
     """
 
     effect: Effect
-    order: Order
+    steps: commands.Commands = ()
+    gaps: tuple[Gap, ...] = ()
     refused: tuple[Refusal, ...] = ()
     unknown: tuple[str, ...] = ()
     differences: Sequence[diff.Change] = ()
@@ -161,8 +161,8 @@ class _Found:
         return documents.PlannedEffect(
             **vars(shown.document(self.effect)),
             differences=differences.document(self.differences),
-            steps=tuple(commands.shown([c]) for c in self.order.commands),
-            gaps=tuple(self.order.sentences),
+            steps=tuple(commands.shown([step]) for step in self.steps),
+            gaps=tuple(gaps.sentences(self.steps, self.gaps)),
             refused=documents.refused(self.refused),
             unknown=tuple(self.unknown),
         )
@@ -176,13 +176,13 @@ class _Found:
         yield from effects
         for sentence in self.unknown:
             yield f'Not known: {sentence}'
-        if len(self.order.commands) > 1:
+        if len(self.steps) > 1:
             yield ''
-            yield 'A safe order of the steps:'
-            for command in self.order.commands:
-                yield terminal.Shell(f'  {commands.shown([command])}')
-            for gap in self.order.sentences:
-                yield f'No order is entirely safe. {gap}'
+            yield 'The steps, in this order:'
+            for step in self.steps:
+                yield terminal.Shell(f'  {commands.shown([step])}')
+            for sentence in gaps.sentences(self.steps, self.gaps):
+                yield f'This order is not safe. {sentence}'
 
 
 def _row(row: shown.Row) -> Sequence[str]:

@@ -172,9 +172,7 @@ class CheckExpectations(output.ReportLister):
                 snapshot = preview.read(cloud, bool(args.changes))
             filters = Pipeline(loading.load(conf))
             changed = change_arguments.changed(snapshot, args.changes, filters)
-            _, others, after = refusals.made(
-                snapshot, changed.steps, conf, filters
-            )
+            _, others, after = refusals.made(snapshot, changed.steps, filters)
             changed = dataclasses.replace(
                 changed,
                 after=after,

@@ -232,16 +232,13 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEffect(Effect):
-    """What the changes that ``effect show`` was given do, and their order."""
+    """What the changes that ``effect show`` was given do, step by step."""
 
     differences: Annotated[
         tuple[Difference, ...], 'What differs in the file of --to.'
     ]
-    steps: Annotated[Names, 'The changes as commands, in a safe order.']
-    gaps: Annotated[
-        Names,
-        'Who is let in or refused between the steps, if no order avoids it.',
-    ]
+    steps: Annotated[Names, 'The changes as commands, in their order.']
+    gaps: Annotated[Names, 'Who is let in or refused between the steps.']
     refused: Annotated[
         tuple[Refused, ...],
         'The steps that Nova refuses, which are left out.',

@@ -3,66 +3,28 @@
 
 from collections.abc import Iterator
 
-from oslo_config import cfg
-
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools.advice import outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.refusals import Refusal, refused_steps
-from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.effect.formats.order import Order, safe
-from isolate_aggregates.tools.mirrored import chain
-
-
-def accepted(
-    snapshot: Snapshot,
-    steps: Commands,
-    pipeline: Pipeline,
-    filters: Pipeline,
-    requests: Requests,
-) -> tuple[Order, tuple[Refusal, ...]]:
-    """Return the steps that Nova does not refuse, in a safe order.
-
-    :param pipeline: The filters that decide, and those of Nova.
-    :param requests: Builds the requests of servers.
-    :returns: The order, and the other steps.
-    """
-    refused: tuple[Refusal, ...] = ()
-    while True:
-        order = safe(snapshot, steps, pipeline, filters, requests)
-        more = tuple(refused_steps(snapshot, order.commands, filters))
-        if not more:
-            return order, refused
-        refused += more
-        out = {id(each.command) for each in more}
-        steps = tuple(step for step in steps if id(step) not in out)
 
 
 def made(
     snapshot: Snapshot,
     steps: Commands,
-    conf: cfg.ConfigOpts,
     filters: Pipeline,
-) -> tuple[Order, tuple[Refusal, ...], Snapshot]:
-    """Make the steps of a change that Nova does not refuse.
+) -> tuple[Commands, tuple[Refusal, ...], Snapshot]:
+    """Make the steps of a change that Nova does not refuse, in their order.
 
-    :returns: The order, the other steps, and the cloud after the change.
+    :returns: These steps, the others, and the cloud after the change.
     """
-    order, refused = accepted(
-        snapshot,
-        steps,
-        chain.as_in_nova(conf),
-        filters,
-        Requests(SnapshotCloud(snapshot), conf),
-    )
-    states = outcome.outcomes(
-        snapshot, order.commands if refused else steps, filters
-    )
-    *_, after = snapshot, *states
-    return order, refused, after
+    refused = tuple(refused_steps(snapshot, steps, filters))
+    out = {id(each.command) for each in refused}
+    steps = tuple(step for step in steps if id(step) not in out)
+    *_, after = snapshot, *outcome.outcomes(snapshot, steps, filters)
+    return steps, refused, after
 
 
 def unknown(snapshot: Snapshot, after: Snapshot) -> Iterator[str]:

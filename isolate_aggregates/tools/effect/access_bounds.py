@@ -4,7 +4,6 @@
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
-from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.answers import deciding, scope
@@ -28,14 +27,10 @@ _Key = tuple[str, str | None, str | None]
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """A cloud at one moment, and the hosts that servers may use.
-
-    :param torn: The hosts in several availability zones, which Nova refuses.
-    """
+    """A cloud at one moment, and the hosts that servers may use."""
 
     snapshot: Snapshot
     access: Mapping[_Key, _Hosts]
-    torn: _Hosts
 
 
 class Bounds:
@@ -98,17 +93,16 @@ class Bounds:
         :param previous: A state of which this one is a change, to look only at
             the hosts that have moved.
         """
-        torn = _torn(snapshot)
         moved_hosts = _moved(previous.snapshot, snapshot) if previous else None
         if previous is None or moved_hosts is None:
             offers = self._offers_of(snapshot)
-            return State(snapshot, self._access(snapshot, offers), torn)
+            return State(snapshot, self._access(snapshot, offers))
         some = Offers(scope.among(snapshot, moved_hosts))
         answers = {
             key: self._once(previous.access[key] - moved_hosts | hosts)
             for key, hosts in self._access(snapshot, some).items()
         }
-        return State(snapshot, answers, torn)
+        return State(snapshot, answers)
 
     def violations(
         self, state: State
@@ -177,16 +171,6 @@ def _projects(
         for aggregates in (changed, before.aggregates)
     )
     return list(dict.fromkeys((*first, *others)))
-
-
-def _torn(snapshot: Snapshot) -> _Hosts:
-    """Return the hosts in several availability zones."""
-    zones: dict[str, set[str]] = {}
-    for aggregate in snapshot.aggregates:
-        zone = zone_of(aggregate)
-        for host in aggregate.hosts if zone else ():
-            zones.setdefault(host, set()).add(zone or '')
-    return frozenset(host for host, names in zones.items() if len(names) > 1)
 
 
 def _moved(before: Snapshot, after: Snapshot) -> _Hosts | None:
