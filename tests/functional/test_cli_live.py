@@ -232,6 +232,28 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
 
 
 @pytest.mark.usefixtures('in_environment')
+def test_a_saved_cloud_has_the_digest_of_the_live_one(
+    run, live, config, tmp_path
+):
+    expected = tmp_path / 'expected.yaml'
+    expected.write_text(
+        'version: 1\n'
+        'expectations: [{flavor: m1.small, never: {aggregate: win-hosts}}]\n'
+    )
+    saved = str(tmp_path / 'saved.yaml')
+    program = ('--config-file', config(ISOLATE))
+    assert run(*program, 'snapshot', 'save', '--output', saved).code == 0
+    asked = ('test', str(expected), '-f', 'json')
+    told, of_file = (
+        json.loads(run(*program, *asked, *more).out)
+        for more in ((), ('--snapshot', saved))
+    )
+    assert told['cloud']['source'].startswith('live cloud with Placement at')
+    assert told['cloud']['sha256'] == of_file['cloud']['sha256']
+    assert told['files'] == of_file['files'][:1]
+
+
+@pytest.mark.usefixtures('in_environment')
 def test_the_default_zone_is_saved(run, live, config, tmp_path):
     path = str(tmp_path / 'saved.yaml')
     nova = config('[DEFAULT]\ndefault_schedule_zone = az$$1\n')

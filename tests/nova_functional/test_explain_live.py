@@ -58,39 +58,8 @@ class ExplainTest(LiveTest):
         }
 
 
-class ExplainZoneTest(CommandTest):
-    """What nova-scheduler refuses, the command explains."""
-
-    def verdicts(self, server):
-        """Return the explanation for each host."""
-        result = self.run_command(
-            'explain', '--server', server['id'], '-f', 'json'
-        )
-        assert (result.code, result.err) == (0, '')
-        return {
-            host['name']: '; '.join(host['reasons'])
-            for host in result.document['hosts']
-        }
-
-    def test_a_server_is_told_that_its_zone_is_locked(self):
-        self.give_trait('host1', LICENSED)
-        self.aggregate('first', ['host1'], zone='az1')
-        self.aggregate('second', ['host2'], zone='az2')
-        self.aggregate(
-            'licensed', ['host1'], {f'trait:{LICENSED}': 'required'}
-        )
-        small = self._create_flavor(name='small')
-        failed = self.boot(small, zone='az1', status='ERROR')
-        found = self.verdicts(failed)
-        assert found['host1'].startswith('in aggregate licensed, locked by')
-        assert found['host2'] == (
-            'not in aggregate first: availability zone az1 was requested'
-        )
-        # A running server stays in its zone only if it requested one.
-        pinned = self.boot(small, zone='az2')
-        assert self.verdicts(pinned)['host2'] == ''
-        anywhere = self.boot(small)
-        assert 'zone' not in str(self.verdicts(anywhere))
+class QueryTest(CommandTest):
+    """What nova-scheduler asks, the command asks."""
 
     def test_the_query_is_the_one_that_nova_scheduler_sends(self):
         self.aggregate('first', ['host2'], zone='az1')

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a real nova-scheduler counts, as the exporter reads it."""
 
-import pathlib
-
 from base import ISOLATE, CloudTest
-from day_two import CommandTest
 import fixtures
 import prometheus_client
 from prometheus_client import parser, values
@@ -124,55 +121,3 @@ class WithoutDirectoryTest(CloudTest):
             'Nothing is counted for Prometheus: Configuration option '
             f'[{ia_conf.GROUP}] {worker_metrics.OPTION} is /gone, where '
         ) in self.stdlog.logger.output
-
-
-class ExporterTest(CommandTest):
-    """The exporter of a real Nova and a real Placement."""
-
-    def exported(self):
-        """Write the metrics and return them."""
-        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'x.prom')
-        result = self.run_command('exporter', '--output', str(path))
-        assert (result.code, result.err) == (0, '')
-        return samples(path.read_text('utf-8'), 'isolate_aggregates_')
-
-    def test_metrics_match_the_locks_usage_and_findings(self):
-        trait = 'CUSTOM_LICENSED_WINDOWS'
-        lock = f'trait:{trait}'
-        self.aggregate('licensed', ['host1'])
-        flavor = self.flavor()
-        run = self.run_command
-        assert run('lock', 'create', 'licensed', '--trait', trait).code == 0
-        assert (
-            run('key', 'add', '--flavor', flavor, '--trait', trait).code == 0
-        )
-        empty = self.exported()
-        assert empty['lock_aggregates', lock] == 1
-        assert empty['lock_hosts', lock] == 1
-        assert empty['lock_used', 'VCPU', lock] == 0
-
-        assert self.host_for(flavor) == 'host1'
-        used = self.exported()
-        assert used['lock_used', 'VCPU', lock] == 1
-        assert used['lock_used_bytes', 'MEMORY_MB', lock] == 64 * 2**20
-
-        assert used['slots_up',] == 1
-        [slots] = [
-            key
-            for key in empty
-            if key[0] == 'lock_free_slots' and flavor in key
-        ]
-        assert used[slots] == empty[slots] - 1
-
-        missing = ('audit_findings', 'error', 'trait-missing')
-        assert missing not in used
-        provider = self._get_provider_uuid_by_host('host1')
-        self._set_provider_traits(
-            provider,
-            [
-                one
-                for one in self._get_provider_traits(provider)
-                if one != trait
-            ],
-        )
-        assert self.exported()[missing] == 1
