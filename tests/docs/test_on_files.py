@@ -3,6 +3,8 @@
 
 import logging
 import shlex
+import subprocess
+import sys
 
 from cases import cases
 import pages
@@ -67,3 +69,26 @@ def test_some_commands_are_shown_and_run():
         if command.runner == runners.ON_FILES and command.command.output
     ]
     assert len(shown) >= 40
+
+
+def test_the_program_on_the_page_about_effects_runs(tmp_path):
+    [program] = [
+        block.text
+        for block in pages.blocks(pages.path('admin/effect.rst'))
+        if block.caption == 'effect.py'
+    ]
+    before = (pages.ROOT / 'examples' / 'licensed-rack.yaml').read_text()
+    hosts = '  hosts: [r7-1, r7-2]\n'
+    lock = '  metadata: {trait:CUSTOM_LICENSED: required}\n'
+    (tmp_path / 'before.yaml').write_text(before)
+    (tmp_path / 'after.yaml').write_text(before.replace(hosts, hosts + lock))
+    told = subprocess.run(
+        [sys.executable, '-c', program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    first, *others = sorted(told.splitlines())
+    assert first.startswith('oracle aggregate rack-7: locked')
+    assert len(others) == 2
