@@ -109,6 +109,8 @@ def test_others_make_room():
     assert is_complete(relocation)
     assert len(relocation.moves) == relocation.least == 2
     assert len(relocation.rounds) == 2
+    document = shown.plan_document(relocation)
+    assert {move.round for move in document.moves} == {1, 2}
 
 
 def test_others_make_room_without_the_solver(without_solver, monkeypatch):
@@ -317,6 +319,21 @@ def test_what_a_server_uses_is_free_when_it_has_left():
     assert occupancy.free['h1'] == {
         name: free + kind.amounts.get(name, 0) for name, free in before.items()
     }
+
+
+@pytest.mark.parametrize(
+    ('filters', 'said'),
+    [
+        (['SameHostFilter'], 'its scheduler hint same_host names other'),
+        (['DifferentHostFilter'], ''),
+    ],
+)
+def test_a_hint_ties_a_server_only_if_its_host_filter_runs(filters, said):
+    one = server('a', 'h1', scheduler_hints={'same_host': ('other',)})
+    kinds = Kinds(
+        cloud({'h1': 4}, [one]), configuration(enabled_filters=filters)
+    )
+    assert kinds.tied(one).removesuffix(' servers') == said
 
 
 def test_servers_that_are_off_are_migrated_cold():
