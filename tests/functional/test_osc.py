@@ -220,42 +220,6 @@ def test_show_is_the_same_in_both_programs(openstack, run, form):
     assert result == run(*arguments)
 
 
-def test_json_and_yaml_have_the_same_document(openstack):
-    documents = []
-    for form, parse in (('json', json.loads), ('yaml', yaml.safe_load)):
-        result = openstack(
-            *(
-                'isolation',
-                'candidate',
-                'list',
-                *ON_EXAMPLE,
-                *LINUX,
-                '-f',
-                form,
-            )
-        )
-        assert (result.code, result.err) == (0, '')
-        documents.append(parse(result.out))
-    assert documents[0] == documents[1]
-    names = [host['name'] for host in documents[0]['hosts']]
-    assert names == ['linux-1', 'linux-2']
-
-
-def test_csv_and_value_have_the_rows_alone(openstack):
-    arguments = (
-        'isolation',
-        'candidate',
-        'list',
-        *ON_EXAMPLE,
-        *LINUX,
-        '-c',
-        'Host',
-    )
-    rows = csv.reader(io.StringIO(openstack(*arguments, '-f', 'csv').out))
-    assert list(rows) == [['Host'], ['linux-1'], ['linux-2']]
-    assert openstack(*arguments, '-f', 'value').out == 'linux-1\nlinux-2\n'
-
-
 def test_csv_has_a_column_for_each_free_resource(openstack):
     arguments = ('isolation', 'candidate', 'list', *ON_EXAMPLE, *LINUX)
     rows = csv.DictReader(io.StringIO(openstack(*arguments, '-f', 'csv').out))

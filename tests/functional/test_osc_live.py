@@ -12,7 +12,6 @@ from cases import cases
 from http_fakes import (
     AUTH_URL,
     CREDENTIALS,
-    GLANCE,
     NOVA,
     PASSWORD,
     TOKEN,
@@ -95,22 +94,6 @@ def test_options_of_the_client_take_precedence_over_clouds_yaml(
     assert hosts(ask('--os-auth-url', AUTH_URL)) == ['linux-1', 'linux-2']
 
 
-def test_a_token_and_endpoints_do_without_keystone(
-    openstack, live, clouds, http
-):
-    clouds(
-        {'endpoint': NOVA, 'token': TOKEN},
-        auth_type='admin_token',
-        compute_endpoint_override=NOVA,
-        image_endpoint_override=GLANCE,
-        placement_endpoint_override=live.placement_url,
-    )
-    arguments = ('isolation', 'candidate', 'list', '-f', 'json', *LINUX)
-    result = openstack('--os-cloud', 'mine', *arguments)
-    assert hosts(result) == ['linux-1', 'linux-2']
-    assert not [r for r in http.request_history if 'keystone' in r.url]
-
-
 # How the services are called
 
 
@@ -151,37 +134,6 @@ def test_insecure_disables_certificate_checks(ask, live, clouds, http):
     http.reset_mock()
     assert hosts(ask('--insecure'))
     assert {request.verify for request in http.request_history} == {False}
-
-
-def test_a_saved_snapshot_gives_the_same_answer(
-    openstack, ask, live, clouds, tmp_path
-):
-    clouds()
-    before = ask()
-    path = str(tmp_path / 'saved.yaml')
-    saved = openstack(
-        *(
-            '--os-cloud',
-            'mine',
-            'isolation',
-            'snapshot',
-            'save',
-            '--output',
-            path,
-        )
-    )
-    assert (saved.code, saved.err) == (0, '')
-    live.stop()
-    arguments = (
-        'isolation',
-        'candidate',
-        'list',
-        '-f',
-        'json',
-        '--snapshot',
-        path,
-    )
-    assert openstack(*arguments, *LINUX) == before
 
 
 def test_no_secret_is_shown_even_when_debugging(openstack, live, clouds):
@@ -259,23 +211,6 @@ def test_missing_rights_are_one_sentence(ask, clouds, live, http):
         f'Nova at {NOVA} denied GET /os-aggregates (403): Policy does not '
         'allow it; use credentials with the admin or service role.'
     )
-
-
-def test_an_unreachable_nova_is_one_sentence(
-    ask, clouds, live, http, monkeypatch
-):
-    clouds()
-    monkeypatch.setattr('keystoneauth1.session.time.sleep', lambda _: None)
-    refused = ConnectionRefusedError(111, 'Connection refused')
-    http.register_uri(
-        requests_mock.ANY,
-        requests_mock.ANY,
-        exc=requests.exceptions.ConnectionError(refused),
-        additional_matcher=lambda request: request.url.startswith(NOVA),
-    )
-    # The libraries log more, which is suppressed.
-    message = sentence(ask(command='candidate list --query'))
-    assert message.startswith(f'Nova at {NOVA} cannot be reached: ')
 
 
 @cases(
