@@ -5,7 +5,7 @@ What counts is what the cloud answers with every host empty: a host that
 Placement offers then, and no host filter of Nova drops, is not excluded.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from isolate_aggregates.filters.constraints import (
     Forbid,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.offers import Offers
@@ -28,7 +29,7 @@ from isolate_aggregates.tools.request import (
     resources,
 )
 from isolate_aggregates.tools.request.constraints import Objection
-from isolate_aggregates.tools.simulator.index import ProviderSet
+from isolate_aggregates.tools.simulator.index import Groups, ProviderSet
 
 _NO_CANDIDATE = (
     'Placement offers no candidate on it, even when it is empty; explain says '
@@ -167,17 +168,14 @@ class HostSets:
         self.index = self._offers.index
         self.sets: list[ProviderSet] = []
         self._numbers: dict[ProviderSet, int] = {}
-        known = frozenset(aggregate.uuid for aggregate in snapshot.index)
+        self._uuids = frozenset(each.uuid for each in snapshot.index)
         nova, providers = snapshot.index.aggregates_of, self.index.providers
-        self._in_nova = self._grouped(
-            (nova.get(host, ()), node) for host, node in self.index.hosts
-        )
-        self._in_placement = self._grouped(
-            (providers[node].aggregates & known, node)
-            for _, node in self.index.hosts
-        )
         # Whether it does not matter whose members count.
-        self.agree = self._in_nova == self._in_placement
+        self.agree = all(
+            nova.get(host, frozenset())
+            == providers[node].aggregates & self._uuids
+            for host, node in self.index.hosts
+        )
         self.all_nodes = self.number(self.index.nodes)
         # Most requests ask for the same.
         self._members: dict[frozenset[str], tuple[int, int]] = {}
@@ -187,15 +185,18 @@ class HostSets:
         ] = {}
         self._without: dict[str, int] = {}
 
-    def _grouped(
-        self, nodes: Iterable[tuple[Iterable[str], int]]
-    ) -> Mapping[str, ProviderSet]:
-        """Return the nodes in each aggregate."""
-        members: dict[str, list[int]] = {}
-        for uuids, node in nodes:
-            for uuid in uuids:
-                members.setdefault(uuid, []).append(node)
-        return {u: self.index.set_of(some) for u, some in members.items()}
+    @lazy_property
+    def _in_nova(self) -> Groups:
+        """The nodes in each aggregate, by Nova."""
+        nova = self.aggregates.aggregates_of
+        return Groups(
+            self.index,
+            (
+                (uuid, node)
+                for host, node in self.index.hosts
+                for uuid in nova.get(host, ())
+            ),
+        )
 
     def excluded(self, alone: Destination) -> tuple[int, int]:
         """Return the nodes that a conclusion excludes from the query.
@@ -237,7 +238,10 @@ class HostSets:
         :returns: Those by Placement's members of aggregates, and by Nova's.
         """
         if uuids not in self._members:
-            found = self._any_of(uuids, self._in_placement)
+            # Others are of Placement only.
+            found = self.number(
+                self.index.in_any_aggregate(uuids & self._uuids)
+            )
             self._members[uuids] = (
                 found,
                 found if self.agree else self.members_in_nova(uuids),
@@ -258,15 +262,10 @@ class HostSets:
 
     def members_in_nova(self, uuids: frozenset[str]) -> int:
         """Return the nodes in at least one of some aggregates, by Nova."""
-        return self._any_of(uuids, self._in_nova)
-
-    def _any_of(
-        self, uuids: frozenset[str], members: Mapping[str, ProviderSet]
-    ) -> int:
-        nodes = 0
-        for uuid in uuids & members.keys():
-            nodes |= members[uuid]
-        return self.number(nodes)
+        if self.agree:
+            _, nodes = self.members(uuids)
+            return nodes
+        return self.number(self._in_nova.any_of(uuids))
 
     def root_with(self, trait: str) -> int:
         """Return the nodes that have a trait themselves."""

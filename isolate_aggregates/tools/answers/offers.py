@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud offers, by the Placement simulator."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 import dataclasses
 import hashlib
 import itertools
+import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Destination
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.capacity import Packing
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
@@ -17,6 +19,9 @@ from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.request.constraints import Objection
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+
+# Of what the uuids are made that stand for several aggregates.
+_ALIKE = uuid.UUID('b0a6a3a4-8c53-4c43-9d5b-2f9d3e0b7a55')
 
 
 class Offers:
@@ -30,10 +35,7 @@ class Offers:
         self._simulator = Simulator(
             provider_index(snapshot)
             if in_use
-            else [
-                dataclasses.replace(provider, usages={})
-                for provider in snapshot.providers
-            ],
+            else ProviderIndex(snapshot.providers, in_use=False),
             snapshot.traits,
             snapshot.resource_classes,
         )
@@ -42,8 +44,9 @@ class Offers:
         self._usable: dict[int, tuple[Question, ProviderSet]] = {}
         self._known_nodes: dict[frozenset[str], ProviderSet] = {}
         self._members = frozenset[str]().union(
-            *(provider.aggregates for provider in snapshot.providers)
+            *{provider.aggregates for provider in snapshot.providers}
         )
+        self._aggregates = snapshot.aggregates
 
     @property
     def index(self) -> ProviderIndex:
@@ -111,8 +114,8 @@ class Offers:
 
     def nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
         """Return their compute nodes, numbered as the providers are."""
-        queries = tuple(queries)
-        key = self.key(queries)
+        queries = tuple(map(self._short, queries))
+        key = _key(queries)
         if key not in self._found:
             is_hopeless = all(map(self._is_hopeless, queries))
             self._found[key] = 0 if is_hopeless else self._nodes(queries)
@@ -120,9 +123,7 @@ class Offers:
 
     def key(self, queries: Iterable[ResourceRequest]) -> Hashable:
         """Return a key; queries with equal keys have equal answers."""
-        params = [self.relevant(query).to_queryparams() for query in queries]
-        # They can name thousands of aggregates.
-        return hashlib.sha256(repr(params).encode()).digest()
+        return _key(map(self._short, queries))
 
     def _is_hopeless(self, query: ResourceRequest) -> bool:
         """Return whether a query requires a trait that no provider has."""
@@ -132,28 +133,76 @@ class Offers:
         roots = 0
         try:
             for query in queries:
-                roots |= self._simulator.hosts(self.relevant(query))
+                roots |= self._simulator.hosts(query)
         except exception.BadQuery:
             return 0
         return roots & self.index.nodes
+
+    @lazy_property
+    def _alike(self) -> list[tuple[str, frozenset[str]]]:
+        """The aggregates with equal metadata, each with one that has all."""
+        members: dict[Hashable, list[str]] = {}
+        for each in self._aggregates:
+            if each.uuid in self._members:
+                alike = frozenset(each.metadata.items())
+                members.setdefault(alike, []).append(each.uuid)
+        pairs = [
+            (str(uuid.uuid5(_ALIKE, ' '.join(uuids))), frozenset(uuids))
+            for uuids in members.values()
+        ]
+        for together, uuids in pairs:
+            self.index.unite(together, uuids)
+        return pairs
+
+    @lazy_property
+    def _others(self) -> frozenset[str]:
+        """The aggregates of Placement alone."""
+        return self._members.difference(*(uuids for _, uuids in self._alike))
+
+    def _short(self, query: ResourceRequest) -> ResourceRequest:
+        """Return a query that names one aggregate for all that are alike.
+
+        There can be thousands, which filters mostly forbid together, and the
+        simulator checks each.
+        """
+        return _forbidding(query, self._shortened)
+
+    def _shortened(self, forbidden: Set[str]) -> set[str]:
+        if len(forbidden) < 2:
+            return {*forbidden}
+        short = set(self._others & forbidden)
+        for together, uuids in self._alike:
+            some = uuids & forbidden
+            short |= {together} if len(some) == len(uuids) else some
+        return short
 
     def relevant(self, query: ResourceRequest) -> ResourceRequest:
         """Return a query without forbidden aggregates that nothing is in.
 
         There can be thousands, and the simulator checks each.
         """
-        return dataclasses.replace(
-            query,
-            groups={
-                suffix: dataclasses.replace(
-                    group,
-                    forbidden_aggregates=set(
-                        self._members & group.forbidden_aggregates
-                    ),
-                )
-                for suffix, group in query.groups.items()
-            },
-        )
+        return _forbidding(query, lambda some: set(self._members & some))
+
+
+def _forbidding(
+    query: ResourceRequest, changed: Callable[[Set[str]], set[str]]
+) -> ResourceRequest:
+    """Return a query with other forbidden aggregates."""
+    return dataclasses.replace(
+        query,
+        groups={
+            suffix: dataclasses.replace(
+                group, forbidden_aggregates=changed(group.forbidden_aggregates)
+            )
+            for suffix, group in query.groups.items()
+        },
+    )
+
+
+def _key(queries: Iterable[ResourceRequest]) -> Hashable:
+    params = [query.to_queryparams() for query in queries]
+    # They can name hundreds of aggregates.
+    return hashlib.sha256(repr(params).encode()).digest()
 
 
 def _offered_by(snapshot: Snapshot) -> object:

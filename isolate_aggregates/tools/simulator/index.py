@@ -12,13 +12,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, KeysView
 import functools
 import itertools
-import operator
 
 import os_traits
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.placement.client import ProviderSummary
-from isolate_aggregates.tools.placement.provider import Provider
+from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 ProviderSet = int
 
@@ -31,10 +30,14 @@ class ProviderIndex:
     """The resource providers of a snapshot, indexed for queries.
 
     :param providers: The providers; parents before children.
+    :param in_use: Whether what is in use counts, or nothing is in use.
     """
 
-    def __init__(self, providers: Iterable[Provider]) -> None:
+    def __init__(
+        self, providers: Iterable[Provider], in_use: bool = True
+    ) -> None:
         self.providers = tuple(providers)
+        self.in_use = in_use
         self.size = len(self.providers)
         self.uuids = [provider.uuid for provider in self.providers]
         # Shared by all candidates, to create fewer objects per response.
@@ -58,10 +61,13 @@ class ProviderIndex:
             for number, provider in enumerate(self.providers)
             for trait in provider.traits
         )
-        self._in_aggregate = self._grouped(
-            (aggregate, number)
-            for number, provider in enumerate(self.providers)
-            for aggregate in provider.aggregates
+        self._in_aggregate = Groups(
+            self,
+            (
+                (aggregate, number)
+                for number, provider in enumerate(self.providers)
+                for aggregate in provider.aggregates
+            ),
         )
         self.stocks = self._stocks()
         self.sharing = self.with_trait(os_traits.MISC_SHARES_VIA_AGGREGATE)
@@ -122,7 +128,7 @@ class ProviderIndex:
 
     def in_aggregate(self, aggregate: str) -> ProviderSet:
         """Return the members of an aggregate."""
-        return self._in_aggregate.get(aggregate, 0)
+        return self._in_aggregate.any_of((aggregate,))
 
     def in_any_aggregate(self, aggregates: Iterable[str]) -> ProviderSet:
         """Return the members of at least one of some aggregates.
@@ -130,8 +136,11 @@ class ProviderIndex:
         ``member_of=in:A,B`` selects these providers, ``member_of=!in:A,B`` all
         others.
         """
-        members = map(self._in_aggregate.get, aggregates, itertools.repeat(0))
-        return functools.reduce(operator.or_, members, 0)
+        return self._in_aggregate.any_of(aggregates)
+
+    def unite(self, aggregate: str, aggregates: Iterable[str]) -> None:
+        """Add an aggregate with the members of others."""
+        self._in_aggregate.unite(aggregate, aggregates)
 
     def set_of(self, numbers: Iterable[int]) -> ProviderSet:
         """Return provider numbers, in any order, as a set."""
@@ -235,6 +244,42 @@ class ProviderIndex:
         return provider.uuid, summary
 
 
+class Groups:
+    """Sets of providers by key.
+
+    A large cloud has thousands of small ones. These are kept as numbers:
+    bitmasks would take most of the memory, and most of the time to unite.
+    """
+
+    def __init__(
+        self, index: ProviderIndex, pairs: Iterable[tuple[str, int]]
+    ) -> None:
+        self._index = index
+        self._small: dict[str, list[int]] = defaultdict(list)
+        for key, number in pairs:
+            self._small[key].append(number)
+        self._large = {
+            key: index.set_of(numbers)
+            for key, numbers in self._small.items()
+            if len(numbers) >= index.size >> 9
+        }
+        for key in self._large:
+            del self._small[key]
+
+    def any_of(self, keys: Iterable[str]) -> ProviderSet:
+        """Return the members of at least one of some sets."""
+        numbers: list[int] = []
+        together = 0
+        for key in keys:
+            together |= self._large.get(key, 0)
+            numbers += self._small.get(key, ())
+        return together | self._index.set_of(numbers) if numbers else together
+
+    def unite(self, key: str, keys: Iterable[str]) -> None:
+        """Add a set with the members of others."""
+        self._large[key] = self.any_of(keys)
+
+
 class Stock:
     """The inventories of one resource class."""
 
@@ -246,21 +291,34 @@ class Stock:
     ) -> None:
         self._index = index
         self.providers = index.set_of(numbers)
-        by_free = sorted(
-            (index.providers[number].free(resource_class), number)
-            for number in numbers
-        )
-        self._free = [amount for amount, _ in by_free]
-        self._numbers = [number for _, number in by_free]
-        by_units: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        # Most providers have the same inventory.
+        same: dict[int, tuple[Inventory, list[int]]] = {}
         for number in numbers:
             inventory = index.providers[number].inventories[resource_class]
+            same.setdefault(id(inventory), (inventory, []))[1].append(number)
+        by_free = []
+        by_units: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for inventory, members in same.values():
+            capacity = inventory.capacity
+            by_free += [
+                (capacity - self._used(number, resource_class), number)
+                for number in members
+            ]
             units = inventory.min_unit, inventory.max_unit, inventory.step_size
-            by_units[units].append(number)
+            by_units[units] += members
+        by_free.sort()
+        self._free = [amount for amount, _ in by_free]
+        self._numbers = [number for _, number in by_free]
         self._by_units = [
             (units, index.set_of(members))
             for units, members in by_units.items()
         ]
+
+    def _used(self, number: int, resource_class: str) -> int:
+        index = self._index
+        if not index.in_use:
+            return 0
+        return index.providers[number].usages.get(resource_class, 0)
 
     def with_free(self, amount: int) -> ProviderSet:
         """Return the providers with at least this much free capacity."""
