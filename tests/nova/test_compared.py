@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page "Compared with" says of rebuilds and our filters is true."""
 
+import csv
 import pathlib
 import re
 from types import SimpleNamespace
@@ -41,16 +42,14 @@ HOST_FILTERS = {
 }
 
 
-def table(title):
-    """Return the rows of the first table below a title, without its head."""
-    section = re.split(rf'^{re.escape(title)}\n=+\n', PAGE, flags=re.M)[1]
-    rows = re.search(r'\.\. list-table::\n(.+?)\n\n\S', section, re.S)[1]
+def table():
+    """Return the rows of the table that compares all, without its head."""
+    rows = re.search(r'\.\. csv-table::\n.+?\n\n(.+?)\n\n', PAGE, re.S)[1]
     return [
-        [
-            cell.strip().strip('`')
-            for cell in re.split(r'^     - ', row, flags=re.M)
-        ]
-        for row in re.split(r'^   \* - ', rows, flags=re.M)[2:]
+        [cell.strip('`') for cell in row]
+        for row in csv.reader(
+            map(str.strip, rows.splitlines()), skipinitialspace=True
+        )
     ]
 
 
@@ -70,7 +69,7 @@ def _objects():
 
 
 def test_each_row_of_the_table_is_known():
-    rows = {row[0] for row in table('At a glance')}
+    rows = {row[0] for row in table()}
     of_requests = {
         "Nova's ``isolate_aggregates",
         'limit_tenants_to_placement_aggregate',
@@ -81,13 +80,13 @@ def test_each_row_of_the_table_is_known():
 
 @pytest.mark.parametrize('name', HOST_FILTERS)
 def test_the_table_shows_which_host_filters_run_at_a_rebuild(name):
-    [row] = [row for row in table('At a glance') if row[0] == name]
+    [row] = [row for row in table() if row[0] == name]
     asked = {'yes': True, 'no': False}[row[4]]
     assert HOST_FILTERS[name].RUN_ON_REBUILD is asked
 
 
 def test_novas_request_filters_do_not_run_for_a_rebuild():
-    shown = {row[0]: row[4] for row in table('At a glance')}
+    shown = {row[0]: row[4] for row in table()}
     source = pathlib.Path(request_filter.__file__).with_name('manager.py')
     text = ' '.join(source.read_text('utf-8').split())
     assert (
