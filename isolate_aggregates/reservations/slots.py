@@ -133,23 +133,6 @@ def from_summary(
     return slots
 
 
-def last_change(
-    placement: PlacementClient, providers: Iterable[str], resource_class: str
-) -> int:
-    """Return the number of the last change that slots were written for.
-
-    :param providers: The uuids of reservation providers, which may be gone.
-    """
-    reservation = names.reservation_of(resource_class) or ''
-    return max(
-        (
-            changes(placement, provider).get(reservation, 0)
-            for provider in providers
-        ),
-        default=0,
-    )
-
-
 def changes(placement: PlacementClient, provider: str) -> dict[str, int]:
     """Return the numbers of the changes that slots were written for.
 

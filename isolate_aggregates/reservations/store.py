@@ -266,25 +266,15 @@ class ReservationStore:
         :raises ServiceConflict: if another command has changed it since it was
             read.
         """
-        change = slots.last_change(
-            self.placement,
-            state.slot_providers(reservation.id),
-            reservation.resource_class,
-        )
-        if change <= reservation.change:
-            return
-        # The slots were read after the record, and written after theirs.
-        newest = self._newest(reservation)
-        if newest is None or newest.change >= change:
-            raise _conflict(reservation.id)
-        raise errors.StaleRecord(reservation.id, change)
+        for problem in self.stale_records(state, [reservation]).values():
+            raise problem
 
     def stale_records(
         self, state: ObservedState, reservations: Iterable[Reservation]
-    ) -> dict[str, str]:
-        """Find records that are older than their slots.
+    ) -> dict[str, errors.StaleRecord | exception.ServiceConflict]:
+        """Find records that are older than their slots, by reservation id.
 
-        :returns: What is wrong, as the predicate of a sentence, by id.
+        It is a conflict if another command has changed one since it was read.
         """
         by_id = {reservation.id: reservation for reservation in reservations}
         changes = each(
@@ -295,22 +285,22 @@ class ReservationStore:
                 for provider in state.slot_providers(name)
             },
         )
-        suspects = {
-            name
-            for by_name in changes.values()
-            for name, change in by_name.items()
-            if name in by_id and change > by_id[name].change
-        }
-        stale = {}
-        for name in sorted(suspects):
-            try:
-                self.check_record(state, by_id[name])
-            except errors.StaleRecord as exc:
-                stale[name] = exc.problem
-            except exception.ServiceConflict:
-                # Another command has changed it since it was read.
+        latest: dict[str, int] = {}
+        for numbers in changes.values():
+            for name, change in numbers.items():
+                latest[name] = max(change, latest.get(name, 0))
+        found: dict[str, errors.StaleRecord | exception.ServiceConflict] = {}
+        for name, reservation in sorted(by_id.items()):
+            change = latest.get(name, 0)
+            if change <= reservation.change:
                 continue
-        return stale
+            # The slots were read after the record, and written after theirs.
+            newest = self._newest(reservation)
+            if newest is None or newest.change >= change:
+                found[name] = _conflict(name)
+            else:
+                found[name] = errors.StaleRecord(name, change)
+        return found
 
     def read_pool(self) -> Aggregate | None:
         """Return the aggregate of the pool; None if it does not exist."""

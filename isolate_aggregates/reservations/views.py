@@ -176,9 +176,14 @@ def _statuses(
     now: datetime.datetime,
     is_thorough: bool = True,
 ) -> list[Status]:
-    stale: Mapping[str, str] = {}
+    stale = {}
     if is_thorough:
-        stale = store.stale_records(state, reservations)
+        # What another command has just changed is not old.
+        stale = {
+            name: found.problem
+            for name, found in store.stale_records(state, reservations).items()
+            if isinstance(found, errors.StaleRecord)
+        }
         unread = [r.id for r in reservations if r.id not in state.access]
         state = store.with_access(state, unread)
     hosts = {name for one in reservations for name in state.slots(one.id)}

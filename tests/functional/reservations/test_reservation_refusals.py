@@ -648,7 +648,7 @@ REFUSED = [
         end,
     ),
     (
-        'store.ReservationStore.check_record 1',
+        'store.ReservationStore.stale_records 1',
         restore,
         lambda world: update(world, amount=2),
         'has a record in Nova that is older than its slots',
