@@ -531,28 +531,33 @@ def _create_provider(
     host: ReservationHost | None,
     has_joined: bool,
 ) -> None:
+    """Create the reservation provider of a host, or let it leave the pool.
+
+    :param has_joined: Whether it has just joined the pool.
+    """
     try:
         # Check again: a server may have come before the host joined.
         _refuse_ordinary(store, node, host)
+        _provide(store, node, host.provider if host else None)
     except errors.ReservationHostError:
         if has_joined:
             pool = _existing_pool(store)
             remove_from_pool(store, pool, node.service, node.uuid)
         raise
+
+
+def _provide(store: ReservationStore, node: Node, uuid: str | None) -> None:
     edits.create_trait(store.placement, names.TRAIT)
-    uuid = host.provider if host else None
+    name = names.provider(node.name)
     if uuid is None:
         uuid = names.provider_uuid(node.uuid)
-        inventories.create_provider(
-            store.placement, names.provider(node.name), uuid, node.uuid
-        )
+        inventories.create_provider(store.placement, name, uuid, node.uuid)
     try:
         slots.mark(store.placement, uuid)
         edits.change_traits(
             store.placement, uuid, lambda before: before | {names.TRAIT}
         )
     except exception.ServiceNotFound:
-        name = names.provider(node.name)
         raise errors.ReservationHostError(
             node.name,
             f'cannot get the resource provider {name}, because another '

@@ -309,16 +309,6 @@ def test_pages_are_kept_as_long_as_the_archive(world):
     assert world.nova.flavors == {}
 
 
-def test_a_lost_page_is_told(world):
-    reserve(world, end=NOW + 300 * HOUR)
-    many_events(world, 250)
-    [page] = pages(world)
-    del world.nova.flavors[page]
-    problems = []
-    assert past(world, NOW + DAY, on_unreadable=problems.append) == []
-    assert f'flavor reservation:{page} is gone' in str(problems[0])
-
-
 def test_two_that_write_the_same_revision_write_the_same_page(world):
     reserve(world, end=NOW + 300 * HOUR)
     hours = 0

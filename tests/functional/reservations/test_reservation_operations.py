@@ -563,15 +563,6 @@ def test_a_server_created_before_the_fence_is_noticed(world):
     assert world.picture()['providers']['h3']['aggregates'] == []
 
 
-def test_unknown_names_are_refused(world):
-    with pytest.raises(tools_errors.NotFound):
-        reservations.enable_host(world.store, 'h9')
-    with pytest.raises(tools_errors.NotFound):
-        reservations.disable_host(world.store, 'h9')
-    with pytest.raises(tools_errors.NotFound):
-        reservations.show(world.store, uuid(9, 'none'), NOW)
-
-
 def test_a_reconciliation_without_work_sends_few_requests(world):
     for start in range(3):
         reserve(world, 4, start=start + 1, end=start + 2)

@@ -3,7 +3,7 @@
 
 from placement_rows import custom
 import pytest
-from reservation_world import NOW, PROJECT, uuid
+from reservation_world import uuid
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors, names
@@ -26,36 +26,6 @@ def test_a_pool_without_hosts_can_be_deleted(world):
     # Repeating it does no harm.
     reservations.delete_pool(world.store)
     assert reservations.enable_host(world.store, 'h2').is_enabled
-
-
-@pytest.mark.parametrize(
-    ('change', 'problem'),
-    [
-        (lambda pool: pool.update(hosts=['h2']), 'has hosts: h2'),
-        (
-            lambda pool: pool['metadata'].update(ssd='true'),
-            'has other metadata: ssd',
-        ),
-        (lambda pool: pool['metadata'].clear(), 'was not created by'),
-    ],
-)
-def test_a_pool_with_other_uses_is_kept(world, change, problem):
-    reservations.disable_host(world.store, 'h1')
-    change(world.nova.aggregates[1])
-    before = world.picture()
-    with pytest.raises(tools_errors.InvalidRequest) as caught:
-        reservations.delete_pool(world.store)
-    assert problem in str(caught.value)
-    assert world.picture() == before
-
-
-def test_a_pool_with_reservations_is_kept(world):
-    reservation = reservations.new(PROJECT, 1, reservations.Shape(1, 64), NOW)
-    reservations.create(world.store, reservation, NOW)
-    del world.nova.nodes[uuid(1, 'h1')]
-    world.nova.aggregates[1]['hosts'] = []
-    with pytest.raises(tools_errors.InvalidRequest, match=reservation.id):
-        reservations.delete_pool(world.store)
 
 
 def test_a_pool_of_blazar_is_left_alone(world):

@@ -550,6 +550,9 @@ INSTEAD = (
     *(enable_by_node, let_it_be_over),
 )
 
+# These do something before they tell a problem.
+CHANGING = (end_it, write_the_first_slots)
+
 REFUSED = [
     (
         'execution.Run._end 1',
@@ -792,7 +795,7 @@ REFUSED = [
         delete_it,
     ),
     (
-        'hosts._create_provider 1',
+        'hosts._provide 1',
         have_a_namesake,
         enable,
         'because another provider has that name',
@@ -953,11 +956,15 @@ def test_what_a_refusal_names_lets_it_pass(
     world, made, place, happen, act, sentence, mending, mend
 ):
     happen(world)
+    is_alone = world.wire.meddle is None
+    before = world.picture()
     with pytest.raises(exception.IsolateAggregatesError) as caught:
         act(world)
     assert sentence in str(caught.value)
     assert mending in str(caught.value)
     assert place in made
+    # A refusal changes nothing.
+    assert not is_alone or act in CHANGING or world.picture() == before
     mend(world)
     if mend not in INSTEAD:
         act(world)
