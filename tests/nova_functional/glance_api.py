@@ -76,7 +76,7 @@ class GlanceApi:
             'id': image['id'],
             'name': image['name'],
             'owner': '8a5c0e6d2f7b4d31a9f05f2c1be07c44',
-            'visibility': 'public',
+            'visibility': image.get('visibility', 'public'),
             'status': 'active',
             **{key: image.get(key) for key in ('min_ram', 'min_disk', 'size')},
             **{

@@ -1,57 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems of a live cloud are found, and the shown repairs fix them."""
 
-import io
-import json
-import os
-import shlex
-import types
+import re
 
-from agreement import agreed
-from base import CONF, IMAGE, ISOLATE, LiveTest, host_of
-from cliff import commandmanager
-import fixtures
+from base import CONF, IMAGE, ISOLATE, host_of
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
-import pytest
+from page_cloud import PageTest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
-from isolate_aggregates.request import Image
-from isolate_aggregates.tools import errors
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 LOCK = {f'trait:{LICENSED}': 'required'}
+CONFIGURATION = """
+[scheduler]
+enable_isolated_aggregate_filtering = true
+placement_req_required_member_prefix = lease:
+placement_req_default_forbidden_member_prefix = lease:
+[filter_scheduler]
+enabled_filters = {filters}
+[isolate_aggregates]
+request_filters = isolate_aggregates,reservation_prefix
+"""
 
 
-class Glance:
-    """The images of Nova's Glance fixture, as the API gives them out."""
-
-    def __init__(self, fixture):
-        self._fixture = fixture
-
-    def images(self):
-        return [self._image(i) for i in self._fixture.images.values()]
-
-    def image(self, name):
-        for image in self._fixture.images.values():
-            if image['id'] == name:
-                return self._image(image)
-        raise errors.NotFound('image', name, 'the fixture')
-
-    @staticmethod
-    def _image(image):
-        properties = image['properties'].items()
-        return Image(
-            name=image['name'],
-            id=image['id'],
-            properties={key: str(value) for key, value in properties},
-            owner=image.get('owner'),
-            visibility=image['visibility'],
-        )
-
-
-class AuditTest(LiveTest):
+class AuditTest(PageTest):
     """The APIs are real, and so is whatever is wrong."""
 
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
@@ -67,50 +40,24 @@ class AuditTest(LiveTest):
 
     def setUp(self):
         super().setUp()
-        # No host could take these.
-        for each in self.admin_api.get_flavors():
-            if each['name'] in ('m1.large', 'm1.xlarge'):
-                self.admin_api.api_delete(f'/flavors/{each["id"]}')
-        self.stub_out(
-            'isolate_aggregates.tools.cloud.live.live_cloud.LiveCloud.glance',
-            Glance(self.glance),
-        )
-        self.app = types.SimpleNamespace(
-            conf=CONF,
-            connect=self.connection,
-            stdout=io.StringIO(),
-            stderr=io.StringIO(),
-        )
-
-    def ours(self, *arguments):
-        """Run a command of this package; return status and output."""
-        self.app.stdout = io.StringIO()
-        manager = commandmanager.CommandManager('isolate_aggregates.cli')
-        factory, name, rest = manager.find_command(list(agreed(arguments)))
-        command = factory(self.app, None)
-        status = command.run(command.get_parser(name).parse_args(rest))
-        return status, self.app.stdout.getvalue()
+        filters = ','.join(CONF.filter_scheduler.enabled_filters)
+        self.config.write_text(CONFIGURATION.format(filters=filters))
 
     def audit(self, *arguments):
-        """Audit the cloud; return its findings by kind."""
-        status, output = self.ours(
-            'audit', '-f', 'json', '--fail-on', 'info', *arguments
-        )
-        findings = json.loads(output)['findings']
-        assert status == (4 if findings else 0)
-        assert json.loads(self.audit_of_a_file(*arguments)) == json.loads(
-            output
-        )
-        return {finding['kind']: finding for finding in findings}
+        """Audit the cloud; return its findings by kind.
 
-    def audit_of_a_file(self, *arguments):
-        """Audit a cloud file of the cloud, which has the same findings."""
-        path = os.path.join(self.useFixture(fixtures.TempDir()).path, 'cloud')
-        self.ours('snapshot', 'save', '--output', path)
-        return self.ours(
-            *('audit', '-f', 'json', '--snapshot', path),
-            *arguments,
-        )[1]
+        A cloud file of the cloud has the same ones.
+        """
+        asked = ('audit', '-f', 'json', '--fail-on', 'info', *arguments)
+        audited = self.run_command(*asked)
+        findings = audited.document['findings']
+        assert audited.code == (4 if findings else 0), audited
+        path = str(self.config.with_name('cloud.yaml'))
+        saved = self.run_command('snapshot', 'save', '--output', path)
+        assert saved.code == 0, saved
+        of_file = self.run_command(*asked, '--snapshot', path)
+        assert of_file.document == audited.document
+        return {finding['kind']: finding for finding in findings}
 
     def repair(self, *kinds, servers=False, which=0):
         """Expect findings, run what repairs them, and expect them gone.
@@ -128,101 +75,15 @@ class AuditTest(LiveTest):
         return findings
 
     def execute(self, line):
-        """Run a shell command as printed."""
-        words = shlex.split(line)
-        while words:
-            end = words.index('&&') if '&&' in words else len(words)
-            command, words = words[:end], words[end + 1 :]
-            if command[0] == 'isolate-aggregates':
-                status, _ = self.ours(*command[1:], '--yes')
-                assert status == 0
-            else:
-                assert command[0] == 'openstack'
-                self.openstack(*command[1:])
-
-    def flavor_id(self, name):
-        """Return the id of a flavor, which may be named by it."""
-        [found] = [
-            each['id']
-            for each in self.admin_api.get_flavors()
-            if name in (each['id'], each['name'])
-        ]
-        return found
-
-    def openstack(self, *words):
-        """Do what a command of the openstack client does."""
-        options = {'property': [], 'trait': [], 'aggregate': []}
-        rest = iter(words)
-        plain = []
-        for word in rest:
-            name = word.removeprefix('--')
-            if name in ('live-migration', 'wait'):
-                continue
-            if name == word:
-                plain.append(word)
-            else:
-                options.setdefault(name, []).append(next(rest))
-        match plain:
-            case ['aggregate', 'set', number]:
-                [tag] = options['property']
-                self.tag(number, dict([tag.split('=', 1)]))
-            case ['aggregate', 'unset', number]:
-                self.tag(number, dict.fromkeys(options['property']))
-            case ['aggregate', 'remove', 'host', number, host]:
-                self.admin_api.api_post(
-                    f'/os-aggregates/{number}/action',
-                    {'remove_host': {'host': host}},
-                )
-            case ['aggregate', 'add', 'host', number, host]:
-                self.admin_api.add_host_to_aggregate(number, host)
-            case ['flavor', 'set', name]:
-                flavor = self.flavor_id(name)
-                [spec] = options['property']
-                self.admin_api.post_extra_spec(
-                    flavor, {'extra_specs': dict([spec.split('=', 1)])}
-                )
-            case ['flavor', 'unset', name]:
-                flavor = self.flavor_id(name)
-                [key] = options['property']
-                self.admin_api.api_delete(
-                    f'/flavors/{flavor}/os-extra_specs/{key}'
-                )
-            case ['flavor', 'delete', name]:
-                self.admin_api.api_delete(f'/flavors/{self.flavor_id(name)}')
-            case ['image', 'unset', name]:
-                [key] = options['property']
-                [image] = [
-                    each
-                    for number, each in self.glance.images.items()
-                    if name in (number, each['name'])
-                ]
-                del image['properties'][key]
-            case ['resource', 'provider', 'trait', 'set', provider]:
-                self._set_provider_traits(provider, options['trait'])
-            case ['resource', 'provider', 'aggregate', 'set', provider]:
-                [version] = options['os-placement-api-version']
-                self.placement.put(
-                    f'/resource_providers/{provider}/aggregates',
-                    options['aggregate'],
-                    version=version,
-                )
-            case ['resource', 'class', 'delete', name]:
-                [version] = options['os-placement-api-version']
-                self.placement.delete(
-                    f'/resource_classes/{name}', version=version
-                )
-            case ['resource', 'provider', 'delete', provider]:
-                self.placement.delete(f'/resource_providers/{provider}')
-            case ['server', 'migrate', server]:
-                assert '--live-migration' in words
-                live = {'host': None, 'block_migration': 'auto'}
-                self.admin_api.post_server_action(
-                    server, {'os-migrateLive': live}
-                )
-                made = self.admin_api.get_server(server)
-                self._wait_for_migration_status(made, ['completed'])
-            case _:
-                raise AssertionError(f'what is openstack {words}?')
+        """Paste a command into a terminal."""
+        line = re.sub(
+            'isolate-aggregates ([^&]+)',
+            rf'isolate-aggregates --config-file {self.config} \1 --yes',
+            line,
+        )
+        with self.new_terminal():
+            typed = self.terminal.type(line)
+        assert typed.code == 0, typed.output
 
     def locked(self, hosts=('host1',), name='win'):
         """Make a locked aggregate as it should be, and a flavor for it."""
@@ -407,6 +268,8 @@ class AuditTest(LiveTest):
     def test_servers_are_checked_with_their_hints_and_projects(self):
         self.flags(reservation_key_sources=['hint'], group=ia_conf.GROUP)
         self.restart_scheduler()
+        with self.config.open('a') as file:
+            file.write('reservation_key_sources = hint\n')
         owner, stranger = 'a' * 32, 'b' * 32
         lease = {'lease:1': 'true', 'blazar:owner': owner}
         number = self.aggregate('lease', ['host1'], lease)
@@ -427,9 +290,9 @@ class AuditTest(LiveTest):
         assert self.audit('--servers') == {}
         with nova_fixtures.DownCellFixture():
             # Nova cannot list the compute nodes.
-            with pytest.raises(exception.ServiceFailed, match='DBError'):
-                self.ours('audit', '--servers')
-            assert self.app.stdout.getvalue() == ''
+            audited = self.run_command('audit', '--servers')
+            assert (audited.code, audited.out) == (1, '')
+            assert 'DBError' in audited.err
             [found] = self.live_cloud().nova.servers()
         assert (found.id, found.flavor) == (server['id'], None)
 
@@ -465,26 +328,28 @@ class AuditTest(LiveTest):
         self.flavor(LOCK)
         # Not safe, as it is not known which of the two is right.
         self.aggregate('odd', [], {f'traits:{LICENSED}': 'required'})
-        status, output = self.ours('audit', '-f', 'json', '--fix', '--yes')
-        kinds = [f['kind'] for f in json.loads(output)['findings']]
-        assert (status, kinds) == (4, ['tag-without-effect'])
-        assert 'providers changed: 1' in self.app.stderr.getvalue()
+        fixed = self.run_command('audit', '-f', 'json', '--fix', '--yes')
+        kinds = [f['kind'] for f in fixed.document['findings']]
+        assert (fixed.code, kinds) == (4, ['tag-without-effect'])
+        assert 'providers changed: 1' in fixed.err
         provider = self._get_provider_uuid_by_host('host1')
         assert LICENSED in self._get_provider_traits(provider)
 
     def test_the_everyday_commands_leave_a_clean_cloud(self):
         self.aggregate('win', ['host1'])
         flavor = self.flavor()
-        assert self.ours('lock', 'create', 'win', '--trait', LICENSED)[0] == 0
+        lock = ('win', '--trait', LICENSED)
+        grant = ('--flavor', flavor, '--trait', LICENSED)
+        run = self.run_command
+        assert run('lock', 'create', *lock).code == 0
         # What is left to do.
         assert set(self.audit()) == {'nothing-opens'}
-        grant = ('--flavor', flavor, '--trait', LICENSED)
-        assert self.ours('key', 'add', *grant)[0] == 0
+        assert run('key', 'add', *grant).code == 0
         assert self.host_for(flavor) == 'host1'
         assert self.audit('--servers') == {}
-        assert self.ours('lock', 'delete', 'win', '--trait', LICENSED)[0] == 0
+        assert run('lock', 'delete', *lock).code == 0
         assert set(self.audit()) == {'no-host'}
-        assert self.ours('key', 'remove', *grant)[0] == 0
+        assert run('key', 'remove', *grant).code == 0
         assert self.audit('--servers') == {}
 
     def test_disabled_isolation_is_found(self):
@@ -493,6 +358,8 @@ class AuditTest(LiveTest):
         self.flags(
             enable_isolated_aggregate_filtering=False, group='scheduler'
         )
+        text = self.config.read_text()
+        self.config.write_text(text.replace('ing = true', 'ing = false'))
         assert self.host_for(self.flavor(), image=IMAGE) == 'host1'
         [kind] = self.audit()
         assert kind == 'isolation-off'
