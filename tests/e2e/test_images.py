@@ -60,7 +60,7 @@ def test_the_repair_printed_by_an_audit_revokes_the_key(
     assert image in message.stdout
     assert KEY in cloud.sdk.image.find_image(owned).properties
 
-    [repair] = re.findall(f'openstack image unset .* {owned}', message.stdout)
+    [repair] = re.findall(f'openstack image unset .* {image}', message.stdout)
     subprocess.run(
         ['bash', '-c', f'. {plane.settings.openrc} && {repair}'],
         check=True,

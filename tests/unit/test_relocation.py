@@ -16,6 +16,7 @@ from room_clouds import FLAVORS, IMAGE, cloud, group, server
 from isolate_aggregates.testing import make_flavor
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
+    Port,
     ServerGroup,
 )
 from isolate_aggregates.tools.placement.provider import Inventory
@@ -334,6 +335,19 @@ def test_a_hint_ties_a_server_only_if_its_host_filter_runs(filters, said):
         cloud({'h1': 4}, [one]), configuration(enabled_filters=filters)
     )
     assert kinds.tied(one).removesuffix(' servers') == said
+
+
+@pytest.mark.parametrize(
+    ('port', 'said'),
+    [
+        (Port('p', 'n', device_profile='gpu'), ('devices',)),
+        (Port('p', 'n', remote_managed=True), ('devices',)),
+        (Port('p', 'n'), ()),
+    ],
+)
+def test_a_port_with_a_device_is_not_counted(port, said):
+    one = server('a', 'h1', ports=(port,))
+    assert Kinds(cloud({'h1': 4}, [one]), CONF).unmodelled(one) == said
 
 
 def test_servers_that_are_off_are_migrated_cold():
