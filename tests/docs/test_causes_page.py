@@ -7,7 +7,7 @@ import re
 from pages import ROOT, SOURCE
 
 PACKAGE = ROOT / 'isolate_aggregates'
-REQUIREMENTS = PACKAGE / 'tools/explain/requirements'
+REQUIREMENTS = PACKAGE / 'tools/explain/requirements.py'
 ANSWERS = PACKAGE / 'tools/answers'
 FILTER_KINDS, REQUEST_KINDS = (
     re.findall(r'^   \* - ``([a-z-]+)``$', section, re.MULTILINE)
@@ -38,12 +38,11 @@ def kinds_of_causes():
 
 def kinds_of_requirements():
     """Yield the kind of each requirement that is not of a filter."""
-    for path in REQUIREMENTS.glob('*.py'):
-        for node in ast.walk(ast.parse(path.read_text('utf-8'))):
-            if isinstance(node, ast.Assign):
-                [target] = node.targets
-                if ast.unparse(target) == 'kind':
-                    yield node.value.value
+    for node in ast.walk(ast.parse(REQUIREMENTS.read_text('utf-8'))):
+        if isinstance(node, ast.Assign):
+            [target] = node.targets
+            if ast.unparse(target) == 'kind':
+                yield node.value.value
     for path in ANSWERS.glob('*.py'):
         for call in calls(path, 'Exclusion'):
             if isinstance(call.args[3], ast.Constant):

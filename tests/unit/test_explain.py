@@ -33,7 +33,7 @@ from isolate_aggregates.testing.builders import (
     make_tree,
 )
 from isolate_aggregates.tools.explain import explain
-from isolate_aggregates.tools.explain.requirements import Concluded
+from isolate_aggregates.tools.explain.concluded import Concluded
 from isolate_aggregates.tools.placement.group import (
     RequestGroup,
     ResourceRequest,

@@ -8,9 +8,9 @@ from isolate_aggregates.filters.constraints import (
     Conclusion,
     Destination,
 )
+from isolate_aggregates.tools.explain.concluded import Concluded
 from isolate_aggregates.tools.explain.requirements import (
     Amount,
-    Concluded,
     ForbiddenTrait,
     InAggregates,
     Isolate,

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools.explain.concluded import Concluded
 from isolate_aggregates.tools.explain.requirements import (
-    Concluded,
     Requirement,
 )
 from isolate_aggregates.tools.explain.verdicts import (

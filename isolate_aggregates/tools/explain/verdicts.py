@@ -29,12 +29,12 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.tools.capacity import check_traits
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.explain import together
+from isolate_aggregates.tools.explain.concluded import Concluded
 from isolate_aggregates.tools.explain.divided import DividedRequest
 from isolate_aggregates.tools.explain.host import Context, HostProviders
 from isolate_aggregates.tools.explain.offers import Offers
 from isolate_aggregates.tools.explain.requirements import (
     Accepted,
-    Concluded,
     FromNode,
     Requirement,
 )

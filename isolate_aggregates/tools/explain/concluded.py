@@ -9,15 +9,12 @@ import os_traits
 from isolate_aggregates.filters.constraints import Conclusion
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.explain.host import HostProviders
-from isolate_aggregates.tools.explain.requirements.aggregates import (
+from isolate_aggregates.tools.explain.requirements import (
     InAggregates,
     OutsideAggregates,
+    Requirement,
     WithinTree,
 )
-from isolate_aggregates.tools.explain.requirements.requirement import (
-    Requirement,
-)
-from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
 
@@ -26,7 +23,10 @@ _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 @dataclasses.dataclass(frozen=True)
 class Concluded(Requirement):
-    """The conclusion of a request filter."""
+    """The conclusion of a request filter.
+
+    All of them are applied as one destination, so none adds itself.
+    """
 
     conclusion: Conclusion
 
@@ -60,9 +60,6 @@ class Concluded(Requirement):
     def _cause(self) -> str:
         constraint = self.conclusion.constraint
         return str(getattr(constraint, 'cause', None) or constraint.reason)
-
-    def add_to(self, request: ResourceRequest) -> None:
-        """Do nothing: all conclusions are applied as one destination."""
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
         for part, comma in self._parts:
